@@ -1,0 +1,185 @@
+"""The model folder: one folder, three loaders (simllm, transformers, sentence-transformers).
+
+    config.json               the encoder's shape (an MPNet model to transformers)
+    model.safetensors         the weights, under transformers' names
+    tokenizer.json            vocabulary and cleaning
+    simllm.json               pooling, similarity, provenance
+    README.md                 the model card
+    tokenizer_config.json, modules.json, …   what the other two loaders want to be told
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from simllm.config import ModelConfig, build, read_json
+from simllm.errors import InputError
+from simllm.model import Encoder
+from simllm.tokenizer import SPECIAL_TOKENS, Tokenizer
+
+CONFIG, WEIGHTS, TOKENIZER, INFO = "config.json", "model.safetensors", "tokenizer.json", "simllm.json"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What `simllm.json` holds: how the model is meant to be used, and where it comes from."""
+
+    pooling: str = "mean"
+    similarity: str = "cosine"
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded model folder; `hash` identifies configuration and weights."""
+
+    encoder: Encoder
+    tokenizer: Tokenizer
+    info: ModelInfo
+    hash: str
+
+
+# Our module names on the left, transformers' on the right.
+_NAMES = {
+    "embeddings.token.": "embeddings.word_embeddings.",
+    "embeddings.position.": "embeddings.position_embeddings.",
+    "embeddings.norm.": "embeddings.LayerNorm.",
+    "relative_bias.table.": "encoder.relative_attention_bias.",
+    "layers.": "encoder.layer.",
+    ".attention.query.": ".attention.attn.q.",
+    ".attention.key.": ".attention.attn.k.",
+    ".attention.value.": ".attention.attn.v.",
+    ".attention.output.": ".attention.attn.o.",
+    ".attention_norm.": ".attention.LayerNorm.",
+    ".up.": ".intermediate.dense.",
+    ".down.": ".output.dense.",
+}
+
+
+def transformers_name(name: str) -> str:
+    """The name that transformers' `MPNetModel` gives to the encoder's parameter `name`."""
+    if name.startswith("layers.") and name.split(".")[2] == "norm":
+        name = name.replace(".norm.", ".output.LayerNorm.")
+    for ours, theirs in _NAMES.items():
+        name = name.replace(ours, theirs)
+    return name
+
+
+def load(folder: str | os.PathLike[str]) -> Checkpoint:
+    """Load a model folder; raise InputError that says what is missing or wrong, and where."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such model folder")
+    for name in (CONFIG, WEIGHTS, TOKENIZER):
+        if not (folder / name).is_file():
+            raise InputError(f"{folder}: no {name}; expected a model folder")
+    config = ModelConfig.load(folder / CONFIG)
+    info = ModelInfo()
+    if (folder / INFO).is_file():
+        info = build(ModelInfo, read_json(folder / INFO), str(folder / INFO))
+    tokenizer = Tokenizer.load(folder / TOKENIZER)
+    if tokenizer.vocab_size != config.vocab_size:
+        raise InputError(
+            f"{folder}: {TOKENIZER} has {tokenizer.vocab_size} tokens, {CONFIG} says {config.vocab_size}"
+        )
+    encoder = Encoder(config)
+    encoder.load_state_dict(_weights(folder / WEIGHTS, encoder))
+    digest = hashlib.sha256((folder / CONFIG).read_bytes())
+    digest.update((folder / WEIGHTS).read_bytes())
+    return Checkpoint(encoder.eval(), tokenizer, info, digest.hexdigest()[:12])
+
+
+def _weights(file: Path, encoder: Encoder) -> dict[str, Tensor]:
+    """Read the weights as float32 under our names; a missing or misshapen one is an error."""
+    try:
+        stored = load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{file}: damaged ({error})") from None
+    state = {}
+    for name, parameter in encoder.state_dict().items():
+        tensor = stored.get(transformers_name(name))
+        if tensor is None:
+            raise InputError(f"{file}: no weight {transformers_name(name)}")
+        if tensor.shape != parameter.shape:
+            shapes = f"{tuple(tensor.shape)}, expected {tuple(parameter.shape)}"
+            raise InputError(f"{file}: {transformers_name(name)} has shape {shapes}")
+        state[name] = tensor.float()
+    return state
+
+
+def save(
+    folder: Path,
+    encoder: Encoder,
+    tokenizer: Tokenizer,
+    info: ModelInfo,
+    card: str,
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Write a model folder, whole or not at all; `dtype` is that of the stored weights."""
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    encoder.config.save(partial / CONFIG)
+    weights = {
+        transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
+        for name, tensor in encoder.state_dict().items()
+    }
+    save_file(weights, partial / WEIGHTS, metadata={"format": "pt"})
+    tokenizer.backend.save(str(partial / TOKENIZER))
+    (partial / "README.md").write_text(card)
+    for name, values in {INFO: asdict(info), **_for_other_loaders(encoder.config, info)}.items():
+        (partial / name).parent.mkdir(exist_ok=True)
+        (partial / name).write_text(json.dumps(values, indent=2) + "\n")
+    replace_folder(partial, folder)
+
+
+def replace_folder(new: Path, folder: Path) -> None:
+    """Put the finished folder `new` in the place of `folder`."""
+    old = folder.with_name(folder.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _for_other_loaders(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
+    """The files that make transformers and sentence-transformers load the same model."""
+    bos, pad, eos, unk, mask = SPECIAL_TOKENS
+    module = "sentence_transformers.models."
+    return {
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_max_length": config.max_length,
+            "split_special_tokens": True,
+            "bos_token": bos,
+            "cls_token": bos,
+            "eos_token": eos,
+            "sep_token": eos,
+            "pad_token": pad,
+            "unk_token": unk,
+            "mask_token": mask,
+        },
+        "modules.json": [
+            {"idx": 0, "name": "0", "path": "", "type": module + "Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": module + "Pooling"},
+        ],
+        "sentence_bert_config.json": {"max_seq_length": config.max_length, "do_lower_case": False},
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": config.hidden_size,
+            "pooling_mode_cls_token": info.pooling == "cls",
+            "pooling_mode_mean_tokens": info.pooling == "mean",
+            "pooling_mode_max_tokens": info.pooling == "max",
+        },
+    }

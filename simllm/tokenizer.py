@@ -1,0 +1,61 @@
+"""The tokenizer: a `tokenizer.json` whose normalizer does the whole cleaning."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer as Backend
+
+from simllm.errors import InputError
+from simllm.text import encodable
+
+# Ids 0 to 4, in this order, in every vocabulary.
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+PAD_ID, UNK_ID, MASK_ID = 1, 3, 4
+
+
+class Tokenizer:
+    """Texts to token ids, `<s>` and `</s>` included.
+
+    A special token spelled out in a text ("<mask>") is text like any other.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.backend.encode_special_tokens = True
+        self.backend.no_padding()
+        self.backend.no_truncation()
+        found = tuple(backend.id_to_token(i) for i in range(len(SPECIAL_TOKENS)))
+        if found != SPECIAL_TOKENS:
+            raise InputError(f"tokenizer: the first tokens are {found}, expected {SPECIAL_TOKENS}")
+
+    @classmethod
+    def load(cls, file: Path) -> Tokenizer:
+        """Read a `tokenizer.json`; raise InputError where it is missing or damaged."""
+        if not file.is_file():
+            raise InputError(f"{file}: no such file; expected the tokenizer of a model folder")
+        try:
+            return cls(Backend.from_file(str(file)))
+        except Exception as error:  # the backend raises bare Exception
+            raise InputError(f"{file}: not a tokenizer ({error})") from None
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens, the special ones included."""
+        return self.backend.get_vocab_size()
+
+    @property
+    def hash(self) -> str:
+        """First 12 hex digits of the SHA-256 of everything that decides on the ids."""
+        return hashlib.sha256(self.backend.to_str().encode()).hexdigest()[:12]
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Clean and tokenize; every text gives at least `<s> </s>`."""
+        encodings = self.backend.encode_batch_fast([encodable(text) for text in texts])
+        return [encoding.ids for encoding in encodings]
+
+    def tokens(self, text: str) -> list[str]:
+        """The tokens of one text, as written in the vocabulary."""
+        return list(self.backend.encode(encodable(text)).tokens)

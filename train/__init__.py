@@ -1,0 +1,1 @@
+"""Makes the models: corpus, vocabulary, pretraining. Run from a checkout, never installed."""

@@ -1,0 +1,1 @@
+"""From sources of comments to clean, deduplicated, decontaminated, split texts."""
