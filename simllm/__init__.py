@@ -1,5 +1,37 @@
-"""simllm: does this code summary say the same as the reference?"""
+"""simllm: does this code summary say the same as the reference?
+
+>>> from simllm import SimLLM
+>>> scores = SimLLM().score(["adds two lists"], ["combines 2 arrays"])
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simllm.errors import InputError as InputError
+    from simllm.metric import Scores as Scores
+    from simllm.metric import SimLLM as SimLLM
+    from simllm.text import clean as clean
+
 __version__ = "0.1.0"
+
+# Imported when first used: torch alone takes over a second.
+_HOMES = {
+    "InputError": "simllm.errors",
+    "Scores": "simllm.metric",
+    "SimLLM": "simllm.metric",
+    "clean": "simllm.text",
+}
+__all__ = ["InputError", "Scores", "SimLLM", "clean"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'simllm' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 import types
 import typing
 from collections.abc import Mapping
@@ -127,8 +128,9 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
             return tuple(value)
         problems.append(f"{name} must be a list of strings, not {value!r}")
         return None
+    hint = typing.get_origin(hint) or hint
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not hint:
-        problems.append(f"{name} must be of type {hint.__name__}, not {value!r}")
+        problems.append(f"{name} must be of type {hint.__name__}, not {reprlib.repr(value)}")
     return value

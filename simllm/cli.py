@@ -1,0 +1,154 @@
+"""The command `simllm`: every subcommand is one thin call of the API."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import simllm
+from simllm import pairs, tables
+from simllm.errors import InputError
+
+_SCORE_EXAMPLES = """examples:
+  simllm score "adds two lists" "combines 2 arrays"
+  simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
+  simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold
+"""
+_EVALUATE_EXAMPLES = """examples:
+  simllm evaluate --ratings haque2022.jsonl
+  simllm evaluate --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0, 2 for bad input, 130 when interrupted."""
+    options = _parser().parse_args(arguments)
+    warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except InputError as error:
+        print(f"simllm: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("simllm: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return 0
+
+
+def _score(options: argparse.Namespace) -> None:
+    candidates, references = _pairs(options)
+    from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
+
+    metric = SimLLM(options.model, pooling=options.pooling, similarity=options.similarity)
+    scores = metric.score(candidates, references)
+    table = tables.Table(
+        columns=("score", "candidate", "reference"),
+        rows=list(zip(scores.values.tolist(), candidates, references, strict=True)),
+        summary={
+            "pairs": len(candidates),
+            "mean": scores.mean,
+            "empty": scores.empty,
+            "truncated": scores.truncated,
+            "deduplicated": scores.deduplicated,
+            "signature": scores.signature,
+        },
+    )
+    tables.write(table, options.format, options.output)
+
+
+def _pairs(options: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """The candidates and references from whichever of the three forms was used."""
+    files = options.candidates is not None or options.references is not None
+    forms = [bool(options.texts), files, options.jsonl is not None]
+    if sum(forms) != 1:
+        raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
+    if options.jsonl is not None:
+        return pairs.from_jsonl(options.jsonl, options.candidate_field, options.reference_field)
+    if files:
+        if options.candidates is None or options.references is None:
+            raise InputError("-c and -r go together: a file of candidates, a file of references")
+        return pairs.from_files(options.candidates, options.references)
+    if len(options.texts) != 2:
+        raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
+    return [options.texts[0]], [options.texts[1]]
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from simllm.evaluation.study import METRICS, study
+
+    metrics = options.metrics.split(",") if options.metrics else METRICS
+    rows = study(options.ratings, metrics, options.model)
+    table = tables.Table(
+        columns=("metric", "spearman", "low", "high", "p_value"),
+        rows=[(row.metric, row.spearman, row.low, row.high, row.p_value) for row in rows],
+        summary={"ratings": options.ratings.name, "pairs": rows[0].n, "interval": "95% bootstrap"},
+    )
+    tables.write(table, options.format, options.output)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="simllm",
+        description="Does a generated code summary say the same as the reference?",
+        epilog='example:\n  simllm score "adds two lists" "combines 2 arrays"\n',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"simllm {simllm.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    score = _command(commands, "score", "score pairs of a candidate and a reference", _SCORE_EXAMPLES)
+    score.add_argument("texts", nargs="*", metavar="TEXT", help="a candidate and a reference")
+    score.add_argument("-c", "--candidates", type=Path, metavar="FILE", help="candidates, one a line")
+    score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one a line")
+    score.add_argument("--jsonl", type=Path, metavar="FILE", help="pairs as JSON lines")
+    score.add_argument("--candidate-field", default="candidate", metavar="NAME", help="default: %(default)s")
+    score.add_argument("--reference-field", default="reference", metavar="NAME", help="default: %(default)s")
+    score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
+    score.add_argument(
+        "--similarity", metavar="NAME", help="cosine or inverse-euclidean; default: the model's"
+    )
+    score.set_defaults(run=_score)
+
+    evaluate = _command(
+        commands, "evaluate", "correlate metrics with human ratings (Spearman)", _EVALUATE_EXAMPLES
+    )
+    evaluate.add_argument(
+        "--ratings", type=Path, required=True, metavar="FILE",
+        help="JSON lines with reference, candidate and rating",
+    )  # fmt: skip
+    evaluate.add_argument(
+        "--metrics", metavar="A,B,…", help="simllm, bleu, rouge-l, jaccard; default: all of them"
+    )
+    evaluate.set_defaults(run=_evaluate)
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, help_: str, examples: str
+) -> argparse.ArgumentParser:
+    """Add a subcommand with the options that all of them have."""
+    command = commands.add_parser(
+        name,
+        help=help_,
+        description=help_[0].upper() + help_[1:] + ".",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--model", metavar="FOLDER", help="a model folder; default: the one included")
+    command.add_argument(
+        "-f", "--format", choices=tables.FORMATS, help="default: text on a terminal, tsv in a pipe or file"
+    )
+    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there, not to stdout")
+    command.add_argument("-q", "--quiet", action="store_true", help="no warnings")
+    return command
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"simllm: warning: {message}", file=sys.stderr)

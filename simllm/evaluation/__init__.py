@@ -1,0 +1,1 @@
+"""Does a metric agree with people? Rated data, baselines, correlation."""

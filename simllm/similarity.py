@@ -1,0 +1,38 @@
+"""From two embeddings to one score (SIMLLM, section 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.errors import InputError
+
+Floats = NDArray[np.floating]
+
+
+def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
+    """(n, d), (n, d) -> (n,) cosine similarities in -1..1; 0 where a vector is zero."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    dots = (a * b).sum(1)
+    return np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0).clip(-1.0, 1.0)
+
+
+def inverse_euclidean(a: Floats, b: Floats) -> NDArray[np.float64]:
+    """(n, d), (n, d) -> (n,) values of 1 / (1 + Euclidean distance), in 0..1."""
+    return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
+
+
+SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
+    "cosine": cosine,
+    "inverse-euclidean": inverse_euclidean,
+}
+
+
+def named(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
+    """Return the similarity called `name`; raise InputError for any other name."""
+    if name not in SIMILARITIES:
+        raise InputError(f"similarity {name!r}: expected one of {', '.join(SIMILARITIES)}")
+    return SIMILARITIES[name]
