@@ -16,7 +16,14 @@ from simllm.errors import InputError
 T = TypeVar("T")
 
 # What transformers writes into config.json for its own bookkeeping.
-_BOOKKEEPING = {"architectures", "dtype", "torch_dtype", "transformers_version", "_name_or_path"}
+_BOOKKEEPING = {
+    "architectures",
+    "dtype",
+    "torch_dtype",
+    "transformers_version",
+    "tie_word_embeddings",
+    "_name_or_path",
+}
 
 
 @dataclass(frozen=True)

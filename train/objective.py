@@ -50,6 +50,15 @@ class PermutedLanguageModel(nn.Module):
         return self.head(hidden, self.encoder.embeddings.token.weight)
 
     def loss(self, batch: Permuted) -> Tensor:
-        """Sum over the predicted tokens of -log p, in nats; the caller normalises."""
-        logits = self(batch).float()
-        return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="sum")
+        """Sum over the predicted tokens of -log p, in nats; the caller normalises.
+
+        A predicted padding token costs nothing, as in the original; `train.batches` makes none.
+        """
+        return self.cross_entropy(self(batch), batch.targets)
+
+    def cross_entropy(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """(B, m, V), (B, m) -> scalar sum, in nats."""
+        padding = self.encoder.config.pad_token_id
+        return F.cross_entropy(
+            logits.flatten(0, 1).float(), targets.flatten(), ignore_index=padding, reduction="sum"
+        )

@@ -6,7 +6,6 @@ import ast
 import glob
 import gzip
 import json
-import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,16 +69,25 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def installed_python() -> Iterator[str]:
-    """Yield the docstrings of functions and methods of this Python's own and installed modules."""
-    roots = {sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), *sys.path[1:]}
-    for root in sorted(root for root in roots if root.endswith(("packages", "lib")) or "python" in root):
-        for file in sorted(Path(root).rglob("*.py")):
-            try:
-                tree = ast.parse(file.read_bytes())
-            except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
-                continue  # test data that is broken on purpose
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    docstring = ast.get_docstring(node)
-                    if docstring:
-                        yield docstring.split("\n\n")[0]
+    """Yield the docstrings of this Python's standard library and installed packages."""
+    for name in ("stdlib", "purelib"):
+        yield from docstrings(Path(sysconfig.get_path(name)))
+
+
+def docstrings(folder: Path) -> Iterator[str]:
+    """Yield the first paragraph of every function's docstring in the Python files of a folder.
+
+    Packages installed below the folder (`site-packages`) are not part of it.
+    """
+    for file in sorted(folder.rglob("*.py")):
+        if "site-packages" in file.relative_to(folder).parts:
+            continue
+        try:
+            tree = ast.parse(file.read_bytes())
+        except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
+            continue  # test data that is broken on purpose
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                docstring = ast.get_docstring(node)
+                if docstring:
+                    yield docstring.split("\n\n")[0]

@@ -1,0 +1,78 @@
+"""Real texts and a small real model, made once a test run."""
+
+import json
+import sysconfig
+from pathlib import Path
+
+import pytest
+import torch
+
+from simllm import checkpoint
+from simllm.config import ModelConfig
+from simllm.model import Encoder
+from simllm.text import clean
+from simllm.tokenizer import Tokenizer
+from train import vocab
+from train.corpus import sources
+
+ROOT = Path(__file__).parents[1]
+SHARED = ROOT.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """Real corpora, rated pairs and reference vectors; they are kept beside the checkout."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no {SHARED}: real corpora, rated pairs and reference vectors")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def comments():
+    """Some thousand docstrings of Python's standard library."""
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    folders = ("asyncio", "email", "unittest", "xml", "logging", "multiprocessing", "importlib", "http")
+    texts = [text for folder in folders for text in sources.docstrings(stdlib / folder)]
+    assert len(texts) > 1500
+    return texts
+
+
+@pytest.fixture(scope="session")
+def sentencepiece_model(comments, tmp_path_factory):
+    file = tmp_path_factory.mktemp("vocabulary") / "sentencepiece.model"
+    vocab.learn((clean(text) for text in comments), 1000, file)
+    return file
+
+
+@pytest.fixture(scope="session")
+def tokenizer(sentencepiece_model):
+    return Tokenizer(vocab.convert(sentencepiece_model))
+
+
+@pytest.fixture(scope="session")
+def small_config():
+    return ModelConfig(
+        vocab_size=1000,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=66,
+        initializer_range=0.2,  # random weights that are far from doing nothing
+    )
+
+
+@pytest.fixture(scope="session")
+def model_folder(tokenizer, small_config, tmp_path_factory):
+    """A model folder with random weights."""
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("models") / "small"
+    checkpoint.save(folder, Encoder(small_config), tokenizer, checkpoint.ModelInfo(), "# A card\n")
+    return folder
+
+
+@pytest.fixture
+def corpus_file(comments, tmp_path):
+    file = tmp_path / "comments.jsonl"
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in comments))
+    return file

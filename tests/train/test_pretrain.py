@@ -1,0 +1,180 @@
+"""Real training runs in processes of their own: they learn, stop, are killed, and go on."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from simllm import SimLLM
+from tests.conftest import ROOT
+from train.config import load
+from train.optim import learning_rate
+
+SMALL = [
+    "model.vocab_size=600",
+    "model.hidden_size=32",
+    "model.intermediate_size=64",
+    "batch_tokens=1024",
+    "updates=24",
+    "warmup_updates=4",
+    "learning_rate=0.01",
+    "evaluate_every=4",
+    "test_texts=200",
+]
+
+
+def command(corpus_file, out, *overrides):
+    arguments = [f"out={out}", f"corpus.sources=[{corpus_file}]", *SMALL, *overrides]
+    return [sys.executable, "-m", "train.pretrain", "configs/debug.yaml", *arguments]
+
+
+def run(*arguments):
+    return subprocess.run(
+        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def log(out):
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def weights(out):
+    newest = sorted((out / "states").glob("state-*"))[-1]
+    return load_file(newest / "tensors.safetensors")
+
+
+@pytest.fixture(scope="module")
+def finished(comments, tmp_path_factory):
+    """An uninterrupted run: its corpus file and its folder."""
+    folder = tmp_path_factory.mktemp("pretrain")
+    corpus_file = folder / "comments.jsonl"
+    corpus_file.write_text("".join(json.dumps({"text": text}) + "\n" for text in comments))
+    done = run(corpus_file, folder / "run")
+    assert done.returncode == 0, done.stderr
+    return corpus_file, folder / "run"
+
+
+def assert_same_weights(out, other):
+    one, two = weights(out), weights(other)
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_it_learns_and_keeps_the_best_model(finished):
+    _, out = finished
+    lines = log(out)
+    assert [line["update"] for line in lines] == [4, 8, 12, 16, 20, 24]
+    perplexities = [line["test_perplexity"] for line in lines]
+    assert perplexities[-1] < 0.75 * perplexities[0]
+    provenance = json.loads((out / "model" / "simllm.json").read_text())["provenance"]
+    assert provenance["test_perplexity"] == min(perplexities)
+    assert provenance["updates"] == lines[int(np.argmin(perplexities))]["update"]
+    scores = SimLLM(out / "model").score(["adds two numbers", "closes it"], ["adds two numbers", "opens it"])
+    assert scores.values[0] == pytest.approx(1.0)
+    assert len(list((out / "states").iterdir())) == 2
+
+
+def test_the_best_model_holds_the_weights_of_its_update(finished):
+    _, out = finished
+    if log(out)[-1]["test_perplexity"] == min(line["test_perplexity"] for line in log(out)):
+        stored = load_file(out / "model" / "model.safetensors")
+        state = weights(out)
+        assert torch.equal(
+            stored["embeddings.word_embeddings.weight"], state["model.encoder.embeddings.token.weight"]
+        )
+
+
+def test_killed_at_any_moment_it_ends_with_the_same_weights(finished, tmp_path):
+    corpus_file, uninterrupted = finished
+    out = tmp_path / "run"
+    kills = 0
+    random = np.random.default_rng(0)
+    while True:
+        process = subprocess.Popen(command(corpus_file, out), cwd=ROOT, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=random.uniform(2, 9) if kills < 4 else 300)
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+    assert process.returncode == 0
+    assert kills > 0
+    assert_same_weights(out, uninterrupted)
+    plain = [{k: v for k, v in line.items() if k not in ("seconds", "train_perplexity")} for line in log(out)]
+    other = [{k: v for k, v in line.items() if k not in ("seconds", "train_perplexity")} for line in log(uninterrupted)]
+    assert plain == other
+
+
+def test_asked_to_stop_it_saves_and_goes_on(finished, tmp_path):
+    corpus_file, uninterrupted = finished
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        command(corpus_file, out), cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stderr:
+        if line.startswith("update 4 "):
+            process.send_signal(signal.SIGTERM)
+            break
+    rest = process.stderr.read()
+    assert process.wait(timeout=60) == 130
+    assert "the same command goes on" in rest
+    done = run(corpus_file, out)
+    assert done.returncode == 0
+    for name, tensor in weights(out).items():
+        assert torch.equal(tensor, weights(uninterrupted)[name])
+
+
+def test_a_damaged_state_is_refused_and_the_one_before_it_used(finished, tmp_path):
+    corpus_file, uninterrupted = finished
+    out = tmp_path / "run"
+    assert run(corpus_file, out).returncode == 0
+    newest = sorted((out / "states").glob("state-*"))[-1] / "tensors.safetensors"
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(data)
+    done = run(corpus_file, out)
+    assert done.returncode == 0
+    assert "is damaged (checksum differs); trying the one before it" in done.stderr
+    assert_same_weights(out, uninterrupted)
+
+
+def test_another_configuration_does_not_resume(finished):
+    corpus_file, out = finished
+    done = run(corpus_file, out, "learning_rate=0.02")
+    assert done.returncode == 2
+    assert "saved under another configuration; choose another `out`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.yaml"], "none.yaml: cannot be read"),
+        (["configs/debug.yaml", "updats=3"], "unknown key updats"),
+        (["configs/debug.yaml", "corpus.sources=[none.jsonl]"], "'none.jsonl': no such file"),
+    ],
+)
+def test_bad_input_gets_one_clear_line_and_exit_2(tmp_path, arguments, message):
+    done = subprocess.run(
+        [sys.executable, "-m", "train.pretrain", *arguments, f"out={tmp_path}/run"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_learning_rate_of_the_paper():
+    config = load(ROOT / "configs" / "base.yaml", [])
+    assert learning_rate(0, config) == 1e-7
+    assert learning_rate(5_000, config) == pytest.approx(5.005e-5)
+    assert learning_rate(10_000, config) == 1e-4
+    assert learning_rate(30_000, config) == pytest.approx(0.5e-4)
+    assert learning_rate(50_000, config) == 0.0
