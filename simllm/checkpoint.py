@@ -1,11 +1,11 @@
 """The model folder: one folder, three loaders (simllm, transformers, sentence-transformers).
 
-    config.json               the encoder's shape (an MPNet model to transformers)
-    model.safetensors         the weights, under transformers' names
-    tokenizer.json            vocabulary and cleaning
-    simllm.json               pooling, similarity, provenance
-    README.md                 the model card
-    tokenizer_config.json, modules.json, …   what the other two loaders want to be told
+config.json               the encoder's shape (an MPNet model to transformers)
+model.safetensors         the weights, under transformers' names
+tokenizer.json            vocabulary and cleaning
+simllm.json               pooling, similarity, provenance
+README.md                 the model card
+tokenizer_config.json, modules.json, …   what the other two loaders want to be told
 """
 
 from __future__ import annotations

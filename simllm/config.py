@@ -105,7 +105,7 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")
         return None
     hints = typing.get_type_hints(cls)
-    known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
+    known = {field.name: field for field in fields(cls)}
     problems.extend(f"unknown key {prefix}{name}" for name in values if name not in known)
     arguments: dict[str, Any] = {}
     for name, field in known.items():

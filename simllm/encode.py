@@ -26,9 +26,7 @@ class Encoded:
     deduplicated: int  # texts that were encoded as another one's copy
 
 
-def encode(
-    checkpoint: Checkpoint, texts: Sequence[str], pooling: str, batch_tokens: int = 4096
-) -> Encoded:
+def encode(checkpoint: Checkpoint, texts: Sequence[str], pooling: str, batch_tokens: int = 4096) -> Encoded:
     """Embed `texts`. What is computed depends on the set of texts only, not on their order."""
     pool, limit = named(pooling), checkpoint.encoder.config.max_length
     ids = [tuple(tokens) for tokens in checkpoint.tokenizer.encode(texts)]

@@ -22,16 +22,15 @@ class Embeddings(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.token = nn.Embedding(config.vocab_size, config.hidden_size, config.pad_token_id)
-        self.position = nn.Embedding(
-            config.max_position_embeddings, config.hidden_size, config.pad_token_id
-        )
+        self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size, config.pad_token_id)
+        self.first_position = config.pad_token_id + 1  # the rows before it are never used
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """(B, R) token ids and positions from 0 -> (B, R, D)."""
-        offset = self.position.padding_idx + 1  # the first position has row 2
-        return self.dropout(self.norm(self.token(tokens) + self.position(positions + offset)))
+        summed = self.token(tokens) + self.position(positions + self.first_position)
+        return self.dropout(self.norm(summed))
 
 
 class RelativeBias(nn.Module):
@@ -50,7 +49,8 @@ class RelativeBias(nn.Module):
 
     def bucket(self, distance: Tensor) -> Tensor:
         """Bucket of each distance: half of them a sign, the near half of these exact, the rest
-        logarithmic up to `max_distance`."""
+        logarithmic up to `max_distance`.
+        """
         per_sign = self.table.num_embeddings // 2
         exact = per_sign // 2
         far = torch.log(distance.abs().clamp(min=1).float() / exact)
@@ -126,9 +126,7 @@ class Encoder(nn.Module):
         visible = None if mask is None else mask[:, None, :]
         return self.attend(tokens, positions, positions, visible)
 
-    def attend(
-        self, tokens: Tensor, positions: Tensor, columns: Tensor, visible: Tensor | None
-    ) -> Tensor:
+    def attend(self, tokens: Tensor, positions: Tensor, columns: Tensor, visible: Tensor | None) -> Tensor:
         """Encode with any positions and any visibility; training's two streams enter here.
 
         tokens (B, R), positions (B or 1, R), columns (B or 1, C): positions of the first C

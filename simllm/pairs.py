@@ -18,7 +18,8 @@ def from_files(candidates: Path, references: Path) -> tuple[list[str], list[str]
 
 def from_jsonl(file: Path, candidate_field: str, reference_field: str) -> tuple[list[str], list[str]]:
     """Read the two named text fields of every line of a JSON-lines file."""
-    candidates, references = [], []
+    candidates: list[str] = []
+    references: list[str] = []
     for number, line in enumerate(_lines(file), 1):
         try:
             row = json.loads(line)

@@ -74,7 +74,10 @@ def _text(table: Table) -> str:
 
 
 def _line(row: list[str], widths: list[int]) -> str:
-    fitted = [cell if len(cell) <= width else cell[: width - 1] + "…" for cell, width in zip(row, widths, strict=True)]
+    fitted = [
+        cell if len(cell) <= width else cell[: width - 1] + "…"
+        for cell, width in zip(row, widths, strict=True)
+    ]
     return _GAP.join(cell.ljust(width) for cell, width in zip(fitted, widths, strict=True)).rstrip()
 
 

@@ -29,7 +29,7 @@ _SUMMARY = [
 # Characters with an obvious ASCII form that compatibility decomposition does not give.
 _ASCII_FORMS = [
     ("[\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc]", "'"),
-    ('[\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb]', '"'),
+    ("[\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb]", '"'),
     ("[\u2010-\u2015\u2212\u00ad]", "-"),
     ("[\u00d7\u2715]", "x"),
     ("[\u2044\u00f7]", "/"),
@@ -64,7 +64,7 @@ _SPACING = [
 def clean(text: str) -> str:
     """Return the cleaned summary of `text`: lower-case printable ASCII, single spaces.
 
-    >>> clean("/** Gets the user\u2019s  name (1 . 5 times).\\n * @return the name */")
+    >>> clean("/** Gets the user's  NAME (1 . 5 times). */")
     "gets the user's name ( 1.5 times ) ."
     """
     return normalizer().normalize_str(encodable(text))

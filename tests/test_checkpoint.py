@@ -13,7 +13,13 @@ from simllm import SimLLM, checkpoint
 from simllm.errors import InputError
 from simllm.metric import default_model
 
-ODD = ["", "/** Gets <s> the <mask> name.\n * @return it */", "caf\u00e9 \u2260 \U0001f600", "1 . 5 items", "a"]
+ODD = [
+    "",
+    "/** Gets <s> the <mask> name.\n * @return it */",
+    "caf\u00e9 \u2260 \U0001f600",
+    "1 . 5 items",
+    "a",
+]
 
 
 @pytest.fixture(scope="module", params=["random weights", "default model"])
@@ -66,7 +72,10 @@ def test_the_folder_that_transformers_writes_loads(model_folder, tmp_path):
 def test_half_precision_on_disk_is_float32_in_every_loader(model_folder, tmp_path, texts):
     loaded = checkpoint.load(model_folder)
     checkpoint.save(tmp_path / "half", loaded.encoder, loaded.tokenizer, loaded.info, "", torch.float16)
-    assert load_file(tmp_path / "half" / "model.safetensors")["embeddings.LayerNorm.weight"].dtype == torch.float16
+    assert (
+        load_file(tmp_path / "half" / "model.safetensors")["embeddings.LayerNorm.weight"].dtype
+        == torch.float16
+    )
     assert AutoModel.from_pretrained(tmp_path / "half").dtype == torch.float32
     sentences = SentenceTransformer(str(tmp_path / "half"), device="cpu").encode(texts)
     assert np.abs(SimLLM(tmp_path / "half").embed(texts) - sentences).max() < 1e-5

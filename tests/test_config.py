@@ -10,7 +10,9 @@ from train.config import PretrainConfig, load
 
 def test_every_problem_is_named_at_once():
     with pytest.raises(InputError) as error:
-        build(PretrainConfig, {"out": "x", "sede": 1, "corpus": {"sources": "a"}, "updates": "many"}, "c.yaml")
+        build(
+            PretrainConfig, {"out": "x", "sede": 1, "corpus": {"sources": "a"}, "updates": "many"}, "c.yaml"
+        )
     message = str(error.value)
     for part in (
         "c.yaml: ",
@@ -41,7 +43,7 @@ def test_overrides():
         load(ROOT / "configs" / "debug.yaml", ["updates"])
     with pytest.raises(InputError, match="updates holds no keys"):
         load(ROOT / "configs" / "debug.yaml", ["updates.a=7"])
-    with pytest.raises(InputError, match="updates must be positive; .*warmup_updates must be between"):
+    with pytest.raises(InputError, match=r"updates must be positive; .*warmup_updates must be between"):
         load(ROOT / "configs" / "debug.yaml", ["updates=0"])
 
 

@@ -121,6 +121,6 @@ def test_the_evaluate_calling_convention(metric):
 
 
 def test_importing_simllm_does_not_import_torch():
-    code = "import sys, simllm; dir(simllm); print(any(n in sys.modules for n in ('torch', 'numpy', 'tokenizers')))"
+    code = "import sys, simllm; dir(simllm); print({'torch', 'numpy', 'tokenizers'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert done.stdout == "set()\n"

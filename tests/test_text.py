@@ -6,7 +6,23 @@ from simllm.text import clean, normalizer
 
 # Pieces that the rules look for, so that chance puts them together.
 _PIECES = ["/**", "*/", "//", "#", '"""', "'''", "\n", "\n\n", " ", "@return", ":param x:", " ' s", "don't"]
-_PIECES += ["1", ",", "000", ".", " . ", "a", "B", "...", "---", "*", "-", "\u2260", "\u0338", "\ud800", "\x00"]
+_PIECES += [
+    "1",
+    ",",
+    "000",
+    ".",
+    " . ",
+    "a",
+    "B",
+    "...",
+    "---",
+    "*",
+    "-",
+    "\u2260",
+    "\u0338",
+    "\ud800",
+    "\x00",
+]
 _TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(_PIECES), max_size=15).map("".join))
 
 
@@ -49,7 +65,9 @@ def test_cleaning_is_idempotent_and_leaves_lower_case_printable_ascii(text):
     assert cleaned == cleaned.lower() == " ".join(cleaned.split())
 
 
-@pytest.mark.parametrize("piece", ["a", "a b. ", "\u00e9", "\n", "#", "1,000", "/*", "*/", " '", "\n*", "/** x\n"])
+@pytest.mark.parametrize(
+    "piece", ["a", "a b. ", "\u00e9", "\n", "#", "1,000", "/*", "*/", " '", "\n*", "/** x\n"]
+)
 def test_a_line_of_a_million_characters(piece):
     text = piece * (1_000_000 // len(piece))
     assert clean(clean(text)) == clean(text)

@@ -51,8 +51,8 @@ class PretrainConfig:
     bf16: bool  # bfloat16 matrix products over float32 weights
 
     def __post_init__(self) -> None:
-        positive = ("batch_tokens", "accumulation", "updates", "learning_rate", "evaluate_every")
-        positive += ("test_texts", "clip_norm")
+        positive = ["batch_tokens", "accumulation", "updates", "learning_rate", "clip_norm"]
+        positive += ["evaluate_every", "test_texts"]
         problems = [f"{name} must be positive" for name in positive if getattr(self, name) <= 0]
         if not 0 < self.predict_probability < 1:
             problems.append("predict_probability must be between 0 and 1")

@@ -66,7 +66,7 @@ def train(
         adam.zero_grad()
 
         progress.update += 1
-        progress.tokens += sum(b.tokens.shape[0] * (b.tokens.shape[1] - 2 * b.targets.shape[1]) for b in update)
+        progress.tokens += sum(batch.text_tokens for batch in update)
         predicted_tokens += predicted
         if progress.update % config.evaluate_every == 0 or progress.update == config.updates or stop.asked:
             progress.seconds += time.monotonic() - started

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import torch
 from simllm.config import ModelConfig
 from simllm.model import Encoder
 from train.permute import Permuted

@@ -27,6 +27,11 @@ class Permuted:
     visible: Tensor  # (1, n + 2m, n + m) bool
     targets: Tensor  # (B, m)
 
+    @property
+    def text_tokens(self) -> int:
+        """B times n: the tokens of the texts, slots not counted."""
+        return self.tokens.shape[0] * (self.tokens.shape[1] - 2 * self.targets.shape[1])
+
 
 def predicted_count(length: int, probability: float) -> int:
     """Number of predicted tokens m of a text of `length` tokens; half rounds to even."""
@@ -52,21 +57,17 @@ def visibility(length: int, predicted: int) -> Tensor:
     return torch.cat([seen, predicted_columns], 1)
 
 
-def permutations(
-    texts: int, length: int, predicted: int, generator: torch.Generator, device: str = "cpu"
-) -> Tensor:
+def permutations(texts: int, length: int, predicted: int, generator: torch.Generator) -> Tensor:
     """Draw (B, n) permutations of the positions; the last m are predicted.
 
     The boundary tokens <s> and </s> always stay in the context: predicting them teaches
     nothing, and in a short text they would be a good part of what is predicted.
     """
-    noise = torch.rand(texts, length, generator=generator)
-    noise[:, 0] = -2.0
-    noise[:, -1] = -1.0
-    order = noise.argsort(1)
     if predicted > length - 2:
         raise ValueError(f"cannot predict {predicted} of {length} tokens: two are boundaries")
-    return order
+    noise = torch.rand(texts, length, generator=generator)
+    noise[:, 0], noise[:, -1] = -2.0, -1.0
+    return noise.argsort(1)
 
 
 def noisy_slots(

@@ -70,7 +70,9 @@ def pretrain(config: PretrainConfig) -> Path:
 
     say("shards")
     train_shard, test_shard = (
-        shards.write(out / "corpus" / f"{part}.txt", tokenizer, config.model.max_length, out / "shards" / part)
+        shards.write(
+            out / "corpus" / f"{part}.txt", tokenizer, config.model.max_length, out / "shards" / part
+        )
         for part in ("train", "test")
     )
     say(f"  {len(train_shard.lengths):,} texts, {len(train_shard.ids):,} tokens")

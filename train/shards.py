@@ -40,7 +40,7 @@ def write(texts: Path, tokenizer: Tokenizer, max_length: int, folder: Path) -> S
 
     A folder that was written with the same tokenizer and length is opened as it is.
     """
-    made_with = {"tokenizer": tokenizer.hash, "max_length": max_length}
+    made_with: dict[str, str | int] = {"tokenizer": tokenizer.hash, "max_length": max_length}
     info = folder / "shard.json"
     if not info.is_file() or json.loads(info.read_text())["made_with"] != made_with:
         _write(texts, tokenizer, made_with, folder)

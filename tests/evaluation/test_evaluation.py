@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import numpy as np
@@ -110,7 +111,7 @@ def test_an_unknown_metric_is_named(tmp_path, model_folder):
 
 
 def test_a_study_of_a_model(tmp_path, model_folder, comments):
-    rows = [{"reference": a, "candidate": b, "rating": len(a)} for a, b in zip(comments, comments[1:9], strict=False)]
+    rows = [{"reference": a, "candidate": b, "rating": len(a)} for a, b in itertools.pairwise(comments[:9])]
     file = tmp_path / "ratings.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (row,) = study.study(file, ["simllm"], model_folder)

@@ -38,7 +38,12 @@ def test_what_is_dropped_is_counted(tmp_path):
     rows += [f"gets the {word} name" for word in ("first", "last", "full", "short", "long", "other", "user")]
     with gzip.open(tmp_path / "texts.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({"text": row, "language": "java"}) + "\n" for row in rows)
-    rated = {"reference": "Gets the RATED name", "candidate": "x", "candidate_clean": "sets the key.", "rating": 1}
+    rated = {
+        "reference": "Gets the RATED name",
+        "candidate": "x",
+        "candidate_clean": "sets the key.",
+        "rating": 1,
+    }
     (tmp_path / "rated.jsonl").write_text(json.dumps(rated))
     config = CorpusConfig((str(tmp_path / "texts.jsonl.gz"),), (str(tmp_path / "rated.jsonl"),), 0.4)
     counts = build.build(config, tmp_path / "corpus")["counts"]

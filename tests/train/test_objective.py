@@ -72,7 +72,9 @@ def renamed(theirs, model):
 
 @pytest.fixture(scope="module")
 def batch(case):
-    batch = permute(*(torch.tensor(case[k]) for k in ("src_tokens_original", "permutation", "noised_pred_tokens")))
+    batch = permute(
+        *(torch.tensor(case[k]) for k in ("src_tokens_original", "permutation", "noised_pred_tokens"))
+    )
     content = len(case["model_src_tokens"][0])
     assert batch.tokens[:, :content].tolist() == [row[:content] for row in case["model_src_tokens"]]
     assert batch.positions[:, :content].tolist() == case["model_positions"]
