@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from simllm import files
 from simllm.config import ModelConfig, build, read_json
 from simllm.errors import InputError
 from simllm.model import Encoder
@@ -67,6 +68,10 @@ _NAMES = {
 }
 
 
+# Weights that transformers may add; embeddings do not need them.
+_NOT_OURS = ("pooler.", "lm_head.", "embeddings.position_ids")
+
+
 def transformers_name(name: str) -> str:
     """The name that transformers' `MPNetModel` gives to the encoder's parameter `name`."""
     if name.startswith("layers.") and name.split(".")[2] == "norm":
@@ -106,6 +111,10 @@ def _weights(file: Path, encoder: Encoder) -> dict[str, Tensor]:
         stored = load_file(file)
     except (SafetensorError, OSError) as error:
         raise InputError(f"{file}: damaged ({error})") from None
+    names = {transformers_name(name) for name in encoder.state_dict()}
+    for name in stored.keys() - names:
+        if not name.startswith(_NOT_OURS):
+            raise InputError(f"{file}: weight {name} has no place in the model of {CONFIG}")
     state = {}
     for name, parameter in encoder.state_dict().items():
         tensor = stored.get(transformers_name(name))
@@ -114,6 +123,8 @@ def _weights(file: Path, encoder: Encoder) -> dict[str, Tensor]:
         if tensor.shape != parameter.shape:
             shapes = f"{tuple(tensor.shape)}, expected {tuple(parameter.shape)}"
             raise InputError(f"{file}: {transformers_name(name)} has shape {shapes}")
+        if not tensor.isfinite().all():
+            raise InputError(f"{file}: {transformers_name(name)} holds values that are not finite")
         state[name] = tensor.float()
     return state
 
@@ -127,31 +138,20 @@ def save(
     dtype: torch.dtype = torch.float32,
 ) -> None:
     """Write a model folder, whole or not at all; `dtype` is that of the stored weights."""
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = files.fresh_folder(folder)
     encoder.config.save(partial / CONFIG)
     weights = {
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
     save_file(weights, partial / WEIGHTS, metadata={"format": "pt"})
+    shutil.copymode(partial / CONFIG, partial / WEIGHTS)  # save_file lets nobody else read it
     tokenizer.backend.save(str(partial / TOKENIZER))
     (partial / "README.md").write_text(card)
     for name, values in {INFO: asdict(info), **_for_other_loaders(encoder.config, info)}.items():
         (partial / name).parent.mkdir(exist_ok=True)
         (partial / name).write_text(json.dumps(values, indent=2) + "\n")
-    replace_folder(partial, folder)
-
-
-def replace_folder(new: Path, folder: Path) -> None:
-    """Put the finished folder `new` in the place of `folder`."""
-    old = folder.with_name(folder.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    files.replace_folder(partial, folder)
 
 
 def _for_other_loaders(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -16,6 +17,7 @@ _SCORE_EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
   simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold
+  simllm score -f json -- "--all lists everything" "lists everything"
 """
 _EVALUATE_EXAMPLES = """examples:
   simllm evaluate --ratings haque2022.jsonl
@@ -25,6 +27,9 @@ _EVALUATE_EXAMPLES = """examples:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit status: 0, 2 for bad input, 130 when interrupted."""
+    for stream in (sys.stdout, sys.stderr):  # what the locale cannot show is escaped, not fatal
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
     try:
@@ -33,12 +38,15 @@ def main(arguments: list[str] | None = None) -> int:
     except InputError as error:
         print(f"simllm: error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
+        print(f"simllm: error: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("simllm: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
     return 0
 
 
@@ -83,12 +91,17 @@ def _pairs(options: argparse.Namespace) -> tuple[list[str], list[str]]:
 def _evaluate(options: argparse.Namespace) -> None:
     from simllm.evaluation.study import METRICS, study
 
-    metrics = options.metrics.split(",") if options.metrics else METRICS
-    rows = study(options.ratings, metrics, options.model)
+    metrics = METRICS if options.metrics is None else [name.strip() for name in options.metrics.split(",")]
+    result = study(options.ratings, metrics, options.model)
     table = tables.Table(
         columns=("metric", "spearman", "low", "high", "p_value"),
-        rows=[(row.metric, row.spearman, row.low, row.high, row.p_value) for row in rows],
-        summary={"ratings": options.ratings.name, "pairs": rows[0].n, "interval": "95% bootstrap"},
+        rows=[(row.metric, row.spearman, row.low, row.high, row.p_value) for row in result.rows],
+        summary={
+            "ratings": options.ratings.name,
+            "pairs": result.rows[0].n,
+            "interval": "95% bootstrap",
+            "signature": result.signature,
+        },
     )
     tables.write(table, options.format, options.output)
 

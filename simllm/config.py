@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import reprlib
 import types
 import typing
@@ -51,13 +53,27 @@ class ModelConfig:
     eos_token_id: int = 2
 
     def __post_init__(self) -> None:
-        if self.hidden_size % self.num_attention_heads:
-            raise InputError(
+        problems = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_prob"):
+                if not 0 <= value < 1:
+                    problems.append(f"{field.name} must be from 0 to below 1")
+            elif isinstance(value, int | float) and not field.name.endswith("_id") and not value > 0:
+                problems.append(f"{field.name} must be positive")
+        if not problems and self.hidden_size % self.num_attention_heads:
+            problems.append(
                 f"hidden_size {self.hidden_size} is not a multiple of "
                 f"num_attention_heads {self.num_attention_heads}"
             )
+        if self.max_position_embeddings < 5:
+            problems.append("max_position_embeddings must be at least 5, for a text of one token")
         if self.hidden_act != "gelu":
-            raise InputError(f"hidden_act {self.hidden_act!r}: only 'gelu' (the exact one) is known")
+            problems.append(f"hidden_act {self.hidden_act!r}: only 'gelu' (the exact one) is known")
+        if (self.bos_token_id, self.pad_token_id, self.eos_token_id) != (0, 1, 2):
+            problems.append("bos_token_id, pad_token_id, eos_token_id must be 0, 1, 2")
+        if problems:
+            raise InputError("; ".join(problems))
 
     @property
     def max_length(self) -> int:
@@ -131,13 +147,17 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
             return None
         hint = next(h for h in typing.get_args(hint) if h is not type(None))
     if typing.get_origin(hint) is tuple:
-        if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return tuple(value)
-        problems.append(f"{name} must be a list of strings, not {value!r}")
-        return None
+        if not isinstance(value, list):
+            problems.append(f"{name} must be a list, not {value!r}")
+            return None
+        item = typing.get_args(hint)[0]
+        return tuple(_value(item, part, f"{name}[{i}]", problems) for i, part in enumerate(value))
     hint = typing.get_origin(hint) or hint
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if hint is float and isinstance(value, int | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError):
+            value = float(value)  # 1e-4, without a point, is a string to YAML
+    if isinstance(value, float) and not math.isfinite(value):
+        problems.append(f"{name} must be a finite number, not {value!r}")
     if type(value) is not hint:
         problems.append(f"{name} must be of type {hint.__name__}, not {reprlib.repr(value)}")
     return value

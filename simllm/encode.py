@@ -36,8 +36,7 @@ def encode(checkpoint: Checkpoint, texts: Sequence[str], pooling: str, batch_tok
     embeddings = np.empty((len(unique), checkpoint.encoder.config.hidden_size), np.float32)
     with torch.inference_mode():
         for rows in _batches(unique, batch_tokens):
-            batch = _padded(unique[rows])
-            mask = batch != PAD_ID
+            batch, mask = padded(unique[rows])
             embeddings[rows] = pool(checkpoint.encoder(batch, mask), mask).numpy()
     place = {tokens: row for row, tokens in enumerate(unique)}
     return Encoded(
@@ -59,6 +58,8 @@ def _batches(sorted_ids: list[tuple[int, ...]], batch_tokens: int) -> Iterator[s
         yield slice(start, len(sorted_ids))
 
 
-def _padded(ids: list[tuple[int, ...]]) -> torch.Tensor:
+def padded(ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """(B, L) token ids, padded to the longest, and the (B, L) mask of what is not padding."""
     longest = max(map(len, ids))
-    return torch.tensor([[*tokens, *[PAD_ID] * (longest - len(tokens))] for tokens in ids])
+    tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
+    return tokens, tokens != PAD_ID

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -132,6 +132,8 @@ def _texts(name: str, texts: Sequence[str]) -> list[str]:
     """Return `texts` as a list; raise TypeError for a lone string and for what is no text."""
     if isinstance(texts, str):
         raise TypeError(f"{name}: expected a list of texts, got a lone string; write [text]")
+    if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
+        raise TypeError(f"{name}: expected a list of texts, got {type(texts).__name__}")
     texts = list(texts)
     for index, text in enumerate(texts):
         if not isinstance(text, str):

@@ -17,7 +17,7 @@ def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
     a, b = a.astype(np.float64), b.astype(np.float64)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     dots = (a * b).sum(1)
-    return np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0).clip(-1.0, 1.0)
+    return np.divide(dots, norms, out=np.zeros_like(dots), where=norms != 0).clip(-1.0, 1.0)
 
 
 def inverse_euclidean(a: Floats, b: Floats) -> NDArray[np.float64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simllm.errors import InputError
+from simllm import files
+from simllm.text import encodable
 
 FORMATS = ("text", "json", "tsv")
 _GAP = "  "
@@ -37,15 +37,8 @@ def write(table: Table, format_: str | None, output: Path | None) -> None:
     text = {"text": _text, "json": _json, "tsv": _tsv}[format_](table)
     if output is None:
         sys.stdout.write(text)
-        return
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(output)
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written ({error.strerror})") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    else:
+        files.write(output, text)
 
 
 def _json(table: Table) -> str:
@@ -96,4 +89,6 @@ def _cell(value: Any, exact: bool = False) -> str:
         if exact:
             return f"{value:.9g}"
         return f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
-    return " ".join(str(value).split())
+    # Control characters would steer the terminal that shows them.
+    shown = "".join(c if c.isprintable() else " " for c in encodable(str(value)))
+    return " ".join(shown.split())

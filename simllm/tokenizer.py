@@ -37,9 +37,10 @@ class Tokenizer:
         if not file.is_file():
             raise InputError(f"{file}: no such file; expected the tokenizer of a model folder")
         try:
-            return cls(Backend.from_file(str(file)))
-        except Exception as error:  # the backend raises bare Exception
+            backend = Backend.from_file(str(file))
+        except Exception as error:  # bare Exception is what the backend raises
             raise InputError(f"{file}: not a tokenizer ({error})") from None
+        return cls(backend)
 
     @property
     def vocab_size(self) -> int:

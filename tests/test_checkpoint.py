@@ -92,6 +92,8 @@ def test_saving_replaces_a_folder_whole(model_folder, tmp_path):
     assert again.hash == loaded.hash
     assert not (tmp_path / "model" / "stale").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    modes = {file.name: file.stat().st_mode for file in (tmp_path / "model").iterdir() if file.is_file()}
+    assert len(set(modes.values())) == 1
 
 
 def damage_config(folder):
@@ -102,6 +104,17 @@ def damage_config(folder):
 def damage_shape(folder):
     weights = load_file(folder / "model.safetensors")
     weights["encoder.layer.0.output.dense.bias"] = torch.zeros(3)
+    save_file(weights, folder / "model.safetensors")
+
+
+def damage_depth(folder):
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(values | {"num_hidden_layers": 1}))
+
+
+def damage_value(folder):
+    weights = load_file(folder / "model.safetensors")
+    weights["encoder.layer.0.output.dense.bias"][3] = torch.nan
     save_file(weights, folder / "model.safetensors")
 
 
@@ -120,6 +133,8 @@ def damage_weights(folder):
         (lambda folder: (folder / "simllm.json").write_text('{"poling": "mean"}'), "unknown key poling"),
         (damage_config, r"tokenizer\.json has 1000 tokens, config\.json says 999"),
         (damage_shape, r"encoder\.layer\.0\.output\.dense\.bias has shape \(3,\), expected \(32,\)"),
+        (damage_depth, r"weight encoder\.layer\.1\.\S+ has no place in the model of config\.json"),
+        (damage_value, "holds values that are not finite"),
         (damage_weights, r"model\.safetensors: damaged"),
     ],
 )

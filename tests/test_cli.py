@@ -103,6 +103,30 @@ def test_a_terminal_gets_a_table_that_fits(model_folder):
     assert any(line.startswith("signature: model:") for line in rest)
 
 
+def test_a_link_or_a_pipe_as_output_stays_what_it_is(tmp_path, model_folder):
+    (tmp_path / "target").write_text("before")
+    (tmp_path / "link").symlink_to("target")
+    assert run("score", "a b", "a b", "-o", tmp_path / "link", "--model", model_folder).returncode == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text().startswith("score\t")
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
+    assert run("score", "a b", "a b", "-o", tmp_path / "pipe", "--model", model_folder).returncode == 0
+    assert reader.communicate(timeout=60)[0].startswith("score\t")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_a_terminal_would_obey_or_a_locale_cannot_show(tmp_path, model_folder):
+    row = {"candidate": "\x1b[31mred \ud83d", "reference": "caf\u00e9"}
+    (tmp_path / "p.jsonl").write_text(json.dumps(row))
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    arguments = ("score", "--jsonl", tmp_path / "p.jsonl", "-f", "text", "--model", model_folder)
+    done = run(*arguments, env=environment)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    assert "[31mred" in done.stdout
+
+
 BAD = [
     (("score",), "expected either two texts, or -c FILE -r FILE, or --jsonl FILE"),
     (("score", "one"), "expected two texts, a candidate and a reference; got 1"),
@@ -118,8 +142,10 @@ BAD = [
     (("score", "a", "b", "--model", "nowhere"), "nowhere: no such model folder"),
     (("score", "a", "b", "--pooling", "sum"), "pooling 'sum': expected one of cls, mean, max"),
     (("score", "a", "b", "-o", "no/such/file"), "no/such/file: cannot be written"),
+    (("score", "a", "b", "-o", "/"), "/: cannot be written"),
+    (("evaluate", "--ratings", "p.jsonl", "--metrics", "bleu, blue"), "metric 'blue': expected one of"),
     (("evaluate", "--ratings", "none.jsonl"), "none.jsonl: cannot be read"),
-    (("evaluate", "--ratings", "p.jsonl"), 'p.jsonl, line 1: expected a text under "reference"'),
+    (("evaluate", "--ratings", "p.jsonl"), 'p.jsonl, line 1: expected a number under "rating"'),
 ]
 
 

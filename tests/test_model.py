@@ -40,6 +40,18 @@ def test_padding_does_not_change_a_text(encoder):
             assert (alone[0] - together[row, :length]).abs().max() < 1e-5
 
 
+def test_the_order_of_rows_carries_no_meaning(encoder):
+    """Tokens that bring their positions may stand in any order, relative bias and all."""
+    tokens, _ = padded(1, 40)
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(1))[None]
+    assert encoder.relative_bias.table.weight.std() > 0.1
+    with torch.no_grad():
+        plain = encoder(tokens)
+        permuted = encoder.attend(tokens[:, order[0]], order, order, None)
+    assert (permuted - plain[:, order[0]]).abs().max() < 1e-5
+    assert (plain - plain[:, order[0]]).abs().max() > 0.1
+
+
 def test_relative_buckets_of_the_original(encoder, shared):
     vectors = json.loads((shared / "reference" / "mpnet_inputs.json").read_text())["relative_position_bucket"]
     buckets = encoder.relative_bias.bucket(torch.tensor(vectors["relative_position"]))

@@ -1,8 +1,11 @@
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm.text import clean, normalizer
+from simllm.metric import default_model
+from simllm.text import clean
 
 # Pieces that the rules look for, so that chance puts them together.
 _PIECES = ["/**", "*/", "//", "#", '"""', "'''", "\n", "\n\n", " ", "@return", ":param x:", " ' s", "don't"]
@@ -73,7 +76,10 @@ def test_a_line_of_a_million_characters(piece):
     assert clean(clean(text)) == clean(text)
 
 
-def test_the_tokenizer_carries_the_same_cleaning(tokenizer, comments):
-    for text in comments[:500]:
-        assert tokenizer.backend.normalizer.normalize_str(text) == clean(text)
-    assert type(tokenizer.backend.normalizer) is type(normalizer())
+def test_tokenizer_files_carry_the_same_cleaning(tokenizer, tmp_path):
+    """Also the default model's: cleaning cannot change under a vocabulary that was learned with it."""
+    tokenizer.backend.save(str(tmp_path / "tokenizer.json"))
+    fresh = json.loads((tmp_path / "tokenizer.json").read_text())["normalizer"]
+    shipped = json.loads((default_model() / "tokenizer.json").read_text())["normalizer"]
+    assert len(fresh["normalizers"]) > 20
+    assert shipped == fresh

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
+from simllm.errors import InputError
 from simllm.tokenizer import MASK_ID, SPECIAL_TOKENS
 from train.permute import Permuted, noisy_slots, permutations, permute, predicted_count
 from train.shards import Shard
+
+_BOUNDARIES = 2  # <s> and </s> are never predicted
+_FIXED = 64  # texts a batch where the batches must not depend on the configuration
 
 
 class Batches:
     """Batches of texts of equal length, so that nothing is padded.
 
     Every epoch shuffles the texts within their length and then the batches; each text
-    comes exactly once an epoch. Texts too short to have a predicted token are left out.
+    comes exactly once an epoch. Texts too short to predict a token of are left out.
     """
 
     def __init__(
@@ -30,8 +34,10 @@ class Batches:
         self.groups = [
             (int(length), np.flatnonzero(lengths == length), max(1, batch_tokens // int(length)))
             for length in np.unique(lengths)
-            if predicted_count(int(length), probability) > 0
+            if 0 < predicted_count(int(length), probability) <= length - _BOUNDARIES
         ]
+        if not self.groups:
+            raise InputError("no text is long enough to predict a token of; the corpus is too small")
         self.tokens = sum(length * len(members) for length, members, _ in self.groups)
         self._epoch: tuple[int, list[tuple[int, np.ndarray]]] = (-1, [])
 
@@ -45,15 +51,20 @@ class Batches:
         if self._epoch[0] != epoch:
             self._epoch = (epoch, self._shuffled(epoch))
         length, members = self._epoch[1][place]
-        return self._permuted(torch.from_numpy(self.shard.texts(members, length)), index)
+        tokens = torch.from_numpy(self.shard.texts(members, length))
+        return self._permuted(tokens, seed_of(self.seed, index))
 
     def fixed(self, texts: int) -> Iterator[Permuted]:
-        """The first `texts` texts in the order of the corpus, always permuted the same way."""
-        for number, (length, members, size) in enumerate(self.groups):
+        """The first `texts` texts in the order of the corpus, always permuted the same way.
+
+        Their permutations follow from the texts alone, so that two runs over the same corpus
+        and vocabulary can be compared.
+        """
+        for length, members, _ in self.groups:
             chosen = members[members < texts]
-            for start in range(0, len(chosen), size):
-                tokens = self.shard.texts(chosen[start : start + size], length)
-                yield self._permuted(torch.from_numpy(tokens), number * len(self.shard.starts) + start)
+            for start in range(0, len(chosen), _FIXED):
+                tokens = self.shard.texts(chosen[start : start + _FIXED], length)
+                yield self._permuted(torch.from_numpy(tokens), seed_of(length, start))
 
     def _shuffled(self, epoch: int) -> list[tuple[int, np.ndarray]]:
         random = np.random.default_rng([self.seed, epoch])
@@ -63,8 +74,8 @@ class Batches:
             batches += [(length, shuffled[i : i + size]) for i in range(0, len(shuffled), size)]
         return [batches[i] for i in random.permutation(len(batches))]
 
-    def _permuted(self, tokens: torch.Tensor, index: int) -> Permuted:
-        generator = torch.Generator().manual_seed(seed_of(self.seed, index))
+    def _permuted(self, tokens: torch.Tensor, seed: int) -> Permuted:
+        generator = torch.Generator().manual_seed(seed)
         texts, length = tokens.shape
         predicted = predicted_count(length, self.probability)
         order = permutations(texts, length, predicted, generator)

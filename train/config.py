@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -22,21 +21,18 @@ class CorpusConfig:
     test_share: float = 0.1  # of the texts, held out
 
     def __post_init__(self) -> None:
+        if not self.sources:
+            raise InputError("sources must not be empty")
         if not 0 < self.test_share < 1:
             raise InputError(f"test_share must be between 0 and 1, not {self.test_share}")
 
 
-@dataclass(frozen=True)
-class PretrainConfig:
-    """A pretraining run. An update is one optimizer step."""
+@dataclass(frozen=True, kw_only=True)
+class Optimization:
+    """What both stages of training have in common. An update is one optimizer step."""
 
     out: str  # the run's folder
     seed: int
-    corpus: CorpusConfig
-    model: ModelConfig
-    predict_probability: float  # share of a text's tokens that is predicted
-    batch_tokens: int  # tokens a batch, about: texts of equal length fill it
-    accumulation: int  # batches an update
     updates: int
     warmup_updates: int
     learning_rate: float  # at the end of the warm-up
@@ -46,23 +42,85 @@ class PretrainConfig:
     adam_beta2: float
     adam_epsilon: float
     clip_norm: float  # gradients are scaled down to this norm
-    evaluate_every: int  # updates between test perplexity, best model and saved state
-    test_texts: int  # held-out texts that the perplexity is measured on
+    evaluate_every: int  # updates between evaluation, best model and saved state
     bf16: bool  # bfloat16 matrix products over float32 weights
 
     def __post_init__(self) -> None:
-        positive = ["batch_tokens", "accumulation", "updates", "learning_rate", "clip_norm"]
-        positive += ["evaluate_every", "test_texts"]
-        problems = [f"{name} must be positive" for name in positive if getattr(self, name) <= 0]
-        if not 0 < self.predict_probability < 1:
-            problems.append("predict_probability must be between 0 and 1")
+        problems = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int | float) and (value < 0 or not (value or field.name in _MAY_BE_ZERO)):
+                problems.append(f"{field.name} must be positive")
+        for name in ("adam_beta1", "adam_beta2"):
+            if not getattr(self, name) < 1:
+                problems.append(f"{name} must be below 1")
         if not 0 <= self.warmup_updates <= self.updates:
             problems.append("warmup_updates must be between 0 and updates")
         if problems:
             raise InputError("; ".join(problems))
 
 
-def load(file: Path, overrides: list[str]) -> PretrainConfig:
+_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "bf16"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(Optimization):
+    """Pretraining: permuted language modelling."""
+
+    corpus: CorpusConfig
+    model: ModelConfig
+    predict_probability: float  # share of a text's tokens that is predicted
+    batch_tokens: int  # tokens a batch, about: texts of equal length fill it
+    accumulation: int  # batches an update
+    test_texts: int  # held-out texts that the perplexity is measured on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.predict_probability < 1:
+            raise InputError("predict_probability must be below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositivesConfig:
+    """One source of positives: pairs of texts that mean the same."""
+
+    source: str  # file or glob pattern: plain lines for views, JSON lines for pairs
+    share: float  # of the pairs of an update
+    word_dropout: float = 0.0  # two views of one text, each without this share of its words
+    fields: tuple[str, ...] = ("a", "b")  # where a pair's two texts stand
+    min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
+    max_overlap: float = 1.0  # pairs that share more teach nothing
+
+    def __post_init__(self) -> None:
+        if len(self.fields) != 2:
+            raise InputError(f"fields must name two fields, not {len(self.fields)}")
+        if not self.share > 0:
+            raise InputError("share must be positive")
+        if not 0 <= self.word_dropout < 1:
+            raise InputError("word_dropout must be from 0 to below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastiveConfig(Optimization):
+    """The contrastive stage: pairs are drawn together, everything else apart."""
+
+    model: str  # the model folder it starts from
+    positives: tuple[PositivesConfig, ...]
+    exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
+    dev: str  # rated file on which the best model is chosen
+    temperature: float  # of the softmax over cosine similarities
+    pairs: int  # pairs an update; every other pair's texts are negatives
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.positives:
+            raise InputError("positives must not be empty")
+
+
+C = TypeVar("C")
+
+
+def load(cls: type[C], file: Path, overrides: list[str]) -> C:
     """Read a YAML file, apply `key=value` overrides (`model.hidden_size=128`), check it all."""
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -70,10 +128,9 @@ def load(file: Path, overrides: list[str]) -> PretrainConfig:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from None
-    values = copy.deepcopy(values)
     for override in overrides:
         _override(values, override)
-    return build(PretrainConfig, values, str(file))
+    return build(cls, values, str(file))
 
 
 def _override(values: Any, override: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from train.config import PretrainConfig
+from train.config import Optimization
 
 
-def optimizer(model: nn.Module, config: PretrainConfig) -> torch.optim.AdamW:
+def optimizer(model: nn.Module, config: Optimization) -> torch.optim.AdamW:
     """AdamW; weight decay on matrices only, not on biases and layer norms."""
     decayed = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim == 1]
@@ -21,7 +21,7 @@ def optimizer(model: nn.Module, config: PretrainConfig) -> torch.optim.AdamW:
     )
 
 
-def learning_rate(update: int, config: PretrainConfig) -> float:
+def learning_rate(update: int, config: Optimization) -> float:
     """Linear warm-up from `warmup_start`, then linear decay to zero (SIMLLM, section 5)."""
     peak, warmup = config.learning_rate, config.warmup_updates
     if update < warmup:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from simllm.checkpoint import replace_folder
+from simllm.files import fresh_folder, replace_folder
 from simllm.tokenizer import Tokenizer
 
 _TEXTS_AT_ONCE = 20_000
@@ -35,12 +34,17 @@ class Shard:
         return self.ids[self.starts[indices][:, None] + np.arange(length)].astype(np.int64)
 
 
-def write(texts: Path, tokenizer: Tokenizer, max_length: int, folder: Path) -> Shard:
+def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, folder: Path) -> Shard:
     """Tokenize a file of one text a line; texts past `max_length` tokens are cut and counted.
 
-    A folder that was written with the same tokenizer and length is opened as it is.
+    A folder that was written from the same corpus with the same tokenizer and length is
+    opened as it is.
     """
-    made_with: dict[str, str | int] = {"tokenizer": tokenizer.hash, "max_length": max_length}
+    made_with: dict[str, str | int] = {
+        "corpus": corpus_hash,
+        "tokenizer": tokenizer.hash,
+        "max_length": max_length,
+    }
     info = folder / "shard.json"
     if not info.is_file() or json.loads(info.read_text())["made_with"] != made_with:
         _write(texts, tokenizer, made_with, folder)
@@ -62,9 +66,7 @@ def _write(texts: Path, tokenizer: Tokenizer, made_with: dict[str, str | int], f
                 truncated += 1
             lengths.append(len(ids))
         parts.append(np.fromiter(itertools.chain.from_iterable(encoded), dtype))
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = fresh_folder(folder)
     np.save(partial / "ids.npy", np.concatenate(parts))
     np.save(partial / "starts.npy", np.cumsum(lengths, dtype=np.int64))
     (partial / "shard.json").write_text(json.dumps({"made_with": made_with, "truncated": truncated}))

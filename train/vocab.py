@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import string
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +18,7 @@ from simllm.tokenizer import SPECIAL_TOKENS, UNK_ID
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)
 
 
-def learn(texts: Iterable[str], size: int, file: Path, threads: int = 2) -> None:
+def learn(texts: Iterable[str], size: int, file: Path) -> None:
     """Learn a BPE vocabulary of `size` tokens from cleaned texts; write a SentencePiece model.
 
     Raises InputError when the texts are too few for `size` tokens.
@@ -38,7 +39,7 @@ def learn(texts: Iterable[str], size: int, file: Path, threads: int = 2) -> None
                 eos_id=2,
                 unk_id=UNK_ID,
                 control_symbols=["<mask>"],
-                num_threads=threads,
+                num_threads=os.cpu_count() or 1,
                 minloglevel=2,
             )
     except RuntimeError as error:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.evaluation import ratings
-from simllm.evaluation.baselines import baseline
+from simllm.evaluation.baselines import BASELINES, baseline
 from simllm.metric import SimLLM
+from simllm.text import clean
 
-METRICS = ("simllm", "bleu", "rouge-l", "jaccard")
+METRICS = ("simllm", *BASELINES)
 
 
 @dataclass(frozen=True)
@@ -27,31 +28,38 @@ class Row:
     high: float
 
 
-def study(
-    file: Path, metrics: Iterable[str] = METRICS, model: str | os.PathLike[str] | None = None
-) -> list[Row]:
-    """Correlate each metric with the ratings in `file`; rows in the order of `metrics`.
+@dataclass(frozen=True)
+class Study:
+    """Rows in the order of the metrics; the signature is simllm's, empty without it."""
 
-    Raises InputError for a bad file, an unknown metric or a library that is missing.
+    rows: list[Row]
+    signature: str
+
+
+def study(file: Path, metrics: Sequence[str] = METRICS, model: str | os.PathLike[str] | None = None) -> Study:
+    """Correlate each metric with the ratings in `file`.
+
+    Every metric is given the same cleaned texts, so that none gains or loses by case,
+    markup or the spacing of punctuation. Raises InputError for a bad file, an unknown
+    metric or a library that is missing.
     """
+    for name in metrics:
+        if name not in METRICS:
+            raise InputError(f"metric {name!r}: expected one of {', '.join(METRICS)}")
     try:
         from simllm.evaluation.correlation import spearman
-    except ModuleNotFoundError as error:
-        raise InputError(_remedy(error)) from None
-    rated = ratings.load(file)
-    rows = []
-    for name in metrics:
-        try:
+
+        rated = ratings.load(file)
+        candidates, references = ([clean(t) for t in texts] for texts in (rated.candidates, rated.references))
+        rows, signature = [], ""
+        for name in metrics:
             if name == "simllm":
-                scores = SimLLM(model).score(rated.candidates, rated.references).values
+                scores = SimLLM(model).score(candidates, references)
+                values, signature = scores.values, scores.signature
             else:
-                scores = baseline(name)(rated.candidates, rated.references)
-        except ModuleNotFoundError as error:
-            raise InputError(f"metric {name}: {_remedy(error)}") from None
-        result = spearman(scores, rated.values)
-        rows.append(Row(name, len(scores), result.rho, result.p_value, result.low, result.high))
-    return rows
-
-
-def _remedy(error: ModuleNotFoundError) -> str:
-    return f"{error.name} is not installed; pip install 'simllm[eval]'"
+                values = baseline(name)(candidates, references)
+            result = spearman(values, rated.values)
+            rows.append(Row(name, len(values), result.rho, result.p_value, result.low, result.high))
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed; pip install 'simllm[eval]'") from None
+    return Study(rows, signature)

@@ -45,7 +45,7 @@ def test_rouge_l_ranks_as_the_authors_column(haque):
 
 def test_correlations_on_haque(haque):
     file, _, _ = haque
-    rows = {row.metric: row for row in study.study(file, study.METRICS)}
+    rows = {row.metric: row for row in study.study(file).rows}
     assert rows["jaccard"].spearman == pytest.approx(0.7927, abs=5e-5)
     assert rows["bleu"].spearman == pytest.approx(0.7331, abs=5e-4)
     assert rows["rouge-l"].spearman == pytest.approx(0.8152, abs=2e-3)
@@ -106,7 +106,7 @@ def test_bad_ratings_name_the_line(tmp_path, rows, message):
 def test_an_unknown_metric_is_named(tmp_path, model_folder):
     file = tmp_path / "ratings.jsonl"
     file.write_text((json.dumps(GOOD) + "\n") * 3)
-    with pytest.raises(InputError, match="metric 'blue': expected simllm or one of bleu, jaccard, rouge-l"):
+    with pytest.raises(InputError, match="metric 'blue': expected one of simllm, bleu, jaccard, rouge-l"):
         study.study(file, ["blue"])
 
 
@@ -114,6 +114,8 @@ def test_a_study_of_a_model(tmp_path, model_folder, comments):
     rows = [{"reference": a, "candidate": b, "rating": len(a)} for a, b in itertools.pairwise(comments[:9])]
     file = tmp_path / "ratings.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (row,) = study.study(file, ["simllm"], model_folder)
+    result = study.study(file, ["simllm"], model_folder)
+    (row,) = result.rows
+    assert result.signature.startswith("model:")
     assert (row.metric, row.n) == ("simllm", 8)
     assert -1 <= row.spearman <= 1

@@ -12,7 +12,7 @@ from train.permute import predicted_count
 def shard(comments, tokenizer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("shards")
     (folder / "texts.txt").write_text("".join(clean(text) + "\n" for text in comments))
-    return shards.write(folder / "texts.txt", tokenizer, 64, folder / "shard")
+    return shards.write(folder / "texts.txt", "corpus", tokenizer, 64, folder / "shard")
 
 
 def originals(batch):

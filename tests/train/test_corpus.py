@@ -53,6 +53,13 @@ def test_what_is_dropped_is_counted(tmp_path):
     assert counts["train"] + counts["test"] == 8
 
 
+def test_a_rated_file_without_the_expected_texts_is_named(corpus_file, tmp_path):
+    (tmp_path / "rated.jsonl").write_text('{"ref": "a b", "hyp": "a c"}')
+    config = CorpusConfig((str(corpus_file),), (str(tmp_path / "rated.jsonl"),))
+    with pytest.raises(InputError, match=r'rated\.jsonl, line 1: expected a text under "reference"'):
+        build.build(config, tmp_path / "corpus")
+
+
 def test_a_corpus_is_built_once_a_configuration(corpus_file, tmp_path):
     config = CorpusConfig(sources=(str(corpus_file),))
     first = build.build(config, tmp_path / "corpus")
@@ -66,12 +73,12 @@ def test_a_corpus_is_built_once_a_configuration(corpus_file, tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.jsonl", b'{"text": "adds two"}\n{"text": 1}\n', 'line 2: expected a JSON object with "text"'),
+        ("a.jsonl", b'{"text": "adds two"}\n{"text": 1}\n', 'line 2: expected a text under "text"'),
         ("a.jsonl", b'{"text": "adds two"}\n{\n', "line 2: not JSON"),
         ("a.jsonl", b"[]\n", "line 1: expected a JSON object"),
         ("a.txt", b"adds two\n\xff\n", "not UTF-8"),
         ("a.txt.gz", b"not gzipped", "cannot be read"),
-        ("a.txt.gz", gzip.compress(b"adds two\n" * 9999)[:60], "cannot be read"),
+        ("a.txt.gz", gzip.compress(b"adds two\n" * 9999)[:60], "ends in the middle, after line"),
         ("a.txt", b"", "too few texts"),
     ],
 )
@@ -84,5 +91,5 @@ def test_bad_sources_are_named(tmp_path, name, data, message):
 
 
 def test_a_missing_source_is_named():
-    with pytest.raises(InputError, match=r"corpus source 'none/\*\.txt': no such file"):
+    with pytest.raises(InputError, match=r"source 'none/\*\.txt': no such file"):
         list(sources.read("none/*.txt"))

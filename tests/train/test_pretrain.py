@@ -1,9 +1,11 @@
 """Real training runs in processes of their own: they learn, stop, are killed, and go on."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from safetensors.torch import load_file
 
 from simllm import SimLLM
 from tests.conftest import ROOT
-from train.config import load
+from train.config import PretrainConfig, load
 from train.optim import learning_rate
 
 SMALL = [
@@ -61,7 +63,7 @@ def finished(comments, tmp_path_factory):
 
 def timeless(lines):
     """The log without what depends on when a run was started."""
-    return [{k: v for k, v in line.items() if k not in ("seconds", "train_perplexity")} for line in lines]
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in lines]
 
 
 def assert_same_weights(out, other):
@@ -86,30 +88,28 @@ def test_it_learns_and_keeps_the_best_model(finished):
 
 def test_the_best_model_holds_the_weights_of_its_update(finished):
     _, out = finished
-    if log(out)[-1]["test_perplexity"] == min(line["test_perplexity"] for line in log(out)):
-        stored = load_file(out / "model" / "model.safetensors")
-        state = weights(out)
-        assert torch.equal(
-            stored["embeddings.word_embeddings.weight"], state["model.encoder.embeddings.token.weight"]
-        )
+    lines = log(out)
+    assert min(lines, key=lambda line: line["test_perplexity"]) is lines[-1]
+    stored, state = load_file(out / "model" / "model.safetensors"), weights(out)
+    assert torch.equal(
+        stored["embeddings.word_embeddings.weight"], state["model.encoder.embeddings.token.weight"]
+    )
 
 
 def test_killed_at_any_moment_it_ends_with_the_same_weights(finished, tmp_path):
     corpus_file, uninterrupted = finished
     out = tmp_path / "run"
-    kills = 0
-    random = np.random.default_rng(0)
-    while True:
-        process = subprocess.Popen(command(corpus_file, out), cwd=ROOT, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(timeout=random.uniform(2, 9) if kills < 4 else 300)
-            break
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            kills += 1
-    assert process.returncode == 0
-    assert kills > 0
+    for kill in range(4):
+        process = subprocess.Popen(command(corpus_file, out), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        wanted = "update " if kill % 2 else "training"  # after this start's first evaluation, or before
+        for line in process.stderr:
+            if line.startswith(wanted):
+                time.sleep(0.1 * kill)
+                process.kill()
+        assert process.wait() == -signal.SIGKILL
+        process.stderr.close()
+    assert 0 < len(log(out)) < 6
+    assert run(corpus_file, out).returncode == 0
     assert_same_weights(out, uninterrupted)
     assert timeless(log(out)) == timeless(log(uninterrupted))
 
@@ -125,10 +125,12 @@ def test_asked_to_stop_it_saves_and_goes_on(finished, tmp_path):
     rest = process.stderr.read()
     assert process.wait(timeout=60) == 130
     assert "the same command goes on" in rest
-    done = run(corpus_file, out)
-    assert done.returncode == 0
-    for name, tensor in weights(out).items():
-        assert torch.equal(tensor, weights(uninterrupted)[name])
+    assert run(corpus_file, out).returncode == 0
+    assert_same_weights(out, uninterrupted)
+    assert timeless(log(out)) == timeless(log(uninterrupted))
+    assert (out / "model" / "model.safetensors").read_bytes() == (
+        uninterrupted / "model" / "model.safetensors"
+    ).read_bytes()
 
 
 def test_a_damaged_state_is_refused_and_the_one_before_it_used(finished, tmp_path):
@@ -141,15 +143,41 @@ def test_a_damaged_state_is_refused_and_the_one_before_it_used(finished, tmp_pat
     newest.write_bytes(data)
     done = run(corpus_file, out)
     assert done.returncode == 0
-    assert "is damaged (checksum differs); trying the one before it" in done.stderr
+    assert f"{newest.parent} is damaged (checksum differs)" in done.stderr
     assert_same_weights(out, uninterrupted)
+
+
+def test_when_every_state_is_damaged_nothing_is_overwritten(finished, tmp_path):
+    corpus_file, uninterrupted = finished
+    out = tmp_path / "run"
+    shutil.copytree(uninterrupted, out)
+    for state in (out / "states").iterdir():
+        (state / "tensors.safetensors").write_bytes(b"")
+    before = (out / "model" / "model.safetensors").read_bytes()
+    done = run(corpus_file, out)
+    assert done.returncode == 2
+    assert "every saved state is damaged; remove the folder to start anew" in done.stderr
+    assert (out / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_two_processes_do_not_share_a_folder(finished, tmp_path):
+    corpus_file, _ = finished
+    process = subprocess.Popen(
+        command(corpus_file, tmp_path / "run"), cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    process.stderr.readline()
+    done = run(corpus_file, tmp_path / "run")
+    process.kill()
+    process.wait()
+    process.stderr.close()
+    assert (done.returncode, "another process is training there" in done.stderr) == (2, True)
 
 
 def test_another_configuration_does_not_resume(finished):
     corpus_file, out = finished
     done = run(corpus_file, out, "learning_rate=0.02")
     assert done.returncode == 2
-    assert "saved under another configuration; choose another `out`" in done.stderr
+    assert done.stderr == f"error: {out}: made with another learning_rate; choose another `out`\n"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +200,7 @@ def test_bad_input_gets_one_clear_line_and_exit_2(tmp_path, arguments, message):
 
 
 def test_the_learning_rate_of_the_paper():
-    config = load(ROOT / "configs" / "base.yaml", [])
+    config = load(PretrainConfig, ROOT / "configs" / "base.yaml", [])
     assert learning_rate(0, config) == 1e-7
     assert learning_rate(5_000, config) == pytest.approx(5.005e-5)
     assert learning_rate(10_000, config) == 1e-4

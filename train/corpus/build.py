@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from simllm.checkpoint import replace_folder
 from simllm.errors import InputError
+from simllm.files import fresh_folder, objects, replace_folder, text_under
 from simllm.text import clean
 from train.config import CorpusConfig
 from train.corpus import sources
@@ -31,9 +30,7 @@ def build(config: CorpusConfig, folder: Path) -> dict[str, object]:
     asked = json.loads(json.dumps(asdict(config)))
     if report.is_file() and (built := json.loads(report.read_text()))["config"] == asked:
         return dict(built)
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = fresh_folder(folder)
     counts: Counter[str] = Counter()
     with (partial / TRAIN).open("w") as train, (partial / TEST).open("w") as test:
         for text, held_out in _kept(config, counts):
@@ -49,13 +46,13 @@ def build(config: CorpusConfig, folder: Path) -> dict[str, object]:
 
 def _kept(config: CorpusConfig, counts: Counter[str]) -> Iterator[tuple[str, bool]]:
     """Yield the texts that are kept, and whether each is held out."""
-    excluded = {_key(text) for file in config.exclude for text in _rated_texts(file)}
+    excluded = rated(config.exclude)
     seen: set[bytes] = set()
     for source in config.sources:
         for raw in sources.read(source):
             counts["read"] += 1
             text = clean(raw)
-            key = _key(text)
+            key = identity(text)
             if not re.search("[a-z].* .*[a-z]", text):
                 counts["fewer than two words"] += 1
             elif key in excluded:
@@ -69,14 +66,20 @@ def _kept(config: CorpusConfig, counts: Counter[str]) -> Iterator[tuple[str, boo
                 yield text, held_out
 
 
-def _key(text: str) -> bytes:
-    """Identity of a text for comparison: its letters and digits, without punctuation."""
+def identity(text: str) -> bytes:
+    """What makes two cleaned texts the same: their letters and digits, without punctuation."""
     return hashlib.blake2b(" ".join(re.findall("[a-z0-9]+", text)).encode(), digest_size=12).digest()
 
 
-def _rated_texts(file: str) -> Iterator[str]:
-    """The cleaned references and candidates of a rated file."""
-    for raw in sources.objects(Path(file)):
-        for name in ("reference", "candidate", "candidate_clean"):
-            if raw.get(name):
-                yield clean(raw[name])
+def rated(patterns: Iterable[str]) -> set[bytes]:
+    """The identities of all references and candidates in rated files."""
+    found = set()
+    for pattern in patterns:
+        for file in sources.matching(pattern):
+            for where, row in objects(file):
+                found |= {
+                    identity(clean(text_under(row, name, where))) for name in ("reference", "candidate")
+                }
+                if "candidate_clean" in row:
+                    found.add(identity(clean(text_under(row, "candidate_clean", where))))
+    return found - {identity("")}

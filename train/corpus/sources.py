@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import glob
-import gzip
-import json
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from simllm.errors import InputError
+from simllm.files import lines, objects, text_under
 
 INSTALLED_PYTHON = "installed-python"
 
@@ -25,47 +23,26 @@ def read(source: str) -> Iterator[str]:
     """
     if source == INSTALLED_PYTHON:
         yield from installed_python()
-        return
-    files = sorted(glob.glob(source))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    else:
+        for file in matching(source):
+            yield from _texts(file)
+
+
+def matching(pattern: str) -> list[Path]:
+    """The files that a pattern names, sorted; raise InputError where there is none."""
+    files = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
     if not files:
-        raise InputError(f"corpus source {source!r}: no such file")
-    for file in files:
-        yield from _texts(Path(file))
+        raise InputError(f"source {pattern!r}: no such file")
+    return [Path(file) for file in files]
 
 
 def _texts(file: Path) -> Iterator[str]:
-    if ".jsonl" not in file.suffixes:
-        yield from (line for _, line in _lines(file))
-        return
-    for number, row in enumerate(objects(file), 1):
-        if not isinstance(row.get("text"), str):
-            raise InputError(f'{file}, line {number}: expected a JSON object with "text"')
-        yield row["text"]
-
-
-def objects(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a JSON-lines file, gzipped or not."""
-    for number, line in _lines(file):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{file}, line {number}: not JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{file}, line {number}: expected a JSON object")
-        yield row
-
-
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    opener = gzip.open if file.suffix == ".gz" else open
-    number = 0
-    try:
-        with opener(file, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                yield number, line
-    except (OSError, EOFError) as error:
-        raise InputError(f"{file}, line {number + 1}: cannot be read ({error})") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}, line {number + 1}: not UTF-8 ({error.reason})") from None
+    if ".jsonl" in file.suffixes:
+        for where, row in objects(file):
+            yield text_under(row, "text", where)
+    else:
+        for _, line in lines(file):
+            yield line
 
 
 def installed_python() -> Iterator[str]:

@@ -1,0 +1,111 @@
+"""Reading lines that name their place in every error; writing that is whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+
+
+def lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file, gzipped where its name ends in `.gz`, with their numbers.
+
+    Only line feeds, alone or after a carriage return, end a line; a byte-order mark is
+    dropped. Raises InputError that names file and line for what cannot be read or decoded.
+    """
+    number = 0
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as data:
+            for number, line in enumerate(data, 1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text.removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}, line {number}: not UTF-8 ({error.reason})") from None
+    except EOFError:
+        raise InputError(f"{file}: ends in the middle, after line {number}") from None
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+
+
+def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the JSON objects of a JSON-lines file, each with its place ("file, line 3")."""
+    for number, line in lines(file):
+        where = f"{file}, line {number}"
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{where}: not JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: expected a JSON object")
+        yield where, row
+
+
+def text_under(row: dict[str, Any], field: str, where: str) -> str:
+    """Return the text that `row` holds under `field`; raise InputError where it is none."""
+    if not isinstance(row.get(field), str):
+        raise InputError(f'{where}: expected a text under "{field}"')
+    return str(row[field])
+
+
+def write(file: Path, text: str) -> None:
+    """Write a text file, whole or not at all; a pipe or a device is simply written to."""
+    file = file.resolve()  # a link's target is replaced, not the link
+    try:
+        if file.exists() and not file.is_file():
+            with file.open("w", encoding="utf-8") as target:
+                target.write(text)
+            return
+        partial = file.parent / f".{file.name}.{os.getpid()}.partial"
+        try:
+            partial.write_text(text, encoding="utf-8")
+            sync(partial)
+            partial.replace(file)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+
+
+def fresh_folder(folder: Path) -> Path:
+    """Make an empty folder beside `folder`, to be filled and given to `replace_folder`."""
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    return partial
+
+
+def replace_folder(new: Path, folder: Path) -> None:
+    """Put the finished folder `new`, safe on the disk, in the place of `folder`."""
+    for path in (*new.rglob("*"), new):
+        sync(path)
+    old = folder.with_name(folder.name + ".old")
+    recover(folder)
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    sync(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def recover(folder: Path) -> None:
+    """Undo a replacement that was killed half-way; does nothing to a folder that is there."""
+    old = folder.with_name(folder.name + ".old")
+    if folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
+    elif old.exists():
+        old.rename(folder)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
