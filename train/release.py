@@ -1,7 +1,6 @@
 """Make the default model: half-precision weights, training logs, and a card with measured figures.
 
-    python -m train.release --out checkpoints/default --notes checkpoints/notes.md \\
-        --ratings haque2022.jsonl runs/mini runs/contrastive
+    python -m train.release runs/mini runs/contrastive --out OUT --notes FILE --ratings FILE …
 
 The runs are given in the order in which they trained; the last one's model is released.
 """

@@ -124,10 +124,5 @@ def test_a_real_run_learns_and_leaves_a_model_folder(model_folder, views, commen
     before = SimLLM(model_folder)
     assert info["provenance"]["start"]["hash"] == before.checkpoint.hash
     after = SimLLM(tmp_path / "run" / "model")
-    changed = load_file(tmp_path / "run" / "model" / "model.safetensors")
-    start = load_file(model_folder / "model.safetensors")
-    assert not torch.equal(
-        changed["encoder.layer.0.output.dense.weight"], start["encoder.layer.0.output.dense.weight"]
-    )
     unrelated = (texts[:50], texts[50:100])
     assert after.score(*unrelated).mean < before.score(*unrelated).mean
