@@ -29,9 +29,8 @@ class Encoded:
 def encode(checkpoint: Checkpoint, texts: Sequence[str], pooling: str, batch_tokens: int = 4096) -> Encoded:
     """Embed `texts`. What is computed depends on the set of texts only, not on their order."""
     pool, limit = named(pooling), checkpoint.encoder.config.max_length
-    ids = [tuple(tokens) for tokens in checkpoint.tokenizer.encode(texts)]
-    truncated = sum(len(tokens) > limit for tokens in ids)
-    ids = [tokens if len(tokens) <= limit else (*tokens[: limit - 1], tokens[-1]) for tokens in ids]
+    whole = checkpoint.tokenizer.encode(texts)
+    ids = [tuple(checkpoint.tokenizer.cut(tokens, limit)) for tokens in whole]
     unique = sorted(set(ids), key=lambda tokens: (len(tokens), tokens))
     embeddings = np.empty((len(unique), checkpoint.encoder.config.hidden_size), np.float32)
     with torch.inference_mode():
@@ -42,7 +41,7 @@ def encode(checkpoint: Checkpoint, texts: Sequence[str], pooling: str, batch_tok
     return Encoded(
         embeddings=embeddings[[place[tokens] for tokens in ids]],
         empty=np.array([len(tokens) == _EMPTY for tokens in ids], bool),
-        truncated=truncated,
+        truncated=sum(len(tokens) > limit for tokens in whole),
         deduplicated=len(ids) - len(unique),
     )
 

@@ -1,4 +1,4 @@
-"""What a pretraining run is made of; every key of a `configs/*.yaml` stands here."""
+"""What a training run is made of; every key of a `configs/*.yaml` stands here."""
 
 from __future__ import annotations
 

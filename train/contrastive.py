@@ -67,9 +67,8 @@ class Contrastive:
 
     def _embed(self, texts: list[str]) -> tuple[Tensor, int]:
         """(len(texts), D) embeddings with gradients, and the number of tokens."""
-        pool = pooling.named(self.metric.pooling)
-        limit = self.model.config.max_length
-        ids = [tuple(tokens[:limit]) for tokens in self.metric.checkpoint.tokenizer.encode(texts)]
+        pool, tokenizer = pooling.named(self.metric.pooling), self.metric.checkpoint.tokenizer
+        ids = [tokenizer.cut(text, self.model.config.max_length) for text in tokenizer.encode(texts)]
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
         parts = []
         for start in range(0, len(order), _CHUNK):

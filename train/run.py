@@ -69,12 +69,12 @@ def claimed(config: Optimization) -> Iterator[None]:
         except OSError:
             raise InputError(f"{out}: another process is training there") from None
         file, asked = out / "config.json", json.loads(json.dumps(asdict(config)))
-        if not file.is_file():
-            files.write(file, json.dumps(asked, indent=2) + "\n")
-        before = read_json(file)
-        changed = sorted(key for key in asked if before.get(key) != asked[key] and key != "out")
-        if changed:
-            raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
+        if any((out / "states").glob("state-*")):  # from here on there is something to lose
+            before = read_json(file)
+            changed = sorted(key for key in asked if before.get(key) != asked[key] and key != "out")
+            if changed:
+                raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
+        files.write(file, json.dumps(asked, indent=2) + "\n")
         files.recover(out / "model")
         yield
 

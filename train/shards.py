@@ -60,12 +60,10 @@ def _write(texts: Path, tokenizer: Tokenizer, made_with: dict[str, str | int], f
     max_length = int(made_with["max_length"])
     parts, lengths, truncated = [], [0], 0
     for encoded in _encoded(texts, tokenizer):
-        for ids in encoded:
-            if len(ids) > max_length:
-                ids[max_length - 1 :] = ids[-1:]
-                truncated += 1
-            lengths.append(len(ids))
-        parts.append(np.fromiter(itertools.chain.from_iterable(encoded), dtype))
+        shortened = [tokenizer.cut(ids, max_length) for ids in encoded]
+        truncated += sum(len(ids) > max_length for ids in encoded)
+        lengths += map(len, shortened)
+        parts.append(np.fromiter(itertools.chain.from_iterable(shortened), dtype))
     partial = fresh_folder(folder)
     np.save(partial / "ids.npy", np.concatenate(parts))
     np.save(partial / "starts.npy", np.cumsum(lengths, dtype=np.int64))
