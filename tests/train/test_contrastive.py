@@ -93,7 +93,7 @@ def test_a_source_without_the_fields_is_named(pairs):
 
 def test_the_shipped_config_loads():
     config = load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", [])
-    assert [source.share for source in config.positives] == [0.4, 0.35, 0.25]
+    assert [source.share for source in config.positives] == [0.5, 0.5]
 
 
 def run(out, model_folder, views, rated):
