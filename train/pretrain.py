@@ -102,7 +102,7 @@ def pretrain(config: PretrainConfig) -> Path:
             "corpus_counts": corpus["counts"],
             **run.provenance(config, progress, revision),
             "epochs": round(progress.tokens / task.batches.tokens, 2),
-            "test_perplexity": round(progress.best, 3),
+            "test_perplexity": round(progress.best, 4),
         }
         info = checkpoint.ModelInfo(provenance=facts)
         card = run.card("Pretrained on code comments", facts)
