@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import NoReturn
 
 import simllm
 from simllm import pairs, tables
@@ -52,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _score(options: argparse.Namespace) -> None:
     candidates, references = _pairs(options)
+    for file in (options.candidates, options.references, options.jsonl):
+        if file and options.output and file.resolve() == options.output.resolve():
+            raise InputError(f"-o {options.output}: would overwrite what is to be scored")
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
 
     metric = SimLLM(options.model, pooling=options.pooling, similarity=options.similarity)
@@ -106,8 +110,16 @@ def _evaluate(options: argparse.Namespace) -> None:
     tables.write(table, options.format, options.output)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Answers a wrong command line by one line, as everything else is answered."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and exit with status 2."""
+        self.exit(2, f"simllm: error: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="simllm",
         description="Does a generated code summary say the same as the reference?",
         epilog='example:\n  simllm score "adds two lists" "combines 2 arrays"\n',
@@ -144,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, help_: str, examples: str
+    commands: argparse._SubParsersAction[_Parser], name: str, help_: str, examples: str
 ) -> argparse.ArgumentParser:
     """Add a subcommand with the options that all of them have."""
     command = commands.add_parser(

@@ -40,6 +40,8 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except ValueError as error:
+            if not line.strip():
+                raise InputError(f"{where}: empty; expected a JSON object") from None
             raise InputError(f"{where}: not JSON ({error})") from None
         if not isinstance(row, dict):
             raise InputError(f"{where}: expected a JSON object")
@@ -49,7 +51,7 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def text_under(row: dict[str, Any], field: str, where: str) -> str:
     """Return the text that `row` holds under `field`; raise InputError where it is none."""
     if not isinstance(row.get(field), str):
-        raise InputError(f'{where}: expected a text under "{field}"')
+        raise InputError(f'{where}: expected a text under "{field}"; it has {", ".join(row) or "nothing"}')
     return str(row[field])
 
 

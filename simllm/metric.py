@@ -71,9 +71,9 @@ class SimLLM:
     def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scores:
         """Score each candidate against the reference at its index.
 
-        Symmetric, and independent of order, duplicates and other texts (to 1e-5). An empty
-        text scores 0 against anything but another empty text, which scores 1. Raises
-        TypeError for anything but lists of texts, InputError where their lengths differ.
+        Symmetric, and independent of order, duplicates and other texts (to 1e-5). A text of
+        which cleaning leaves nothing scores 0, but 1 against the same text. Raises TypeError
+        for anything but lists of texts, InputError where their lengths differ.
         """
         candidates, references = _texts("candidates", candidates), _texts("references", references)
         if len(candidates) != len(references):
@@ -81,11 +81,10 @@ class SimLLM:
         encoded = self._encode([*candidates, *references])
         n = len(candidates)
         values = self._similarity(encoded.embeddings[:n], encoded.embeddings[n:])
-        empty_candidate, empty_reference = encoded.empty[:n], encoded.empty[n:]
-        values[empty_candidate ^ empty_reference] = 0.0
-        values[empty_candidate & empty_reference] = 1.0
-        empty = int((empty_candidate | empty_reference).sum())
-        return Scores(values, empty, encoded.truncated, encoded.deduplicated, self.signature)
+        empty = encoded.empty[:n] | encoded.empty[n:]
+        for i in np.flatnonzero(empty):
+            values[i] = float(candidates[i].split() == references[i].split())
+        return Scores(values, int(empty.sum()), encoded.truncated, encoded.deduplicated, self.signature)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the (n, d) float32 embeddings of n texts."""
@@ -114,7 +113,11 @@ class SimLLM:
         encoded = encode(self.checkpoint, texts, self.pooling)
         if encoded.truncated:
             limit = self.checkpoint.encoder.config.max_length
-            warnings.warn(f"{encoded.truncated} texts were cut at {limit} tokens", stacklevel=3)
+            warnings.warn(f"{encoded.truncated} of {len(texts)} texts cut at {limit} tokens", stacklevel=3)
+        unreadable = sum(bool(texts[i].strip()) for i in np.flatnonzero(encoded.empty))
+        if unreadable:
+            message = "of which cleaning leaves nothing (the model reads ASCII); scored 0 or, if the same, 1"
+            warnings.warn(f"{unreadable} of {len(texts)} texts {message}", stacklevel=3)
         return encoded
 
 

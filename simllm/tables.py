@@ -84,10 +84,10 @@ def _widths(cells: list[list[str]]) -> list[int]:
 
 
 def _cell(value: Any, exact: bool = False) -> str:
-    """One cell on one line; numbers to four digits, or to six significant ones at least."""
+    """One cell on one line; numbers to four digits, or, exact, to six significant ones."""
     if isinstance(value, float):
         if exact:
-            return f"{value:.9g}"
+            return f"{value:.6g}"
         return f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
     # Control characters would steer the terminal that shows them.
     shown = "".join(c if c.isprintable() else " " for c in encodable(str(value)))

@@ -15,6 +15,8 @@ from simllm.text import encodable
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 PAD_ID, UNK_ID, MASK_ID = 1, 3, 4
 
+_CHUNK = 10_000  # texts a call of the backend, which cannot be interrupted
+
 
 class Tokenizer:
     """Texts to token ids, `<s>` and `</s>` included.
@@ -54,8 +56,11 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Clean and tokenize; every text gives at least `<s> </s>`."""
-        encodings = self.backend.encode_batch_fast([encodable(text) for text in texts])
-        return [encoding.ids for encoding in encodings]
+        ids: list[list[int]] = []
+        for start in range(0, len(texts), _CHUNK):
+            chunk = [encodable(text) for text in texts[start : start + _CHUNK]]
+            ids += [encoding.ids for encoding in self.backend.encode_batch_fast(chunk)]
+        return ids
 
     @staticmethod
     def cut(ids: list[int], longest: int) -> list[int]:

@@ -137,11 +137,18 @@ BAD = [
     (("score", "-c", "c.txt", "-r", "two.txt"), "c.txt has 3 lines but two.txt has 2"),
     (("score", "-c", "c.txt", "-r", "latin.txt"), "latin.txt, line 2: not UTF-8"),
     (("score", "-c", "c.txt", "-r", "empty.txt"), "empty.txt: empty; expected one text a line"),
-    (("score", "--jsonl", "p.jsonl"), 'p.jsonl, line 1: expected a text under "candidate"'),
+    (
+        ("score", "--jsonl", "p.jsonl"),
+        'line 1: expected a text under "candidate"; it has pred, gold',
+    ),
     (("score", "--jsonl", "c.txt"), "c.txt, line 1: not JSON"),
     (("score", "a", "b", "--model", "nowhere"), "nowhere: no such model folder"),
     (("score", "a", "b", "--pooling", "sum"), "pooling 'sum': expected one of cls, mean, max"),
     (("score", "a", "b", "-o", "no/such/file"), "no/such/file: cannot be written"),
+    (("score", "a", "b", "-f", "xml"), "argument -f/--format: invalid choice: 'xml'"),
+    ((), "the following arguments are required: COMMAND"),
+    (("score", "-c", "c.txt", "-r", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is to be"),
+    (("score", "--jsonl", "empty.jsonl"), "empty.jsonl, line 1: empty; expected a JSON object"),
     (("score", "a", "b", "-o", "/"), "/: cannot be written"),
     (("evaluate", "--ratings", "p.jsonl", "--metrics", "bleu, blue"), "metric 'blue': expected one of"),
     (("evaluate", "--ratings", "none.jsonl"), "none.jsonl: cannot be read"),
@@ -154,6 +161,7 @@ def test_bad_input_gets_one_clear_line_and_exit_2(files, arguments, message):
     (files / "two.txt").write_text("a\nb\n")
     (files / "latin.txt").write_bytes(b"a\ncaf\xe9\nb\n")
     (files / "empty.txt").write_text("")
+    (files / "empty.jsonl").write_text("\n")
     done = run(*arguments, cwd=files)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -171,7 +179,7 @@ def test_a_file_is_not_replaced_by_a_failed_run(files, model_folder):
 
 def test_warnings_go_to_stderr_and_can_be_silenced(model_folder):
     arguments = ("score", "returns the first value of the list " * 100, "b c", "--model", model_folder)
-    assert run(*arguments).stderr == "simllm: warning: 1 texts were cut at 64 tokens\n"
+    assert run(*arguments).stderr == "simllm: warning: 1 of 2 texts cut at 64 tokens\n"
     assert run(*arguments, "--quiet").stderr == ""
 
 

@@ -32,6 +32,7 @@ def test_similarities_by_hand():
     assert similarity.inverse_euclidean(a, b) == pytest.approx([1 / (1 + 2**0.5), 1 / 3, 1 / 6])
 
 
+@pytest.mark.filterwarnings("ignore:.*cleaning leaves nothing")
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_scores_are_symmetric_bounded_and_independent_of_order_and_company(metric, data):
@@ -66,10 +67,18 @@ def test_a_text_is_like_itself_and_like_its_other_spelling(metric):
 
 
 def test_empty_texts(metric):
-    scores = metric.score(["", "\u4e2d", "adds two", " "], ["adds two", "", "adds two", "\x00"])
+    scores = metric.score(["", "", "adds two", " "], ["adds two", "", "adds two", "\n"])
     assert scores.values == pytest.approx([0.0, 1.0, 1.0, 1.0])
     assert scores.empty == 3
     assert scores.deduplicated == 6
+
+
+def test_texts_that_the_model_cannot_read_are_not_the_same(metric):
+    with pytest.warns(UserWarning, match="5 of 6 texts of which cleaning leaves nothing"):
+        scores = metric.score(
+            ["\u52a0\u6cd5", "\u52a0\u6cd5", "\U0001f389"], ["\u51cf\u6cd5", "\u52a0\u6cd5 ", "adds"]
+        )
+    assert scores.values == pytest.approx([0.0, 1.0, 0.0])
 
 
 def test_no_pairs(metric):
@@ -81,7 +90,7 @@ def test_no_pairs(metric):
 
 def test_long_texts_are_counted_and_warned_of_once(metric):
     long = "returns the first value of the list " * 100
-    with pytest.warns(UserWarning, match="2 texts were cut at 64 tokens") as caught:
+    with pytest.warns(UserWarning, match="2 of 4 texts cut at 64 tokens") as caught:
         scores = metric.score([long, "a b"], [long + "x", "a b"])
     assert len(caught) == 1
     assert scores.truncated == 2

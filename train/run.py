@@ -38,7 +38,7 @@ def command(cls: type[C], work: Callable[[C], Path], name: str, description: str
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("config", type=Path, help="YAML file, such as configs/debug.yaml")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="such as updates=100")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", default=[], help="such as updates=100")
     options = parser.parse_args()
     try:
         config = configs.load(cls, options.config, options.overrides)

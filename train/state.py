@@ -65,7 +65,9 @@ def resume(folder: Path, run: str, model: nn.Module, adam: torch.optim.Optimizer
         _restore(load_file(saved / "tensors.safetensors"), model, adam)
         for old in damaged:
             shutil.rmtree(old)
-        return Progress(**facts["progress"])
+        progress = Progress(**facts["progress"])
+        print(f"resuming after update {progress.update}", file=sys.stderr)
+        return progress
     if damaged:
         raise InputError(f"{folder}: every saved state is damaged; remove the folder to start anew")
     return Progress()

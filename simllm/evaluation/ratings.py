@@ -32,6 +32,8 @@ def load(file: Path) -> Ratings:
     if len(rows) < 3:
         raise InputError(f"{file}: {len(rows)} rated pairs; a correlation needs at least 3")
     references, candidates, values = zip(*rows, strict=True)
+    if len(set(values)) == 1:
+        raise InputError(f"{file}: all ratings are {values[0]:g}; there is nothing to correlate with")
     return Ratings(file.stem, list(references), list(candidates), np.array(values, float))
 
 

@@ -61,5 +61,5 @@ def study(file: Path, metrics: Sequence[str] = METRICS, model: str | os.PathLike
             result = spearman(values, rated.values)
             rows.append(Row(name, len(values), result.rho, result.p_value, result.low, result.high))
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed; pip install 'simllm[eval]'") from None
+        raise InputError(f"{error.name} is not installed; install simllm with its extra `eval`") from None
     return Study(rows, signature)

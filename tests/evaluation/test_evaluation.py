@@ -88,6 +88,7 @@ GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
+        ([GOOD, GOOD, GOOD], "all ratings are 2; there is nothing to correlate with"),
         ([GOOD, GOOD], "2 rated pairs; a correlation needs at least 3"),
         ([GOOD, {**GOOD, "rating": "high"}], 'line 2: expected a number under "rating"'),
         ([GOOD, {**GOOD, "rating": float("nan")}], 'line 2: expected a number under "rating"'),

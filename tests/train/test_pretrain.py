@@ -144,6 +144,7 @@ def test_a_damaged_state_is_refused_and_the_one_before_it_used(finished, tmp_pat
     done = run(corpus_file, out)
     assert done.returncode == 0
     assert f"{newest.parent} is damaged (checksum differs)" in done.stderr
+    assert "resuming after update 20" in done.stderr
     assert_same_weights(out, uninterrupted)
 
 
