@@ -104,7 +104,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_weights(finished, tmp_path):
         wanted = "update " if kill % 2 else "training"  # after this start's first evaluation, or before
         for line in process.stderr:
             if line.startswith(wanted):
-                time.sleep(0.1 * kill)
+                time.sleep(0.02 * kill)
                 process.kill()
         assert process.wait() == -signal.SIGKILL
         process.stderr.close()
