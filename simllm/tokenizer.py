@@ -66,7 +66,3 @@ class Tokenizer:
     def cut(ids: list[int], longest: int) -> list[int]:
         """Shorten `ids` to `longest` tokens, the last of which is still `</s>`."""
         return ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]]
-
-    def tokens(self, text: str) -> list[str]:
-        """The tokens of one text, as written in the vocabulary."""
-        return list(self.backend.encode(encodable(text)).tokens)

@@ -9,10 +9,9 @@ import torch
 
 from simllm.errors import InputError
 from simllm.tokenizer import MASK_ID, SPECIAL_TOKENS
-from train.permute import Permuted, noisy_slots, permutations, permute, predicted_count
+from train.permute import BOUNDARIES, Permuted, noisy_slots, permutations, permute, predicted_count
 from train.shards import Shard
 
-_BOUNDARIES = 2  # <s> and </s> are never predicted
 _FIXED = 64  # texts a batch where the batches must not depend on the configuration
 
 
@@ -34,7 +33,7 @@ class Batches:
         self.groups = [
             (int(length), np.flatnonzero(lengths == length), max(1, batch_tokens // int(length)))
             for length in np.unique(lengths)
-            if 0 < predicted_count(int(length), probability) <= length - _BOUNDARIES
+            if 0 < predicted_count(int(length), probability) <= length - BOUNDARIES
         ]
         if not self.groups:
             raise InputError("no text is long enough to predict a token of; the corpus is too small")

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+BOUNDARIES = 2  # <s> and </s>, which are never predicted
+
 
 @dataclass(frozen=True)
 class Permuted:
@@ -63,7 +65,7 @@ def permutations(texts: int, length: int, predicted: int, generator: torch.Gener
     The boundary tokens <s> and </s> always stay in the context: predicting them teaches
     nothing, and in a short text they would be a good part of what is predicted.
     """
-    if predicted > length - 2:
+    if predicted > length - BOUNDARIES:
         raise ValueError(f"cannot predict {predicted} of {length} tokens: two are boundaries")
     noise = torch.rand(texts, length, generator=generator)
     noise[:, 0], noise[:, -1] = -2.0, -1.0
