@@ -2,12 +2,15 @@
 
 Shapes: B texts, R rows (positions that are computed), C columns (positions that are
 attended to), H heads, D hidden size. In plain encoding R = C = L, the length; in training
-the rows are the content and the query stream, the columns the content stream alone.
+the rows are the content and the query stream of many texts, the columns the content
+stream alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +44,7 @@ class RelativeBias(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.table = nn.Embedding(config.relative_attention_num_buckets, config.num_attention_heads)
+        self.longest = config.max_length
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """(B, R) and (B, C) positions -> (B, H, R, C) to be added to the attention scores."""
@@ -59,28 +63,34 @@ class RelativeBias(nn.Module):
         return near + per_sign * (distance > 0)
 
 
+def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, dropout: float) -> Tensor:
+    """Softmax attention with a bias (B or 1, H, R, C) added to the scaled scores."""
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), dropout_p=dropout)
+
+
+# Queries (B, H, R, D / H), keys and values (B, H, C, D / H) -> (B, H, R, D / H): who attends to whom.
+Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
 class Attention(nn.Module):
     """Multi-head attention whose keys and values come from the first `columns` rows."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.heads = config.num_attention_heads
-        self.dropout = config.attention_probs_dropout_prob
         self.query = nn.Linear(config.hidden_size, config.hidden_size)
         self.key = nn.Linear(config.hidden_size, config.hidden_size)
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
         self.output = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
-        """(B, R, D), with bias (B or 1, H or 1, R, C) -> (B, R, D)."""
-        content = x[:, : bias.shape[-1]]
+    def forward(self, x: Tensor, columns: int, mix: Mix) -> Tensor:
+        """(B, R, D) -> (B, R, D)."""
+        content = x[:, :columns]
         q, k, v = (
             projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, R or C, D / H)
             for projected in (self.query(x), self.key(content), self.value(content))
         )
-        dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), dropout_p=dropout)
-        return self.output(mixed.transpose(1, 2).flatten(2))
+        return self.output(mix(q, k, v).transpose(1, 2).flatten(2))
 
 
 class Layer(nn.Module):
@@ -95,9 +105,9 @@ class Layer(nn.Module):
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
+    def forward(self, x: Tensor, columns: int, mix: Mix) -> Tensor:
         """(B, R, D) -> (B, R, D)."""
-        x = self.attention_norm(x + self.dropout(self.attention(x, bias)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, columns, mix)))
         return self.norm(x + self.dropout(self.down(F.gelu(self.up(x)))))
 
 
@@ -120,22 +130,27 @@ class Encoder(nn.Module):
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             nn.init.zeros_(module.weight[module.padding_idx].data)
 
+    @property
+    def attention_dropout(self) -> float:
+        """The share of attention weights that is dropped: none outside of training."""
+        return self.config.attention_probs_dropout_prob if self.training else 0.0
+
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Encode (B, L) token ids -> (B, L, D); `mask` is true at the tokens that are not padding."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
-        visible = None if mask is None else mask[:, None, :]
-        return self.attend(tokens, positions, positions, visible)
+        bias = self.relative_bias(positions, positions)
+        if mask is not None:
+            bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)
+        mix = partial(attention, bias=bias, dropout=self.attention_dropout)
+        return self.attend(tokens, positions, tokens.shape[1], mix)
 
-    def attend(self, tokens: Tensor, positions: Tensor, columns: Tensor, visible: Tensor | None) -> Tensor:
+    def attend(self, tokens: Tensor, positions: Tensor, columns: int, mix: Mix) -> Tensor:
         """Encode with any positions and any visibility; training's two streams enter here.
 
-        tokens (B, R), positions (B or 1, R), columns (B or 1, C): positions of the first C
-        rows, which are the keys; visible (B or 1, R or 1, C): true where a row may attend.
+        tokens (B, R), positions (B or 1, R); the first `columns` rows are the keys and
+        values; `mix` decides who attends to whom, relative bias included.
         """
-        bias = self.relative_bias(positions, columns)
-        if visible is not None:
-            bias = bias.masked_fill(~visible[:, None], torch.finfo(bias.dtype).min)
         x = self.embeddings(tokens, positions)
         for layer in self.layers:
-            x = layer(x, bias)
+            x = layer(x, columns, mix)
         return x

@@ -2,85 +2,105 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
-import torch
 
 from simllm.errors import InputError
-from simllm.tokenizer import MASK_ID, SPECIAL_TOKENS
-from train.permute import BOUNDARIES, Permuted, noisy_slots, permutations, permute, predicted_count
-from train.shards import Shard
-
-_FIXED = 64  # texts a batch where the batches must not depend on the configuration
+from train.permute import (
+    Ints,
+    Permuted,
+    noisy_slots,
+    orders,
+    permute,
+    predicted_counts,
+    predicted_places,
+    ragged,
+    uniform,
+)
+from train.shards import Shards
 
 
 class Batches:
-    """Batches of texts of equal length, so that nothing is padded.
+    """Updates of `update_tokens` tokens each, dealt out to processes and cut into batches.
 
-    Every epoch shuffles the texts within their length and then the batches; each text
-    comes exactly once an epoch. Texts too short to predict a token of are left out.
+    Imagine the texts of every epoch, shuffled anew, as one endless row of tokens: an update
+    is the texts that begin in its stretch of `update_tokens`, a batch those that begin in its
+    part of the stretch. So each text comes exactly once an epoch, however many processes
+    share an update, and any update can be made at once. How a text is permuted depends on
+    the text, the epoch and the seed. Texts too short to predict a token of are left out.
     """
 
     def __init__(
-        self, shard: Shard, vocab_size: int, probability: float, batch_tokens: int, seed: int
+        self, shards: Shards, vocab_size: int, probability: float, update_tokens: int, seed: int
     ) -> None:
-        self.shard = shard
+        self.shards = shards
         self.vocab_size = vocab_size
-        self.probability = probability
+        self.update_tokens = update_tokens
         self.seed = seed
-        lengths = shard.lengths
-        self.groups = [
-            (int(length), np.flatnonzero(lengths == length), max(1, batch_tokens // int(length)))
-            for length in np.unique(lengths)
-            if 0 < predicted_count(int(length), probability) <= length - BOUNDARIES
-        ]
-        if not self.groups:
+        self.first_token = np.cumsum(shards.lengths) - shards.lengths
+        self.predicted = predicted_counts(shards.lengths, probability)
+        self.texts = np.flatnonzero((self.predicted > 0) & (self.predicted <= shards.lengths - 2))
+        if not len(self.texts):
             raise InputError("no text is long enough to predict a token of; the corpus is too small")
-        self.tokens = sum(length * len(members) for length, members, _ in self.groups)
-        self._epoch: tuple[int, list[tuple[int, np.ndarray]]] = (-1, [])
+        self.tokens = int(shards.lengths[self.texts].sum())  # of an epoch
+        self._epoch = lru_cache(maxsize=2)(self._shuffled)
 
-    def __len__(self) -> int:
-        """Batches an epoch."""
-        return sum(-(-len(members) // size) for _, members, size in self.groups)
+    def shape(self) -> Ints:
+        """(N, 2) n and m of all texts of an epoch."""
+        return np.stack([self.shards.lengths[self.texts], self.predicted[self.texts]], 1)
 
-    def __getitem__(self, index: int) -> Permuted:
-        """Batch number `index` since the beginning, over all epochs."""
-        epoch, place = divmod(index, len(self))
-        if self._epoch[0] != epoch:
-            self._epoch = (epoch, self._shuffled(epoch))
-        length, members = self._epoch[1][place]
-        tokens = torch.from_numpy(self.shard.texts(members, length))
-        return self._permuted(tokens, seed_of(self.seed, index))
+    def update(self, number: int, batches: int) -> list[tuple[Ints, Ints]]:
+        """The texts of an update in `batches` parts; each is (epochs, texts), one of each a text."""
+        first, parts = number * self.update_tokens, []
+        edges = [first + part * self.update_tokens // batches for part in range(batches + 1)]
+        for begin, end in itertools.pairwise(edges):
+            chosen = list(self._between(begin, end))
+            parts.append((np.concatenate([e for e, _ in chosen]), np.concatenate([t for _, t in chosen])))
+        return parts
 
-    def fixed(self, texts: int) -> Iterator[Permuted]:
-        """The first `texts` texts in the order of the corpus, always permuted the same way.
+    def count(self, parts: list[tuple[Ints, Ints]]) -> int:
+        """Predicted tokens of all parts of an update."""
+        return sum(int(self.predicted[texts].sum()) for _, texts in parts)
 
-        Their permutations follow from the texts alone, so that two runs over the same corpus
-        and vocabulary can be compared.
-        """
-        for length, members, _ in self.groups:
-            chosen = members[members < texts]
-            for start in range(0, len(chosen), _FIXED):
-                tokens = self.shard.texts(chosen[start : start + _FIXED], length)
-                yield self._permuted(torch.from_numpy(tokens), seed_of(length, start))
+    def permuted(self, epochs: Ints, texts: Ints) -> Permuted:
+        """A batch of these texts, as permuted in these epochs, sorted by length."""
+        by_length = np.argsort(self.shards.lengths[texts], kind="stable")
+        epochs, texts = epochs[by_length], texts[by_length]
+        lengths, predicted = self.shards.lengths[texts], self.predicted[texts]
+        text, place, _ = ragged(lengths)
+        keys = self.first_token[texts][text] + place
+        tokens, keys = self.shards.read(keys), keys + epochs[text] * self.shards.tokens
+        order = orders(tokens, lengths, uniform(seed_of(self.seed, 0), keys))
+        hidden = predicted_places(lengths, predicted, order)
+        draw, token = (uniform(seed_of(self.seed, use), keys[hidden]) for use in (1, 2))
+        slots = noisy_slots(tokens[hidden], self.vocab_size, draw, token)
+        return permute(tokens, lengths, predicted, order, slots)
 
-    def _shuffled(self, epoch: int) -> list[tuple[int, np.ndarray]]:
-        random = np.random.default_rng([self.seed, epoch])
-        batches = []
-        for length, members, size in self.groups:
-            shuffled = random.permutation(members)
-            batches += [(length, shuffled[i : i + size]) for i in range(0, len(shuffled), size)]
-        return [batches[i] for i in random.permutation(len(batches))]
+    def fixed(self, texts: int, batch_tokens: int) -> Iterator[Permuted]:
+        """The first `texts` texts in the order of the corpus, always permuted the same way."""
+        chosen = self.texts[self.texts < texts]
+        chosen = chosen[np.argsort(self.shards.lengths[chosen], kind="stable")]
+        ends = np.cumsum(self.shards.lengths[chosen])
+        for part in np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1):
+            if len(part):
+                yield self.permuted(np.zeros_like(part), part)
 
-    def _permuted(self, tokens: torch.Tensor, seed: int) -> Permuted:
-        generator = torch.Generator().manual_seed(seed)
-        texts, length = tokens.shape
-        predicted = predicted_count(length, self.probability)
-        order = permutations(texts, length, predicted, generator)
-        originals = tokens.gather(1, order[:, length - predicted :])
-        slots = noisy_slots(originals, MASK_ID, len(SPECIAL_TOKENS), self.vocab_size, generator)
-        return permute(tokens, order, slots)
+    def _between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
+        """The texts that begin between two places of the endless row."""
+        for epoch in range(begin // self.tokens, (end - 1) // self.tokens + 1):
+            texts, starts = self._epoch(epoch)
+            within = np.array([begin, end]) - epoch * self.tokens
+            low, high = np.searchsorted(starts, within)
+            yield np.full(high - low, epoch), texts[low:high]
+
+    def _shuffled(self, epoch: int) -> tuple[Ints, Ints]:
+        """The texts in an epoch's order, and where in its row of tokens each begins."""
+        texts = np.random.default_rng([self.seed, epoch]).permutation(self.texts)
+        lengths = self.shards.lengths[texts]
+        return texts, np.cumsum(lengths) - lengths
 
 
 def seed_of(*numbers: int) -> int:

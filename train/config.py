@@ -43,7 +43,9 @@ class Optimization:
     adam_epsilon: float
     clip_norm: float  # gradients are scaled down to this norm
     evaluate_every: int  # updates between evaluation, best model and saved state
-    bf16: bool  # bfloat16 matrix products over float32 weights
+    precision: str  # of matrix products, over float32 weights: fp32, bf16, or fp16 with loss scaling
+    max_skipped: int = 10  # updates in a row that a gradient that is not finite may cost
+    tensorboard: bool = False  # write the log for TensorBoard, too
 
     def __post_init__(self) -> None:
         problems = []
@@ -56,11 +58,13 @@ class Optimization:
                 problems.append(f"{name} must be below 1")
         if not 0 <= self.warmup_updates <= self.updates:
             problems.append("warmup_updates must be between 0 and updates")
+        if self.precision not in ("fp32", "bf16", "fp16"):
+            problems.append(f"precision must be fp32, bf16 or fp16, not {self.precision!r}")
         if problems:
             raise InputError("; ".join(problems))
 
 
-_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "bf16"}
+_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped", "tensorboard"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +73,31 @@ class PretrainConfig(Optimization):
 
     corpus: CorpusConfig
     model: ModelConfig
+    packing: str  # documents: each text attends to itself; blocks: of the longest input, cut anywhere
     predict_probability: float  # share of a text's tokens that is predicted
-    batch_tokens: int  # tokens a batch, about: texts of equal length fill it
-    accumulation: int  # batches an update
+    batch_tokens: int  # tokens of text a batch, about: what a device takes at once
+    accumulation: int  # batches an update, over all processes
     test_texts: int  # held-out texts that the perplexity is measured on
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        problems = []
+        try:
+            super().__post_init__()
+        except InputError as error:
+            problems.append(str(error))
         if not self.predict_probability < 1:
-            raise InputError("predict_probability must be below 1")
+            problems.append("predict_probability must be below 1")
+        if self.packing not in ("documents", "blocks"):
+            problems.append(f"packing must be documents or blocks, not {self.packing!r}")
+        if self.batch_tokens < self.model.max_length:
+            problems.append(f"batch_tokens must hold the longest input, {self.model.max_length} tokens")
+        if problems:
+            raise InputError("; ".join(problems))
+
+    @property
+    def update_tokens(self) -> int:
+        """Tokens of text an update, about."""
+        return self.batch_tokens * self.accumulation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,13 +20,17 @@ from torch.nn import functional as F
 
 from simllm import checkpoint, pooling
 from simllm.encode import padded
+from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.metric import SimLLM
 from train import loop, run
 from train.config import ContrastiveConfig
 from train.corpus import build
+from train.distributed import World
+from train.flops import PRECISIONS
 from train.positives import Pair, Positives, draw
 from train.run import say
+from train.signals import Stop
 from train.state import Progress
 
 _CHUNK = 64  # texts encoded together: neighbours in length, so that little is padded
@@ -56,11 +60,22 @@ class Contrastive:
         excluded = build.rated(config.exclude)
         self.positives = [Positives(source, excluded) for source in config.positives]
 
+    @property
+    def flops_per_token(self) -> float:
+        """Six for each weight of the layers: two forward, four backward."""
+        return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
+
+    def describe(self, update: int) -> str:
+        """The first pair of an update."""
+        first, *_ = draw(self.positives, self.config.pairs, self.config.seed, update)
+        return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
+
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
         """One InfoNCE over all pairs of the update."""
         pairs: list[Pair] = draw(self.positives, self.config.pairs, self.config.seed, update)
         texts = [pair.first for pair in pairs] + [pair.second for pair in pairs]
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.config.bf16):
+        precision = self.config.precision
+        with torch.autocast("cpu", PRECISIONS[precision], enabled=precision != "fp32"):
             embeddings, tokens = self._embed(texts)
         first, second = embeddings.float().chunk(2)
         yield info_nce(first, second, [pair.group for pair in pairs], self.config.temperature), tokens
@@ -86,8 +101,11 @@ class Contrastive:
         return -rho, {"dev_spearman": rho}
 
 
-def train(config: ContrastiveConfig) -> Path:
+def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
     """Do the whole run; returns the model folder with the best correlation on `dev`."""
+    if world.size > 1:
+        raise InputError("the contrastive stage trains in one process")
+    world = World()  # it trains on the CPU
     out, revision = Path(config.out), run.git_revision()
     say("positives")
     task = Contrastive(config)
@@ -99,7 +117,7 @@ def train(config: ContrastiveConfig) -> Path:
         facts = {
             "objective": "contrastive (InfoNCE)",
             "pairs": {source.config.source: len(source.pairs) for source in task.positives},
-            **run.provenance(config, progress, revision),
+            **run.provenance(config, progress, world, revision),
             "dev_spearman": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
         }
@@ -108,13 +126,7 @@ def train(config: ContrastiveConfig) -> Path:
         checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
 
     say("training")
-    loop.train(
-        config,
-        task,
-        run.identity(config, start.hash),
-        lambda line: run.record(out / "log.jsonl", line),
-        keep_best,
-    )
+    loop.train(config, task, world, stop, run.identity(config, start.hash), run.Log(config), keep_best)
     return out / "model"
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from tqdm import tqdm
 
-from simllm.errors import InputError
-from train import state
 from train.batches import seed_of
 from train.config import Optimization
+from train.distributed import World
+from train.flops import peak_flops
 from train.optim import learning_rate, optimizer
+from train.signals import Interrupted, Stop
+from train.state import Progress, State
 
 
 class Task(Protocol):
@@ -27,97 +29,133 @@ class Task(Protocol):
     def model(self) -> nn.Module:
         """What is trained."""
 
+    @property
+    def flops_per_token(self) -> float:
+        """Floating-point operations of training, for each token of text."""
+
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield the parts of an update's loss, which add up, each with its tokens of text."""
+        """Yield this process's parts of an update's loss, each with its tokens of text.
+
+        The parts of all processes add up.
+        """
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The criterion, lower is better, and what to write into the log."""
 
+    def describe(self, update: int) -> str:
+        """Where an update's texts come from, for whoever must find a bad one."""
 
-class Interrupted(Exception):  # noqa: N818 (it is no error)
-    """The run was asked to stop by a signal and has saved its state."""
+
+class Diverged(Exception):  # noqa: N818 (the loss has, nobody has made an error)
+    """Too many updates in a row had no finite gradient."""
 
 
 def train(
     config: Optimization,
     task: Task,
+    world: World,
+    stop: Stop,
     run: str,
     record: Callable[[dict[str, Any]], None],
-    keep_best: Callable[[state.Progress], None],
-) -> state.Progress:
+    keep_best: Callable[[Progress], None],
+) -> None:
     """Train for `config.updates` updates, from where the last saved state stands.
 
     `record` takes each line of the log, `keep_best` is called whenever the criterion has
-    fallen below all before; `run` identifies the configuration to the saved states.
-    Raises Interrupted after SIGINT or SIGTERM, InputError when a gradient is not finite.
+    fallen below all before, both in the first process only; `run` identifies the
+    configuration to the saved states. Raises Interrupted after a signal, Diverged after
+    more than `config.max_skipped` updates in a row without a finite gradient.
     """
     states = Path(config.out) / "states"
     adam = optimizer(task.model, config)
-    progress = state.resume(states, run, task.model, adam)
-    with _Stop() as stop:
-        while progress.update < config.updates:
-            started = time.monotonic()
-            rate = learning_rate(progress.update, config)
-            for group in adam.param_groups:
-                group["lr"] = rate
+    scaler = torch.amp.GradScaler(world.device.type, enabled=config.precision == "fp16")
+    state = State(task.model, adam, scaler, run)
+    world.first_does(lambda: state.resume(states))
+    progress = state.progress
+    if progress.update and world.first:
+        print(f"resuming after update {progress.update}", file=sys.stderr)
+    peak = peak_flops(world.device, config.precision) * world.size
+    bar = tqdm(initial=progress.update, total=config.updates, unit=" updates", disable=None, leave=False)
+    logged = (progress.tokens, progress.seconds)
 
-            torch.manual_seed(seed_of(config.seed, progress.update))  # dropout follows the update
-            task.model.train()
-            summed = 0.0
-            for loss, tokens in task.losses(progress.update):
-                loss.backward()
-                summed += loss.item()
-                progress.tokens += tokens
-            norm = float(nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm))
-            if not math.isfinite(norm):
-                raise InputError(f"update {progress.update}: gradient norm {norm}; learning rate {rate:.2g}")
-            adam.step()
-            adam.zero_grad()
-            progress.update += 1
-            progress.losses.append(summed)
-            progress.seconds += time.monotonic() - started
+    stop.patient = True  # from here on a signal is heard between two updates
+    while progress.update < config.updates:
+        started = time.monotonic()
+        rate = learning_rate(progress.update, config)
+        for group in adam.param_groups:
+            group["lr"] = rate
 
-            finished = progress.update == config.updates
-            if progress.update % config.evaluate_every == 0 or finished:
-                task.model.eval()
-                with torch.no_grad():
-                    criterion, figures = task.evaluate()
-                record(
-                    {
-                        "update": progress.update,
-                        "train_loss": round(sum(progress.losses) / len(progress.losses), 4),
-                        **{name: round(figure, 4) for name, figure in figures.items()},
-                        "learning_rate": rate,
-                        "gradient_norm": round(norm, 4),
-                        "tokens": progress.tokens,
-                        "seconds": round(progress.seconds, 1),
-                    }
+        torch.manual_seed(seed_of(config.seed, progress.update, world.rank))  # dropout follows the update
+        task.model.train()
+        own_loss, own_tokens = torch.zeros((), device=world.device), 0
+        for part, count in task.losses(progress.update):
+            scaler.scale(part).backward()
+            own_loss += part.detach()
+            own_tokens += count
+        world.add_gradients(task.model)
+        scaler.unscale_(adam)
+        norm = float(nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm))
+        loss, tokens, asked = world.total(float(own_loss), own_tokens, stop.asked)
+
+        if math.isfinite(loss) and math.isfinite(norm):
+            scaler.step(adam)
+            progress.losses.append(loss)
+            progress.skipped_in_a_row = 0
+        else:
+            progress.skipped += 1
+            progress.skipped_in_a_row += 1
+            if progress.skipped_in_a_row > config.max_skipped:
+                raise Diverged(
+                    f"{progress.skipped_in_a_row} updates in a row had no finite gradient; the last is "
+                    f"update {progress.update}, learning rate {rate:.3g}, {task.describe(progress.update)}"
                 )
-                progress.losses = []
-                if criterion < progress.best:
-                    progress.best = criterion
+        scaler.update()
+        adam.zero_grad()
+        progress.update += 1
+        progress.tokens += int(tokens)
+        seconds = time.monotonic() - started
+        progress.seconds += seconds
+        bar.set_postfix_str(_briefly(loss, tokens / seconds, task.flops_per_token / peak), refresh=False)
+        bar.update()
+
+        finished = progress.update == config.updates
+        due = progress.update % config.evaluate_every == 0 or finished
+        if due:
+            task.model.eval()
+            with torch.no_grad():
+                criterion, figures = task.evaluate()
+            speed = (progress.tokens - logged[0]) / (progress.seconds - logged[1])
+            logged = (progress.tokens, progress.seconds)
+            line = {
+                "update": progress.update,
+                "train_loss": progress.mean_loss(),
+                **{name: round(figure, 4) for name, figure in figures.items()},
+                "learning_rate": rate,
+                "gradient_norm": round(norm, 4) if math.isfinite(norm) else None,
+                "skipped": progress.skipped,
+                "tokens": progress.tokens,
+                "seconds": round(progress.seconds, 1),
+                "tokens_per_second": round(speed),
+                "mfu": round(speed * task.flops_per_token / peak, 4),
+            }
+            better = criterion < progress.best
+            progress.best = min(progress.best, criterion)
+            progress.losses = []
+            if world.first:
+                record(line)
+                if better:
                     keep_best(progress)
-                state.save(states, run, progress, task.model, adam)
-            if stop.asked and not finished:
-                state.save(states, run, progress, task.model, adam)
-                raise Interrupted(f"stopped after update {progress.update}; the same command goes on")
-    return progress
+        if due or asked:
+            world.first_does(lambda: state.save(states) if world.first else None)
+        if asked and not finished:
+            raise Interrupted(
+                f"stopped after update {progress.update}; the same command goes on", stop.status
+            )
+    bar.close()
 
 
-class _Stop:
-    """Within it, the first SIGINT or SIGTERM is a wish to stop after the update."""
-
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def __enter__(self) -> _Stop:
-        self.asked = False
-        self.before = {number: signal.signal(number, self._ask) for number in self.signals}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
-        signal.signal(number, signal.SIG_DFL)  # the second one is not asked for twice
+def _briefly(loss: float, speed: float, flops_share: float) -> str:
+    perplexity = math.exp(min(loss, 700.0))
+    return (
+        f"loss {loss:.3f}, perplexity {perplexity:,.1f}, {speed:,.0f} tokens/s, MFU {speed * flops_share:.0%}"
+    )

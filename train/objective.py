@@ -8,6 +8,8 @@ from torch.nn import functional as F
 
 from simllm.config import ModelConfig
 from simllm.model import Encoder
+from train.attention import Mixing, by_length
+from train.cross_entropy import linear_cross_entropy
 from train.permute import Permuted
 
 
@@ -22,43 +24,37 @@ class LanguageModelHead(nn.Module):
         nn.init.normal_(self.dense.weight, std=config.initializer_range)
         nn.init.zeros_(self.dense.bias)
 
-    def forward(self, hidden: Tensor, token_embedding: Tensor) -> Tensor:
-        """(…, D) -> logits (…, V)."""
-        return F.linear(self.norm(F.gelu(self.dense(hidden))), token_embedding, self.bias)
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(…, D) -> (…, D), to be compared with the token embeddings."""
+        return self.norm(F.gelu(self.dense(hidden)))
 
 
 class PermutedLanguageModel(nn.Module):
     """The encoder with its language-model head: what is pretrained."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, mixing: Mixing = by_length) -> None:
         super().__init__()
         self.encoder = Encoder(config)
         self.head = LanguageModelHead(config)
+        self.mixing = mixing
 
     def forward(self, batch: Permuted) -> Tensor:
-        """Logits (B, m, V) of the query stream, one row for each predicted token."""
-        hidden = self.hidden(batch)
-        return self.logits(hidden[:, hidden.shape[1] - batch.targets.shape[1] :])
+        """Sum over the predicted tokens of -log p, in nats; the caller normalises.
+
+        A predicted padding token costs nothing.
+        """
+        queries = self.head(self.hidden(batch)[len(batch.turns) :])
+        weight = self.encoder.embeddings.token.weight
+        return linear_cross_entropy(
+            queries, weight, self.head.bias, batch.targets, self.encoder.config.pad_token_id
+        )
 
     def hidden(self, batch: Permuted) -> Tensor:
-        """(B, n + 2m, D) of both streams; keys and values come from the content stream only."""
-        columns = batch.positions[:, : batch.visible.shape[-1]]
-        return self.encoder.attend(batch.tokens, batch.positions, columns, batch.visible)
+        """(T, D) of both streams; keys and values come from the content stream only."""
+        encoder = self.encoder
+        mix = self.mixing(batch, encoder.relative_bias, encoder.attention_dropout)
+        return encoder.attend(batch.tokens[None], batch.positions[None], len(batch.turns), mix)[0]
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(…, D) -> (…, V)."""
-        return self.head(hidden, self.encoder.embeddings.token.weight)
-
-    def loss(self, batch: Permuted) -> Tensor:
-        """Sum over the predicted tokens of -log p, in nats; the caller normalises.
-
-        A predicted padding token costs nothing, as in the original; `train.batches` makes none.
-        """
-        return self.cross_entropy(self(batch), batch.targets)
-
-    def cross_entropy(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """(B, m, V), (B, m) -> scalar sum, in nats."""
-        padding = self.encoder.config.pad_token_id
-        return F.cross_entropy(
-            logits.flatten(0, 1).float(), targets.flatten(), ignore_index=padding, reduction="sum"
-        )
+        return F.linear(self.head(hidden), self.encoder.embeddings.token.weight, self.head.bias)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import fcntl
 import hashlib
@@ -11,12 +10,13 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import torch
+from tqdm import tqdm
 
 import simllm
 from simllm import files
@@ -24,14 +24,28 @@ from simllm.config import read_json
 from simllm.errors import InputError
 from train import config as configs
 from train.config import Optimization
-from train.loop import Interrupted
+from train.distributed import Failed, World, joined
+from train.loop import Diverged
+from train.signals import Interrupted, Stop
 from train.state import Progress
 
 C = TypeVar("C", bound=Optimization)
 
+_MAY_CHANGE = ("out", "tensorboard")  # of a config, between two starts of a run
 
-def command(cls: type[C], work: Callable[[C], Path], name: str, description: str | None) -> int:
-    """Run a training command, `NAME CONFIG [key=value …]`; returns its exit status."""
+
+def command(
+    cls: type[C],
+    work: Callable[[C, World, Stop], Path],
+    name: str,
+    description: str | None,
+    estimate: Callable[[C, World], str] | None = None,
+) -> int:
+    """Run a training command, `NAME CONFIG [key=value …]`.
+
+    Returns its exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal
+    (the same command goes on).
+    """
     parser = argparse.ArgumentParser(
         prog=f"python -m {name}",
         description=description,
@@ -39,62 +53,92 @@ def command(cls: type[C], work: Callable[[C], Path], name: str, description: str
     )
     parser.add_argument("config", type=Path, help="YAML file, such as configs/debug.yaml")
     parser.add_argument("overrides", nargs="*", metavar="key=value", default=[], help="such as updates=100")
+    if estimate:
+        parser.add_argument("--dry-run", action="store_true", help="tell what it would take, and stop")
     options = parser.parse_args()
+    speaks = True
     try:
-        config = configs.load(cls, options.config, options.overrides)
-        with claimed(config):
-            model = work(config)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        with Stop() as stop, joined() as world:
+            speaks = world.first
+            config = world.first_does(lambda: configs.load(cls, options.config, options.overrides))
+            if estimate and options.dry_run:
+                print(estimate(config, world))
+                return 0
+            lock = world.first_does(lambda: claim(config) if world.first else None)
+            model = work(config, world, stop)
+            if world.first:
+                say(f"the best model is in {model}")
+            del lock
+    except Failed:
         return 2
-    except (Interrupted, KeyboardInterrupt) as interrupted:
-        print(str(interrupted) or "interrupted; the same command goes on", file=sys.stderr)
-        return 130
-    say(f"the best model is in {model}")
+    except (InputError, Diverged) as error:
+        if speaks or isinstance(error, InputError):
+            print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
+    except Interrupted as interrupted:
+        if speaks:
+            print(interrupted, file=sys.stderr)
+        return interrupted.status
     return 0
 
 
-@contextlib.contextmanager
-def claimed(config: Optimization) -> Iterator[None]:
-    """Hold the run's folder: for this process alone, and for this configuration alone."""
+def claim(config: Optimization) -> IO[str]:
+    """Hold the run's folder while the result is open: for one run, and one configuration."""
     out = Path(config.out)
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = (out / "lock").open("w")
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror})") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{out}: another process is training there") from None
-        file, asked = out / "config.json", json.loads(json.dumps(asdict(config)))
-        if any((out / "states").glob("state-*")):  # from here on there is something to lose
-            before = read_json(file)
-            changed = sorted(key for key in asked if before.get(key) != asked[key] and key != "out")
-            if changed:
-                raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
-        files.write(file, json.dumps(asked, indent=2) + "\n")
-        files.recover(out / "model")
-        yield
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InputError(f"{out}: another process is training there") from None
+    file, asked = out / "config.json", json.loads(json.dumps(asdict(config)))
+    if any((out / "states").glob("state-*")):  # from here on there is something to lose
+        before = read_json(file)
+        changed = sorted(key for key in asked if before.get(key) != asked[key] and key not in _MAY_CHANGE)
+        if changed:
+            raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
+    files.write(file, json.dumps(asked, indent=2) + "\n")
+    files.recover(out / "model")
+    return lock
 
 
 def say(line: str) -> None:
     """Print one line of progress."""
-    print(line, file=sys.stderr, flush=True)
+    tqdm.write(line, file=sys.stderr)
 
 
-def record(log: Path, line: dict[str, Any]) -> None:
-    """Add a line to the log; lines of updates that are done again are replaced."""
-    say("  ".join(f"{key} {value:,}" for key, value in line.items()))
-    earlier = log.read_text().splitlines() if log.is_file() else []
-    kept = [old for old in earlier if json.loads(old)["update"] < line["update"]]
-    files.write(log, "\n".join([*kept, json.dumps(line)]) + "\n")
+class Log:
+    """Lines of JSON in `log.jsonl`, of words on the standard error, curves for TensorBoard by choice."""
+
+    def __init__(self, config: Optimization) -> None:
+        self.file = Path(config.out) / "log.jsonl"
+        self.board = None
+        if config.tensorboard:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                raise InputError("tensorboard: true needs `pip install tensorboard`") from None
+            self.board = SummaryWriter(self.file.parent / "tensorboard")
+
+    def __call__(self, line: dict[str, Any]) -> None:
+        """Add a line; lines of updates that are done again are replaced."""
+        say("  ".join(f"{key} {value:,}" for key, value in line.items() if value is not None))
+        earlier = self.file.read_text().splitlines() if self.file.is_file() else []
+        kept = [old for old in earlier if json.loads(old)["update"] < line["update"]]
+        files.write(self.file, "\n".join([*kept, json.dumps(line)]) + "\n")
+        if self.board:
+            for key, value in line.items():
+                if value is not None:
+                    self.board.add_scalar(key, value, line["update"])
+            self.board.flush()
 
 
 def identity(config: Optimization, *inputs: str) -> str:
     """Identifies what a run computes: its configuration, but for the folder, and its inputs."""
-    asked = {key: value for key, value in asdict(config).items() if key != "out"}
+    asked = {key: value for key, value in asdict(config).items() if key not in _MAY_CHANGE}
     return hashlib.sha256(json.dumps([asked, *inputs]).encode()).hexdigest()[:12]
 
 
@@ -110,18 +154,25 @@ def git_revision() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def provenance(config: Optimization, progress: Progress, revision: str) -> dict[str, Any]:
+def provenance(config: Optimization, progress: Progress, world: World, revision: str) -> dict[str, Any]:
     """How a model was trained, as kept in its `simllm.json`."""
     return {
         "config": asdict(config),
         "updates": progress.update,
         "tokens": progress.tokens,
         "seconds": round(progress.seconds),
-        "hardware": f"{torch.get_num_threads()} CPU threads ({platform.machine()})",
+        "hardware": hardware(world),
         "date": datetime.date.today().isoformat(),
         "git_revision": revision,
         "versions": {"simllm": simllm.__version__, "torch": torch.__version__},
     }
+
+
+def hardware(world: World) -> str:
+    """What a run computes on."""
+    if world.device.type == "cuda":
+        return f"{world.size} x {torch.cuda.get_device_name(world.device)}"
+    return f"{world.size} x {torch.get_num_threads()} CPU threads ({platform.machine()})"
 
 
 def card(stage: str, facts: dict[str, Any]) -> str:

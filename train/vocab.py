@@ -8,14 +8,28 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import sentencepiece
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from simllm.errors import InputError
 from simllm.text import normalizer
-from simllm.tokenizer import SPECIAL_TOKENS, UNK_ID
+from simllm.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 
 # Everything that cleaning can leave; all of it is in every vocabulary, so nothing is unknown.
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)
+
+
+def at(folder: Path, texts: Path, size: int) -> Tokenizer:
+    """The vocabulary in `folder`, learned from a file of cleaned texts if there is none yet."""
+    file = folder / "tokenizer.json"
+    if not file.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        with texts.open(encoding="ascii") as lines:
+            learn((line.rstrip("\n") for line in lines), size, folder / "sentencepiece.model")
+        partial = folder / "tokenizer.partial"
+        convert(folder / "sentencepiece.model").save(str(partial))
+        partial.rename(file)
+    return Tokenizer.load(file)
 
 
 def learn(texts: Iterable[str], size: int, file: Path) -> None:
@@ -48,7 +62,7 @@ def learn(texts: Iterable[str], size: int, file: Path) -> None:
         raise InputError(f"vocabulary of {size} tokens cannot be learned: {reason}") from None
 
 
-def convert(file: Path) -> Tokenizer:
+def convert(file: Path) -> Backend:
     """Convert a SentencePiece BPE model into an equal `tokenizers` tokenizer.
 
     SentencePiece merges the neighbours whose union has the lowest id; the same order comes
@@ -62,7 +76,7 @@ def convert(file: Path) -> Tokenizer:
             left, right = piece[:cut], piece[cut:]
             if left in vocabulary and right in vocabulary:
                 merges.append((rank, vocabulary[left], vocabulary[right], left, right))
-    tokenizer = Tokenizer(
+    tokenizer = Backend(
         models.BPE(vocabulary, [(left, right) for *_, left, right in sorted(merges)], unk_token="<unk>")
     )
     tokenizer.normalizer = normalizer()

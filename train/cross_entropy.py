@@ -1,0 +1,64 @@
+"""Cross entropy over a vocabulary without the matrix of all logits.
+
+Logits, loss and gradients are computed chunk by chunk in the forward pass; what is kept for
+the backward pass has the size of the inputs (the idea is from Hsu et al., Liger Kernel, 2024).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_LOGITS = {"cpu": 2**21, "cuda": 2**26}  # at once, about: what caches hold, what keeps a GPU busy
+
+
+def linear_cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int
+) -> Tensor:
+    """Sum over the M rows of -log softmax(hidden @ weight.T + bias)[target], in nats.
+
+    hidden (M, D), weight (V, D), bias (V,), targets (M,); rows whose target is `ignore` cost
+    nothing. Products are in autocast's type, everything else in float32; of float16, in which
+    small probabilities are nothing, no use is made.
+    """
+    device = hidden.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+    dtype = torch.float32 if dtype == torch.float16 else dtype
+    with torch.autocast(device, enabled=False):
+        loss: Tensor = _LinearCrossEntropy.apply(
+            hidden.to(dtype), weight, bias, targets, ignore, torch.is_grad_enabled()
+        )
+    return loss
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int, gradients: bool
+    ) -> Tensor:
+        vectors, loss = weight.to(hidden.dtype), hidden.new_zeros((), dtype=torch.float32)
+        rows = max(1, _LOGITS[hidden.device.type] // len(weight))
+        to_hidden = torch.empty_like(hidden)
+        to_weight, to_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+        for start in range(0, len(hidden), rows):
+            part, target = hidden[start : start + rows], targets[start : start + rows, None]
+            counted = target != ignore
+            log_p = (part @ vectors.T).float().add_(bias).log_softmax(1)
+            loss -= (log_p.gather(1, target) * counted).sum()
+            if gradients:
+                error = log_p.exp_().scatter_add_(1, target, -torch.ones_like(target, dtype=log_p.dtype))
+                error *= counted
+                to_bias += error.sum(0)
+                error = error.to(hidden.dtype)
+                to_hidden[start : start + rows] = error @ vectors
+                to_weight += error.T @ part
+        if gradients:
+            ctx.save_for_backward(to_hidden, to_weight, to_bias)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (loss,) = outputs
+        return *(saved * loss.to(saved.dtype) for saved in ctx.saved_tensors), None, None, None
