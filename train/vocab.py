@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import sentencepiece
@@ -63,13 +63,18 @@ def learn(texts: Iterable[str], size: int, file: Path) -> None:
 
 
 def convert(file: Path) -> Backend:
-    """Convert a SentencePiece BPE model into an equal `tokenizers` tokenizer.
+    """Convert a SentencePiece BPE model that `learn` wrote into an equal `tokenizers` tokenizer."""
+    source = sentencepiece.SentencePieceProcessor(model_file=str(file))
+    return bpe([source.id_to_piece(i) for i in range(source.get_piece_size())])
+
+
+def bpe(pieces: Sequence[str]) -> Backend:
+    """The tokenizer that SentencePiece makes of these BPE pieces, the five special tokens first.
 
     SentencePiece merges the neighbours whose union has the lowest id; the same order comes
     out of ranked merges, where every way to split a piece in two is ranked by the piece.
     """
-    source = sentencepiece.SentencePieceProcessor(model_file=str(file))
-    vocabulary = {source.id_to_piece(i): i for i in range(source.get_piece_size())}
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
     merges = []
     for piece, rank in vocabulary.items():
         for cut in range(1, len(piece)):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from simllm.config import ModelConfig
+from train.fairseq import weights
 from train.objective import PermutedLanguageModel
 from train.permute import permute
 
@@ -35,40 +36,9 @@ def model(vectors, case):
         max_position_embeddings=shape["max_positions"] + 2,
     )
     model = PermutedLanguageModel(config)
-    model.load_state_dict(renamed(case["state_dict"], model))
+    theirs = weights.canonical({name: torch.tensor(value) for name, value in case["state_dict"].items()})
+    model.load_state_dict(weights.renamed(theirs, model.state_dict()))
     return model.eval()
-
-
-def renamed(theirs, model):
-    """fairseq's weights under our names; the model has no relative positions, so a zero table."""
-    theirs = {name.removeprefix("decoder."): torch.tensor(value) for name, value in theirs.items()}
-    state = {
-        "encoder.relative_bias.table.weight": torch.zeros_like(model.encoder.relative_bias.table.weight),
-        "encoder.embeddings.token.weight": theirs["sentence_encoder.embed_tokens.weight"],
-        "encoder.embeddings.position.weight": theirs["sentence_encoder.embed_positions.weight"],
-        "head.bias": theirs["lm_head.bias"],
-    }
-    modules = {
-        "encoder.embeddings.norm": "sentence_encoder.emb_layer_norm",
-        "head.dense": "lm_head.dense",
-        "head.norm": "lm_head.layer_norm",
-    }
-    for number in range(len(model.encoder.layers)):
-        ours, original = f"encoder.layers.{number}.", f"sentence_encoder.layers.{number}."
-        modules |= {
-            ours + "attention.output": original + "self_attn.out_proj",
-            ours + "attention_norm": original + "self_attn_layer_norm",
-            ours + "up": original + "fc1",
-            ours + "down": original + "fc2",
-            ours + "norm": original + "final_layer_norm",
-        }
-        for kind in ("weight", "bias"):
-            parts = theirs[original + f"self_attn.in_proj_{kind}"].chunk(3)
-            for name, part in zip(("query", "key", "value"), parts, strict=True):
-                state[ours + f"attention.{name}.{kind}"] = part
-    for ours, original in modules.items():
-        state |= {f"{ours}.{kind}": theirs[f"{original}.{kind}"] for kind in ("weight", "bias")}
-    return state
 
 
 def flat(text, order, slots):

@@ -1,0 +1,17 @@
+import pytest
+
+from simllm.text import clean
+from train import shards
+
+
+@pytest.fixture
+def run_folder(tmp_path, tokenizer, comments):
+    """What the export needs of a pretraining run."""
+    folder = tmp_path / "run"
+    (folder / "vocabulary" / "some-1000").mkdir(parents=True)
+    tokenizer.backend.save(str(folder / "vocabulary" / "some-1000" / "tokenizer.json"))
+    for name, texts in (("train.txt", comments[:300]), ("test.txt", comments[300:350])):
+        file = tmp_path / name
+        file.write_text("".join(clean(text) + "\n" for text in texts))
+        shards.write(file, name, tokenizer, 64, folder / "shards" / name)
+    return folder

@@ -1,0 +1,1 @@
+"""fairseq's file formats, read and written without fairseq: `python -m train.fairseq --help`."""

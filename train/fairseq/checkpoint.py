@@ -1,0 +1,148 @@
+"""An MPNet checkpoint of fairseq as a model folder.
+
+A checkpoint has weights and settings; `dict.txt` says which symbol each row of the embedding
+belongs to. Neither says how a text is split into symbols, which the tokenizer has to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simllm import checkpoint
+from simllm.config import ModelConfig, build
+from simllm.errors import InputError
+from simllm.model import Encoder
+from simllm.tokenizer import UNK_ID, Tokenizer
+from train import run
+from train.fairseq import dictionary, weights
+
+# Our names on the left, those of fairseq's settings on the right.
+_SETTINGS = {
+    "hidden_size": "encoder_embed_dim",
+    "num_hidden_layers": "encoder_layers",
+    "num_attention_heads": "encoder_attention_heads",
+    "intermediate_size": "encoder_ffn_embed_dim",
+    "max_position_embeddings": "max_positions",
+    "hidden_act": "activation_fn",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+# What our encoder always does; a fairseq that lacks the setting does so, too.
+_ONLY = {"normalize_before": False, "no_scale_embedding": True}
+
+
+class _Ignored:
+    """Stands for the running means that fairseq 0.8 pickles beside the weights."""
+
+
+_METERS = [(_Ignored, f"fairseq.meters.{kind}Meter") for kind in ("Average", "Time", "Stopwatch")]
+
+
+def convert(
+    model: Path, dict_txt: Path, tokenizer: Tokenizer, out: Path, mismatch_as_unk: bool = False
+) -> None:
+    """Write the model folder `out`.
+
+    The tokenizer's tokens are found in the dictionary by name, in whatever order. A token or
+    symbol that only one of them has is an error, or with `mismatch_as_unk` the same as `<unk>`.
+    Raises InputError, for all weights that do not fit at once.
+    """
+    stored, settings = read(model)
+    ids = dictionary.read(dict_txt)
+    rows = _rows(ids, tokenizer, mismatch_as_unk, str(dict_txt))
+    if (table := stored.get(weights.EMBEDDING)) is not None:
+        if table.shape[:1] != (len(ids),):
+            shape = f"{weights.EMBEDDING} of {model} has shape {tuple(table.shape)}"
+            raise InputError(f"{dict_txt}: {len(ids)} symbols with <mask>, but {shape}")
+        stored[weights.EMBEDDING] = table[rows]
+    try:
+        encoder = _encoder(stored, _config(settings, tokenizer.vocab_size))
+    except InputError as error:
+        raise InputError(f"{model}: {error}") from None
+    with model.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    facts = {
+        "source": f"fairseq checkpoint {model.name}",
+        "sha256": digest,
+        "architecture": str(settings.get("arch", "unknown")),
+        "date": datetime.date.today().isoformat(),
+    }
+    card = run.card("Imported from fairseq", facts)
+    checkpoint.save(out, encoder, tokenizer, checkpoint.ModelInfo(provenance=facts), card)
+
+
+def read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Canonical weights and the model's settings; nothing but tensors and plain values is unpickled."""
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace, *_METERS]):
+            stored = torch.load(file, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except Exception as error:  # torch raises whatever a damaged file makes it stumble over
+        if refused := re.search(r"GLOBAL (\S+)", str(error)):
+            raise InputError(f"{file}: refused, it holds more than weights ({refused[1]})") from None
+        raise InputError(f"{file}: damaged, or not a checkpoint of fairseq") from None
+    model = stored.get("model") if isinstance(stored, dict) else None
+    if not isinstance(model, Mapping) or not all(isinstance(weight, Tensor) for weight in model.values()):
+        raise InputError(f'{file}: no weights under "model"; expected a checkpoint of fairseq')
+    settings = _plain(stored.get("args")) or _plain(_plain(stored.get("cfg")).get("model"))
+    return weights.canonical(model), settings
+
+
+def _plain(settings: object) -> dict[str, Any]:
+    """Settings as a dictionary, however this version of fairseq kept them."""
+    if isinstance(settings, argparse.Namespace):
+        return vars(settings)
+    return dict(settings) if isinstance(settings, Mapping) else {}
+
+
+def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
+    encoder, prefix = Encoder(config), "encoder."
+    state = weights.renamed(stored, {prefix + name: tensor for name, tensor in encoder.state_dict().items()})
+    encoder.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in state.items()})
+    return encoder
+
+
+def _config(settings: Mapping[str, Any], vocab_size: int) -> ModelConfig:
+    """The encoder's shape; what our encoder cannot do is an error."""
+    problems = [f"setting {name} is missing" for name in _SETTINGS.values() if settings.get(name) is None]
+    problems += [
+        f"{name}={settings[name]}: no such encoder here"
+        for name, only in _ONLY.items()
+        if settings.get(name, only) != only
+    ]
+    if problems:
+        raise InputError("; ".join(problems))
+    values = {ours: settings[theirs] for ours, theirs in _SETTINGS.items()}
+    config = build(ModelConfig, values | {"vocab_size": vocab_size}, "settings")
+    return replace(config, max_position_embeddings=config.max_position_embeddings + 2)
+
+
+def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, where: str) -> list[int]:
+    """Row of the embedding for each of the tokenizer's tokens, in the order of its ids."""
+    tokens = [str(tokenizer.backend.id_to_token(i)) for i in range(tokenizer.vocab_size)]
+    # fairseq fills a dictionary up to a multiple of 8 with these.
+    known = set(tokens) | {symbol for symbol in ids if re.fullmatch(r"madeupword\d{4}", symbol)}
+    mismatches = [
+        f"{len(names):,} {what}, such as {' '.join(names[:5])}"
+        for names, what in (
+            ([token for token in tokens if token not in ids], "of the tokenizer's tokens are not in it"),
+            ([symbol for symbol in ids if symbol not in known], "of its symbols are not in the tokenizer"),
+        )
+        if names
+    ]
+    if mismatches and not mismatch_as_unk:
+        raise InputError(f"{where}: {'; '.join(mismatches)}; see --mismatch-as-unk")
+    for mismatch in mismatches:
+        run.say(f"<unk>: {mismatch}")
+    return [ids.get(token, UNK_ID) for token in tokens]
