@@ -202,6 +202,28 @@ def test_updates_without_a_finite_gradient_are_skipped_then_the_run_stops(finish
     assert "line of train.txt" in last
 
 
+def test_curves_for_tensorboard(finished, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    corpus_file, _ = finished
+    assert run(corpus_file, tmp_path / "run", "tensorboard=true").returncode == 0
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    curve = [
+        (event.step, pytest.approx(event.value, rel=1e-5)) for event in events.Scalars("test_perplexity")
+    ]
+    assert curve == [(line["update"], line["test_perplexity"]) for line in log(tmp_path / "run")]
+
+
+def test_a_dry_run_trains_nothing(finished, tmp_path):
+    corpus_file, _ = finished
+    done = run(corpus_file, tmp_path / "run", "--dry-run")
+    assert done.returncode == 0
+    rows = dict(line.split("  ", 1) for line in done.stdout.splitlines())
+    assert {"parameters", "memory", "arithmetic", "time"} <= rows.keys()
+    assert rows["tokens an update"].split() == ["1,024", "=", "1", "x", "1,024"]
+    assert not (tmp_path / "run").exists()
+
+
 def test_float16_scales_its_loss(finished, tmp_path):
     corpus_file, _ = finished
     done = run(corpus_file, tmp_path / "run", "precision=fp16", "updates=8")

@@ -1,0 +1,58 @@
+"""The plain way to pretrain, to be compared with: padded batches, logits of all rows, eager."""
+
+from functools import partial
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from simllm.model import attention
+from train.permute import visible
+
+IGNORED = 1  # the padding token
+
+
+class Plain:
+    """Batches of a fixed number of texts in random order, padded to the longest, one at a time."""
+
+    def __init__(self, task, texts):
+        self.task, self.texts = task, texts
+        self.order = np.random.default_rng(0).permutation(task.batches.texts)
+
+    def losses(self, update):
+        """The loss of one batch, and its tokens of text."""
+        chosen = np.take(self.order, np.arange(update * self.texts, (update + 1) * self.texts), mode="wrap")
+        batch = self.task.batches.permuted(np.zeros_like(chosen), chosen).to(self.task.world.device)
+        config, encoder = self.task.config, self.task.model.encoder
+        columns = len(batch.turns)
+        own = [batch.texts == text for text in range(self.texts)]
+
+        def padded(rows, value):
+            """(T,) -> (texts, longest content + longest query stream), or without queries if it has none."""
+            streams = [rows[:columns], rows[columns:]] if len(rows) > columns else [rows]
+            masks = [[mask[:columns] for mask in own], [mask[columns:] for mask in own]]
+            parts = (
+                pad_sequence([stream[mask] for mask in masks], batch_first=True, padding_value=value)
+                for stream, masks in zip(streams, masks, strict=False)
+            )
+            return torch.cat(list(parts), 1)
+
+        tokens, positions, knows = (padded(rows, 0) for rows in (batch.tokens, batch.positions, batch.knows))
+        real, turns = padded(torch.ones_like(batch.turns), 0).bool(), padded(batch.turns, 0)
+        targets = torch.full_like(tokens, IGNORED)
+        queries = [batch.targets[mask[columns:]] for mask in own]
+        targets[:, turns.shape[1] :] = pad_sequence(queries, batch_first=True, padding_value=IGNORED)
+        precision = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[config.precision]
+        with torch.autocast(tokens.device.type, precision, enabled=precision != torch.float32):
+            bias = encoder.relative_bias(positions, positions[:, : turns.shape[1]])
+            seen = visible(knows[:, :, None], turns[:, None]) & real[:, None]
+            bias = bias.masked_fill(~seen[:, None], torch.finfo(bias.dtype).min)
+            mix = partial(attention, bias=bias, dropout=encoder.attention_dropout)
+            hidden = encoder.attend(tokens, positions, turns.shape[1], mix)
+            logits = self.task.model.logits(hidden)
+            loss = F.cross_entropy(
+                logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="sum"
+            )
+        self.padding = 1 - len(batch.tokens) / tokens.numel()
+        yield loss / batch.predicted, batch.text_tokens
