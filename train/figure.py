@@ -50,8 +50,7 @@ def draw(logs: list[Path], output: Path) -> None:
         axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
         best = min(range(len(updates)), key=lambda i: tested[i])
         axes.plot(updates[best], tested[best], "o", color=color, markersize=4)
-        axes.annotate(f"{tested[best]:.1f}", (updates[best], tested[best]), (0, 5), textcoords="offset points",
-                      ha="right", fontsize=8)  # fmt: skip
+        axes.text(updates[best], tested[best] * 1.01, f"{tested[best]:.1f} ", ha="right", fontsize=8)
     axes.set(xlabel="updates", ylabel="perplexity", yscale="log", xlim=(0, None))
     axes.yaxis.set_major_locator(LogLocator(10, (1, 2, 5)))
     axes.yaxis.set_major_formatter(ScalarFormatter())
