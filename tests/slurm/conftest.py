@@ -1,0 +1,28 @@
+import json
+import os
+import shutil
+
+import pytest
+
+from tests.slurm.cluster import DAEMONS, running
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """Two nodes that are up. Without them the tests are skipped, or fail with REQUIRE_SLURM=1."""
+    absent = [daemon for daemon in DAEMONS if shutil.which(daemon) is None]
+    obstacle = "SLURM's daemons need root" if os.getuid() else ""
+    if absent:
+        obstacle = f"not installed: {', '.join(absent)} (apt-get install slurm-wlm munge)"
+    if obstacle:
+        (pytest.fail if os.environ.get("REQUIRE_SLURM") == "1" else pytest.skip)(obstacle)
+    with running(tmp_path_factory.mktemp("slurm")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def texts(comments, tmp_path_factory):
+    """A file of comments to train on."""
+    file = tmp_path_factory.mktemp("texts") / "comments.jsonl"
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in comments))
+    return file
