@@ -38,7 +38,7 @@ def estimate(config: PretrainConfig, world: World) -> str:
     times, activations = [], 0
     for update in range(2):  # the first one compiles, allocates, and fills caches
         started = time.perf_counter()
-        with _saved_bytes() as saved:
+        with _saved_bytes(device) as saved:
             (loss, tokens), *_ = task.losses(update)
         activations = sum(saved.values())
         loss.backward()
@@ -50,6 +50,8 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
     parameters = sum(p.numel() for p in task.model.parameters())
     memory = 16 * parameters + activations / tokens * whole.batch_tokens
+    if device.type == "cuda":  # it has just been done
+        memory = torch.cuda.max_memory_allocated(device)
     speed = tokens / times[-1] * world.size
     total = whole.update_tokens * whole.updates
     flops = task.flops_per_token
@@ -70,9 +72,12 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
 
 @contextmanager
-def _saved_bytes() -> Iterator[dict[int, int]]:
-    """Bytes that autograd keeps for the backward pass, by storage."""
+def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
+    """Bytes that autograd keeps for the backward pass on a CPU, by storage."""
     saved: dict[int, int] = {}
+    if device.type == "cuda":
+        yield saved
+        return
 
     def keep(tensor: Tensor) -> Tensor:
         if not (tensor.is_leaf and tensor.requires_grad):  # weights are counted already

@@ -73,6 +73,7 @@ class Pretraining:
         self.model = PermutedLanguageModel(config.model, flexible if self.compiled else by_length)
         self.model.to(world.device)
         if self.compiled:
+            torch._dynamo.config.recompile_limit = 64  # shapes of batches, of training and of evaluation
             for layer in self.model.encoder.layers:
                 layer.compile(dynamic=False)
         self.ahead = Ahead(self._prepare)

@@ -7,7 +7,6 @@ import string
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import sentencepiece
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, processors
 
@@ -37,6 +36,8 @@ def learn(texts: Iterable[str], size: int, file: Path) -> None:
 
     Raises InputError when the texts are too few for `size` tokens.
     """
+    import sentencepiece  # here, as only this takes it
+
     try:
         with file.open("wb") as target:
             sentencepiece.SentencePieceTrainer.train(
@@ -64,6 +65,8 @@ def learn(texts: Iterable[str], size: int, file: Path) -> None:
 
 def convert(file: Path) -> Backend:
     """Convert a SentencePiece BPE model that `learn` wrote into an equal `tokenizers` tokenizer."""
+    import sentencepiece
+
     source = sentencepiece.SentencePieceProcessor(model_file=str(file))
     return bpe([source.id_to_piece(i) for i in range(source.get_piece_size())])
 
