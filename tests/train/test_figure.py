@@ -32,7 +32,7 @@ def test_a_figure_of_two_runs(log, tmp_path):
     drawn = out.read_text()
     assert "<svg" in drawn
     assert drawn.count("some-run, test") == 2  # matplotlib leaves texts as comments
-    assert "<!-- 40.0 -->" in drawn
+    assert "<!-- 40.0 " in drawn
 
 
 @pytest.mark.parametrize(
