@@ -138,20 +138,19 @@ def save(
     dtype: torch.dtype = torch.float32,
 ) -> None:
     """Write a model folder, whole or not at all; `dtype` is that of the stored weights."""
-    partial = files.fresh_folder(folder)
-    encoder.config.save(partial / CONFIG)
     weights = {
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
-    save_file(weights, partial / WEIGHTS, metadata={"format": "pt"})
-    shutil.copymode(partial / CONFIG, partial / WEIGHTS)  # save_file lets nobody else read it
-    tokenizer.backend.save(str(partial / TOKENIZER))
-    (partial / "README.md").write_text(card)
-    for name, values in {INFO: asdict(info), **_for_other_loaders(encoder.config, info)}.items():
-        (partial / name).parent.mkdir(exist_ok=True)
-        (partial / name).write_text(json.dumps(values, indent=2) + "\n")
-    files.replace_folder(partial, folder)
+    with files.replacing(folder) as partial:
+        encoder.config.save(partial / CONFIG)
+        save_file(weights, partial / WEIGHTS, metadata={"format": "pt"})
+        shutil.copymode(partial / CONFIG, partial / WEIGHTS)  # save_file lets nobody else read it
+        files.write(partial / TOKENIZER, tokenizer.backend.to_str(pretty=True))
+        files.write(partial / "README.md", card)
+        for name, values in {INFO: asdict(info), **_for_other_loaders(encoder.config, info)}.items():
+            (partial / name).parent.mkdir(exist_ok=True)
+            files.write(partial / name, json.dumps(values, indent=2) + "\n")
 
 
 def _for_other_loaders(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:

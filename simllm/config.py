@@ -28,6 +28,9 @@ _BOOKKEEPING = {
 }
 
 
+_SPECIAL_TOKENS = 5  # as in simllm.tokenizer, which not everybody needs to load
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """Shape of the encoder, under the names of transformers' `MPNetConfig`.
@@ -68,6 +71,8 @@ class ModelConfig:
             )
         if self.max_position_embeddings < 5:
             problems.append("max_position_embeddings must be at least 5, for a text of one token")
+        if self.vocab_size <= _SPECIAL_TOKENS:
+            problems.append(f"vocab_size must be more than the {_SPECIAL_TOKENS} special tokens")
         if self.hidden_act != "gelu":
             problems.append(f"hidden_act {self.hidden_act!r}: only 'gelu' (the exact one) is known")
         if (self.bos_token_id, self.pad_token_id, self.eos_token_id) != (0, 1, 2):
@@ -124,18 +129,29 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
     known = {field.name: field for field in fields(cls)}
     problems.extend(f"unknown key {prefix}{name}" for name in values if name not in known)
     arguments: dict[str, Any] = {}
+    usable = True
     for name, field in known.items():
         if name in values:
+            before = len(problems)
             arguments[name] = _value(hints[name], values[name], prefix + name, problems)
-        elif field.default is MISSING and field.default_factory is MISSING:
+            usable &= len(problems) == before or is_dataclass(arguments[name])
+        elif field.default is not MISSING:
+            arguments[name] = field.default
+        elif field.default_factory is not MISSING:
+            arguments[name] = field.default_factory()
+        else:
             problems.append(f"missing key {prefix}{name}")
-    if problems:
+            usable = False
+    if not usable:
         return None
     try:
         return cls(**arguments)
     except InputError as error:
         problems.append(f"{prefix.rstrip('.')}: {error}" if prefix else str(error))
-        return None
+    unchecked: Any = object.__new__(cls)  # so that what holds it can be checked, too
+    for name, value in arguments.items():
+        object.__setattr__(unchecked, name, value)
+    return unchecked
 
 
 def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -9,6 +10,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
 
 from simllm.errors import InputError
 
@@ -72,6 +75,22 @@ def write(file: Path, text: str) -> None:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+
+
+@contextlib.contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder to be filled; then it takes the place of `folder`, whole or not at all.
+
+    Raises InputError where it cannot be written.
+    """
+    partial = fresh_folder(folder)
+    try:
+        yield partial
+        replace_folder(partial, folder)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{folder}: cannot be written ({error})") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def fresh_folder(folder: Path) -> Path:

@@ -43,6 +43,10 @@ def test_overrides():
         load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["updates"])
     with pytest.raises(InputError, match="updates holds no keys"):
         load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["updates.a=7"])
+    with pytest.raises(InputError) as raised:
+        load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["updats=3", "model.vocab_size=5", "packing=x"])
+    for problem in ("unknown key updats", "model: vocab_size must be more", "packing must be documents or"):
+        assert problem in str(raised.value)
     with pytest.raises(InputError, match=r"updates must be positive; .*warmup_updates must be between"):
         load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["updates=0"])
 

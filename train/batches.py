@@ -79,14 +79,12 @@ class Batches:
         slots = noisy_slots(tokens[hidden], self.vocab_size, draw, token)
         return permute(tokens, lengths, predicted, order, slots)
 
-    def fixed(self, texts: int, batch_tokens: int) -> Iterator[Permuted]:
-        """The first `texts` texts in the order of the corpus, always permuted the same way."""
+    def fixed(self, texts: int, batch_tokens: int) -> list[Ints]:
+        """The first `texts` texts in the order of the corpus, in parts of about `batch_tokens`."""
         chosen = self.texts[self.texts < texts]
         chosen = chosen[np.argsort(self.shards.lengths[chosen], kind="stable")]
         ends = np.cumsum(self.shards.lengths[chosen])
-        for part in np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1):
-            if len(part):
-                yield self.permuted(np.zeros_like(part), part)
+        return np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1)
 
     def _between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
         """The texts that begin between two places of the endless row."""

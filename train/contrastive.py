@@ -65,6 +65,10 @@ class Contrastive:
         """Six for each weight of the layers: two forward, four backward."""
         return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
 
+    def in_words(self, loss: float) -> str:
+        """InfoNCE, in nats."""
+        return f"loss {loss:.3f}"
+
     def describe(self, update: int) -> str:
         """The first pair of an update."""
         first, *_ = draw(self.positives, self.config.pairs, self.config.seed, update)
@@ -106,7 +110,7 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
     if world.size > 1:
         raise InputError("the contrastive stage trains in one process")
     world = World()  # it trains on the CPU
-    out, revision = Path(config.out), run.git_revision()
+    out, revision, log = Path(config.out), run.git_revision(), run.log(config, world)
     say("positives")
     task = Contrastive(config)
     for source in task.positives:
@@ -126,7 +130,7 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
         checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
 
     say("training")
-    loop.train(config, task, world, stop, run.identity(config, start.hash), run.Log(config), keep_best)
+    loop.train(config, task, world, stop, run.identity(config, start.hash), log, keep_best)
     return out / "model"
 
 

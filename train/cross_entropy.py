@@ -61,4 +61,5 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
         (loss,) = outputs
-        return *(saved * loss.to(saved.dtype) for saved in ctx.saved_tensors), None, None, None
+        scaled = ((saved.float() * loss).to(saved.dtype) for saved in ctx.saved_tensors)
+        return *scaled, None, None, None

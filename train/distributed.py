@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,8 +25,8 @@ _LAUNCHERS = (
 )
 
 
-class Failed(InputError):  # noqa: N818 (whose error it is, the first process has said)
-    """The first process has failed and has said why."""
+class Failed(InputError):  # noqa: N818 (it has been said already)
+    """Bad input; the first process has printed the line that says so."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +45,17 @@ class World:
     def first_does(self, work: Callable[[], T]) -> T:
         """Do `work` in the first process, then in the others, which find it done.
 
-        What is wrong with the input is then wrong for all: Failed is raised in the others.
+        What is wrong with the input is then wrong for all of them: Failed is raised in each.
         """
-        problem: list[str | None] = [None]
+        failed: InputError | None = None
         if self.first:
             try:
                 done = work()
             except InputError as error:
-                problem = [str(error)]
-        if self.size > 1:
-            dist.broadcast_object_list(problem)
-        if problem[0] is not None:
-            raise (InputError if self.first else Failed)(problem[0])
+                failed = error
+                print(f"error: {error}", file=sys.stderr)  # before a launcher can end this process
+        if self.total(failed is not None) != [0]:
+            raise Failed(str(failed))
         return done if self.first else work()
 
     def total(self, *values: float) -> list[float]:
@@ -76,11 +76,6 @@ class World:
         dist.all_reduce(flat)
         for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
             parameter.grad = part.view_as(parameter)
-
-    def wait(self) -> None:
-        """Wait until all processes are here."""
-        if self.size > 1:
-            dist.barrier()
 
 
 @contextlib.contextmanager

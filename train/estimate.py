@@ -17,6 +17,7 @@ from train.distributed import World
 from train.flops import peak_flops
 from train.optim import optimizer
 from train.shards import Shards
+from train.task import Pretraining
 
 _TYPICAL = 16  # tokens of a summary
 _PROBE = 2048  # tokens that even a slow device computes in seconds
@@ -24,12 +25,10 @@ _PROBE = 2048  # tokens that even a slow device computes in seconds
 
 def estimate(config: PretrainConfig, world: World) -> str:
     """Train one small batch of random tokens on this device and extrapolate."""
-    from train.pretrain import Pretraining
-
     device, whole = world.device, config
-    if device.type == "cpu":
-        config = replace(config, batch_tokens=max(_PROBE, config.model.max_length), accumulation=1)
     length = config.model.max_length if config.packing == "blocks" else min(_TYPICAL, config.model.max_length)
+    tokens = config.batch_tokens if device.type == "cuda" else max(_PROBE, config.model.max_length)
+    config = replace(config, batch_tokens=-(-tokens // length) * length, accumulation=1)
     texts = 2 * math.ceil(config.batch_tokens / length)
     ids = np.random.default_rng(0).integers(5, config.model.vocab_size, texts * length)
     shards = Shards([ids], np.full(texts, length))

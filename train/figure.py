@@ -48,7 +48,7 @@ def draw(logs: list[Path], output: Path) -> None:
         name, color = log.parent.name or log.stem, f"C{number}"
         axes.plot(updates, tested, color=color, label=f"{name}, test")
         axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
-        best = min(range(len(updates)), key=lambda i: tested[i])
+        best = min(range(len(updates)), key=lambda i: math.inf if math.isnan(tested[i]) else tested[i])
         axes.plot(updates[best], tested[best], "o", color=color, markersize=4)
         axes.text(updates[best], tested[best] * 1.01, f"{tested[best]:.1f} ", ha="right", fontsize=8)
     axes.set(xlabel="updates", ylabel="perplexity", yscale="log", xlim=(0, None))
@@ -64,19 +64,21 @@ def draw(logs: list[Path], output: Path) -> None:
         raise InputError(f"{output}: cannot be written ({error})") from None
 
 
-def _read(log: Path) -> tuple[list[int], list[float], list[float]]:
+def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
     """Updates, perplexities of training and of the test texts; not a number where there is none."""
     rows: list[dict[str, Any]] = [row for _, row in objects(log)]
     if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):
         raise InputError(
             f"{log}: not the log of a pretraining run; expected update, train_loss, test_perplexity"
         )
-    losses = [math.nan if row["train_loss"] is None else row["train_loss"] for row in rows]
-    return (
-        [row["update"] for row in rows],
-        [math.exp(min(loss, 700.0)) for loss in losses],
-        [row["test_perplexity"] for row in rows],
-    )
+    try:
+        updates, losses, tested = (
+            [math.nan if row[key] is None else float(row[key]) for row in rows]
+            for key in ("update", "train_loss", "test_perplexity")
+        )
+    except (TypeError, ValueError):
+        raise InputError(f"{log}: expected numbers under update, train_loss, test_perplexity") from None
+    return updates, [math.exp(min(loss, 700.0)) for loss in losses], tested
 
 
 if __name__ == "__main__":

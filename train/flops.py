@@ -13,6 +13,7 @@ from train.permute import Ints
 _PEAKS = {
     "B200": 2250e12,
     "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
     "H100": 989e12,
     "H200": 989e12,
     "A100": 312e12,
@@ -44,9 +45,9 @@ def training_flops(config: ModelConfig, shape: Ints) -> float:
 def peak_flops(device: torch.device, precision: str) -> float:
     """Operations a second: a known GPU's data sheet, else a large matrix product at its best here."""
     if device.type == "cuda" and precision != "fp32":
-        name = torch.cuda.get_device_name(device)
+        words = torch.cuda.get_device_name(device).replace("-", " ").split()
         for known, peak in _PEAKS.items():
-            if known in name:
+            if set(known.split()) <= set(words):
                 return peak
     size = 8192 if device.type == "cuda" else 1024
     matrix = torch.ones(size, size, dtype=PRECISIONS[precision], device=device)

@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from simllm.errors import InputError
 from train.batches import seed_of
 from train.config import Optimization
 from train.distributed import World
@@ -41,6 +43,9 @@ class Task(Protocol):
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The criterion, lower is better, and what to write into the log."""
+
+    def in_words(self, loss: float) -> str:
+        """An update's loss, as the progress bar shows it."""
 
     def describe(self, update: int) -> str:
         """Where an update's texts come from, for whoever must find a bad one."""
@@ -72,11 +77,22 @@ def train(
     state = State(task.model, adam, scaler, run)
     world.first_does(lambda: state.resume(states))
     progress = state.progress
+    if world.total(progress.update) != [world.size * progress.update]:
+        raise InputError(f"{states}: the processes find different states there; they must share `out`")
     if progress.update and world.first:
         print(f"resuming after update {progress.update}", file=sys.stderr)
     peak = peak_flops(world.device, config.precision) * world.size
-    bar = tqdm(initial=progress.update, total=config.updates, unit=" updates", disable=None, leave=False)
+    silent = None if world.first else True  # None: where there is no terminal
+    bar = tqdm(initial=progress.update, total=config.updates, unit=" updates", disable=silent, leave=False)
     logged = (progress.tokens, progress.seconds)
+
+    def write(line: dict[str, Any] | None, better: bool) -> None:
+        if world.first:
+            if line:
+                record(line)
+            if better:
+                keep_best(progress)
+            state.save(states)
 
     stop.patient = True  # from here on a signal is heard between two updates
     while progress.update < config.updates:
@@ -115,11 +131,14 @@ def train(
         progress.tokens += int(tokens)
         seconds = time.monotonic() - started
         progress.seconds += seconds
-        bar.set_postfix_str(_briefly(loss, tokens / seconds, task.flops_per_token / peak), refresh=False)
+        speed = tokens / seconds
+        share = speed * task.flops_per_token / peak
+        bar.set_postfix_str(f"{task.in_words(loss)}, {speed:,.0f} tokens/s, MFU {share:.0%}", refresh=False)
         bar.update()
 
         finished = progress.update == config.updates
         due = progress.update % config.evaluate_every == 0 or finished
+        line, better = None, False
         if due:
             task.model.eval()
             with torch.no_grad():
@@ -129,9 +148,9 @@ def train(
             line = {
                 "update": progress.update,
                 "train_loss": progress.mean_loss(),
-                **{name: round(figure, 4) for name, figure in figures.items()},
+                **{name: _rounded(figure) for name, figure in figures.items()},
                 "learning_rate": rate,
-                "gradient_norm": round(norm, 4) if math.isfinite(norm) else None,
+                "gradient_norm": _rounded(norm),
                 "skipped": progress.skipped,
                 "tokens": progress.tokens,
                 "seconds": round(progress.seconds, 1),
@@ -141,12 +160,8 @@ def train(
             better = criterion < progress.best
             progress.best = min(progress.best, criterion)
             progress.losses = []
-            if world.first:
-                record(line)
-                if better:
-                    keep_best(progress)
         if due or asked:
-            world.first_does(lambda: state.save(states) if world.first else None)
+            world.first_does(partial(write, line, better))
         if asked and not finished:
             raise Interrupted(
                 f"stopped after update {progress.update}; the same command goes on", stop.status
@@ -154,8 +169,5 @@ def train(
     bar.close()
 
 
-def _briefly(loss: float, speed: float, flops_share: float) -> str:
-    perplexity = math.exp(min(loss, 700.0))
-    return (
-        f"loss {loss:.3f}, perplexity {perplexity:,.1f}, {speed:,.0f} tokens/s, MFU {speed * flops_share:.0%}"
-    )
+def _rounded(figure: float) -> float | None:
+    return round(figure, 4) if math.isfinite(figure) else None  # JSON knows no other numbers

@@ -80,7 +80,7 @@ def uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
         x = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (x ^ (x >> np.uint64(31))).astype(np.float64) / 2.0**64
+    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
 def orders(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -> Ints:

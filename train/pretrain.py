@@ -11,33 +11,22 @@ of processes. Exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
 from simllm import checkpoint
-from simllm.errors import InputError
 from simllm.tokenizer import Tokenizer
 from train import loop, run, shards, vocab
-from train.ahead import Ahead
-from train.attention import BLOCK, by_length, flexible
-from train.batches import Batches
 from train.config import PretrainConfig
 from train.corpus import build
 from train.distributed import World
 from train.estimate import estimate
-from train.flops import PRECISIONS, training_flops
-from train.objective import PermutedLanguageModel
-from train.permute import Permuted, fill_up
 from train.run import say
 from train.shards import Shards
 from train.signals import Stop
 from train.state import Progress
+from train.task import Pretraining
 
 
 @dataclass(frozen=True)
@@ -51,83 +40,13 @@ class Material:
     counts: object
 
 
-class Pretraining:
-    """The task: permuted language modelling, judged by perplexity on held-out texts."""
-
-    def __init__(self, config: PretrainConfig, train: Shards, test: Shards, world: World) -> None:
-        self.config, self.world = config, world
-        self.batches, self.test_batches = (
-            Batches(
-                part.blocks(config.model.max_length) if config.packing == "blocks" else part,
-                config.model.vocab_size,
-                config.predict_probability,
-                config.update_tokens,
-                config.seed,
-            )
-            for part in (train, test)
-        )
-        self.flops_per_token = training_flops(config.model, self.batches.shape()) / self.batches.tokens
-        # FlexAttention is made for GPUs and knows no dropout of attention weights.
-        self.compiled = world.device.type == "cuda" and not config.model.attention_probs_dropout_prob
-        torch.manual_seed(config.seed)
-        self.model = PermutedLanguageModel(config.model, flexible if self.compiled else by_length)
-        self.model.to(world.device)
-        if self.compiled:
-            torch._dynamo.config.recompile_limit = 64  # shapes of batches, of training and of evaluation
-            for layer in self.model.encoder.layers:
-                layer.compile(dynamic=False)
-        self.ahead = Ahead(self._prepare)
-
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Mean over the predicted tokens of the whole update, in nats."""
-        batches, predicted = self.ahead[update]
-        for batch in batches:
-            yield self._loss(batch) / predicted, batch.text_tokens
-
-    def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Perplexity over the predicted tokens of fixed texts with fixed permutations."""
-        loss, count = 0.0, 0
-        fixed = self.test_batches.fixed(self.config.test_texts, self.config.batch_tokens)
-        for number, batch in enumerate(fixed):
-            if number % self.world.size == self.world.rank:
-                loss += self._loss(self._ready(batch)).item()
-                count += batch.predicted
-        loss, predicted = self.world.total(loss, count)
-        if not predicted:
-            raise InputError("test_texts: none of these texts is long enough to predict a token of")
-        perplexity = math.exp(min(loss / predicted, 700.0))  # a diverged run must still be logged
-        return perplexity, {"test_perplexity": perplexity}
-
-    def describe(self, update: int) -> str:
-        """The epoch and the first texts of an update, as lines of the corpus (or as blocks)."""
-        epochs, texts = self.batches.update(update, 1)[0]
-        kind = "block" if self.config.packing == "blocks" else f"line of {build.TRAIN}"
-        some = ", ".join(str(text + 1) for text in texts[:5])
-        return f"epoch {epochs[0]}, {len(texts)} texts ({kind} {some}, …)"
-
-    def _prepare(self, update: int) -> tuple[list[Permuted], int]:
-        """This process's batches of an update, and the predicted tokens of all processes."""
-        size = self.world.size
-        parts = self.batches.update(update, -(-self.config.accumulation // size) * size)
-        mine = [self.batches.permuted(*part) for part in parts[self.world.rank :: size]]
-        return [self._ready(batch) for batch in mine], self.batches.count(parts)
-
-    def _ready(self, batch: Permuted) -> Permuted:
-        if self.compiled:  # few shapes, and padding of at most 1/64 of a batch
-            batch = fill_up(batch, max(BLOCK, self.config.batch_tokens // 64 // BLOCK * BLOCK))
-        return batch if self.world.device.type == "cpu" else batch.pinned()
-
-    def _loss(self, batch: Permuted) -> Tensor:
-        device, precision = self.world.device, self.config.precision
-        with torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32"):
-            return self.model(batch.to(device))
-
-
 def pretrain(config: PretrainConfig, world: World, stop: Stop) -> Path:
     """Do the whole run; returns the model folder with the best test perplexity."""
-    out, revision = Path(config.out), run.git_revision()
+    out, revision, log = Path(config.out), run.git_revision(), run.log(config, world)
     material = world.first_does(lambda: prepare(config, world.first))
     task = Pretraining(config, material.train, material.test, world)
+    if world.first and world.device.type == "cuda" and not task.compiled:
+        say("attention_probs_dropout_prob is not 0: the GPU's fast attention is not used")
 
     def keep_best(progress: Progress) -> None:
         facts = {
@@ -143,7 +62,7 @@ def pretrain(config: PretrainConfig, world: World, stop: Stop) -> Path:
         checkpoint.save(out / "model", task.model.encoder, material.tokenizer, info, card)
 
     identity = run.identity(config, material.corpus_hash, material.tokenizer.hash)
-    loop.train(config, task, world, stop, identity, run.Log(config), keep_best)
+    loop.train(config, task, world, stop, identity, log, keep_best)
     return out / "model"
 
 
@@ -167,7 +86,7 @@ def prepare(config: PretrainConfig, speaks: bool) -> Material:
         )
         for file in (build.TRAIN, build.TEST)
     )
-    tell(f"  {len(train.lengths):,} texts, {train.tokens:,} tokens")
+    tell(f"  {len(train.lengths):,} texts, {train.tokens:,} tokens; {train.truncated:,} texts were cut")
     tell("training")
     return Material(tokenizer, train, test, corpus_hash, corpus["counts"])
 

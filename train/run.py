@@ -62,10 +62,19 @@ def command(
             speaks = world.first
             config = world.first_does(lambda: configs.load(cls, options.config, options.overrides))
             if estimate and options.dry_run:
-                print(estimate(config, world))
+                estimated = estimate(config, world)
+                if world.first:
+                    print(estimated)
                 return 0
             lock = world.first_does(lambda: claim(config) if world.first else None)
+            shared = (Path(config.out) / "config.json").is_file()
+            if world.total(shared) != [world.size]:
+                raise InputError(
+                    f"{config.out}: not the same folder for all processes; they must share `out`"
+                )
             model = work(config, world, stop)
+            if not model.is_dir():
+                raise InputError(f"{model}: gone, though training is complete; choose another `out`")
             if world.first:
                 say(f"the best model is in {model}")
             del lock
@@ -92,8 +101,10 @@ def claim(config: Optimization) -> IO[str]:
         raise InputError(f"{out}: cannot be written ({error.strerror})") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         raise InputError(f"{out}: another process is training there") from None
+    except OSError as error:
+        raise InputError(f"{out / 'lock'}: cannot be locked ({error.strerror})") from None
     file, asked = out / "config.json", json.loads(json.dumps(asdict(config)))
     if any((out / "states").glob("state-*")):  # from here on there is something to lose
         before = read_json(file)
@@ -110,6 +121,11 @@ def say(line: str) -> None:
     tqdm.write(line, file=sys.stderr)
 
 
+def log(config: Optimization, world: World) -> Callable[[dict[str, Any]], None]:
+    """What takes the lines of the log; only the first process writes one."""
+    return Log(config) if world.first else lambda line: None
+
+
 class Log:
     """Lines of JSON in `log.jsonl`, of words on the standard error, curves for TensorBoard by choice."""
 
@@ -121,7 +137,11 @@ class Log:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError:
                 raise InputError("tensorboard: true needs `pip install tensorboard`") from None
-            self.board = SummaryWriter(self.file.parent / "tensorboard")
+            self.board = SummaryWriter(self.file.parent / "tensorboard", purge_step=self._updates() + 1)
+
+    def _updates(self) -> int:
+        lines = self.file.read_text().splitlines() if self.file.is_file() else []
+        return int(json.loads(lines[-1])["update"]) if lines else 0
 
     def __call__(self, line: dict[str, Any]) -> None:
         """Add a line; lines of updates that are done again are replaced."""

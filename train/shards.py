@@ -22,7 +22,7 @@ import numpy as np
 
 from simllm.config import read_json
 from simllm.errors import InputError
-from simllm.files import fresh_folder, replace_folder
+from simllm.files import replacing
 from simllm.tokenizer import Tokenizer
 
 _PART = 8 * 2**20  # bytes of text a part: the parts do not depend on the number of workers
@@ -75,15 +75,14 @@ def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, 
             return load(folder)
         except InputError as error:
             print(f"warning: {error}; written anew", file=sys.stderr)
-    partial = fresh_folder(folder)
+    with replacing(folder) as partial:
 
-    def write_part(number: int, lines: tuple[int, int]) -> dict[str, Any]:
-        return _write_part(texts, lines, tokenizer, max_length, _files(partial, number))
+        def write_part(number: int, lines: tuple[int, int]) -> dict[str, Any]:
+            return _write_part(texts, lines, tokenizer, max_length, _files(partial, number))
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the tokenizer works outside of Python's lock
-        parts = list(pool.map(write_part, itertools.count(), _ranges(texts)))
-    (partial / _INFO).write_text(json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n")
-    replace_folder(partial, folder)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # the tokenizer works outside of Python's lock
+            parts = list(pool.map(write_part, itertools.count(), _ranges(texts)))
+        (partial / _INFO).write_text(json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n")
     return load(folder)
 
 

@@ -12,7 +12,7 @@ _INTERRUPTED = 130  # what a shell expects of a process that was stopped from th
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
-class Interrupted(Exception):  # noqa: N818 (it is no error)
+class Interrupted(BaseException):
     """A signal has asked the run to stop; what is done is safe, and `status` is for the shell."""
 
     def __init__(self, message: str, status: int) -> None:

@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from simllm import files
 from simllm.errors import InputError
-from simllm.files import fresh_folder, replace_folder
 
 _KEPT = 2  # the newest, and the one before it should the newest be damaged
 
@@ -60,16 +59,11 @@ class State:
         for index, moments in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{key}": value for key, value in moments.items()}
         facts = {"run": self.run, "progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-        try:
-            partial = fresh_folder(state)
+        with files.replacing(state) as partial:
             save_file({k: v.contiguous() for k, v in tensors.items()}, partial / "tensors.safetensors")
             (partial / "state.json").write_text(json.dumps(facts))
             (partial / "sha256").write_text(_digest(partial))
-            replace_folder(partial, state)
-        except (OSError, SafetensorError) as error:
-            shutil.rmtree(state.with_name(state.name + ".partial"), ignore_errors=True)
-            raise InputError(f"{state}: cannot be saved ({error}); the states before it are kept") from None
-        for old in _saved(folder)[_KEPT:]:
+        for old in (*_saved(folder)[_KEPT:], *folder.glob("state-*.partial")):  # left by a kill
             shutil.rmtree(old)
 
     def resume(self, folder: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, processors
 
+from simllm import files
 from simllm.errors import InputError
 from simllm.text import normalizer
 from simllm.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
@@ -25,9 +26,7 @@ def at(folder: Path, texts: Path, size: int) -> Tokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         with texts.open(encoding="ascii") as lines:
             learn((line.rstrip("\n") for line in lines), size, folder / "sentencepiece.model")
-        partial = folder / "tokenizer.partial"
-        convert(folder / "sentencepiece.model").save(str(partial))
-        partial.rename(file)
+        files.write(file, convert(folder / "sentencepiece.model").to_str(pretty=True))
     return Tokenizer.load(file)
 
 

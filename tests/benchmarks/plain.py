@@ -8,25 +8,33 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from simllm.model import attention
+from train.flops import PRECISIONS
 from train.permute import visible
 
 IGNORED = 1  # the padding token
 
 
 class Plain:
-    """Batches of a fixed number of texts in random order, padded to the longest, one at a time."""
+    """Batches of a fixed number of texts in random order, padded to the longest of each."""
 
     def __init__(self, task, texts):
         self.task, self.texts = task, texts
         self.order = np.random.default_rng(0).permutation(task.batches.texts)
 
     def losses(self, update):
-        """The loss of one batch, and its tokens of text."""
-        chosen = np.take(self.order, np.arange(update * self.texts, (update + 1) * self.texts), mode="wrap")
-        batch = self.task.batches.permuted(np.zeros_like(chosen), chosen).to(self.task.world.device)
-        config, encoder = self.task.config, self.task.model.encoder
-        columns = len(batch.turns)
-        own = [batch.texts == text for text in range(self.texts)]
+        """Batch after batch, until an update has its tokens of text."""
+        tokens, number = 0, 0
+        while tokens < self.task.config.update_tokens:
+            first = (1000 * update + number) * self.texts
+            chosen = np.take(self.order, np.arange(first, first + self.texts), mode="wrap")
+            loss, count = self.loss(self.task.batches.permuted(np.zeros_like(chosen), chosen))
+            tokens, number = tokens + count, number + 1
+            yield loss, count
+
+    def loss(self, batch):
+        """Mean loss of a batch, and its tokens of text."""
+        columns, device = len(batch.turns), self.task.world.device
+        own = [batch.texts == text for text in range(len(batch.shape))]
 
         def padded(rows, value):
             """(T,) -> (texts, longest content + longest query stream), or without queries if it has none."""
@@ -43,16 +51,20 @@ class Plain:
         targets = torch.full_like(tokens, IGNORED)
         queries = [batch.targets[mask[columns:]] for mask in own]
         targets[:, turns.shape[1] :] = pad_sequence(queries, batch_first=True, padding_value=IGNORED)
-        precision = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[config.precision]
+        self.padding = 1 - len(batch.tokens) / tokens.numel()
+        prepared = (x.to(device) for x in (tokens, positions, knows, real, turns, targets))
+        return self._sum(*prepared) / batch.predicted, batch.text_tokens
+
+    def _sum(self, tokens, positions, knows, real, turns, targets):
+        """Sum over the predicted tokens; logits of every row."""
+        model, config = self.task.model, self.task.config
+        precision = PRECISIONS[config.precision]
         with torch.autocast(tokens.device.type, precision, enabled=precision != torch.float32):
-            bias = encoder.relative_bias(positions, positions[:, : turns.shape[1]])
+            bias = model.encoder.relative_bias(positions, positions[:, : turns.shape[1]])
             seen = visible(knows[:, :, None], turns[:, None]) & real[:, None]
             bias = bias.masked_fill(~seen[:, None], torch.finfo(bias.dtype).min)
-            mix = partial(attention, bias=bias, dropout=encoder.attention_dropout)
-            hidden = encoder.attend(tokens, positions, turns.shape[1], mix)
-            logits = self.task.model.logits(hidden)
-            loss = F.cross_entropy(
+            mix = partial(attention, bias=bias, dropout=model.encoder.attention_dropout)
+            logits = model.logits(model.encoder.attend(tokens, positions, turns.shape[1], mix))
+            return F.cross_entropy(
                 logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="sum"
             )
-        self.padding = 1 - len(batch.tokens) / tokens.numel()
-        yield loss / batch.predicted, batch.text_tokens

@@ -5,7 +5,8 @@
 
 Every figure is measured on this machine, in this run. Tokens are tokens of text: padding and
 slots do not count. MFU is the model FLOPs of `train.flops.training_flops` per second, over the
-device's peak (`train.flops.peak_flops`). Both ways take whole optimizer steps, in turns.
+device's peak (`train.flops.peak_flops`). Both ways take whole updates, in turns, of about the
+same number of tokens.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from simllm.errors import InputError
 from simllm.metric import default_model
 from simllm.text import clean
 from simllm.tokenizer import Tokenizer
@@ -33,7 +35,7 @@ from train.corpus import sources
 from train.distributed import World, joined
 from train.flops import peak_flops
 from train.optim import optimizer
-from train.pretrain import Pretraining
+from train.task import Pretraining
 
 TEXTS = 200_000  # of the source, at most
 
@@ -211,4 +213,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:
+        sys.exit(f"error: {error}")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from tests.conftest import ROOT
 from train.config import PretrainConfig, load
 from train.distributed import World
-from train.pretrain import Pretraining
 from train.shards import Shards
+from train.task import Pretraining
 
 OPTIONS = [
     "out=none", "model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", "model.vocab_size=600",
@@ -60,6 +61,20 @@ def test_in_parts(whole):
     assert expected["loss"] > 5
     assert_equal(update(World(), 1024, 32, packing), expected)
     assert_equal(update(World(), 2048, 16, packing), expected)
+
+
+def test_more_processes_than_batches():
+    """Some have no part in an update; nothing is lost."""
+    world = World()
+    sizes = ["batch_tokens=64", "accumulation=1", "packing=documents"]
+    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
+    tasks = [Pretraining(config, shards(), shards(), replace(world, rank=rank, size=3)) for rank in range(3)]
+    alone, idle = Pretraining(config, shards(), shards(), world), 0
+    for update in range(12):
+        counts = [[count for _, count in task.losses(update)] for task in tasks]
+        assert sum(map(sum, counts)) == sum(count for _, count in alone.losses(update))
+        idle += sum(not own for own in counts)
+    assert idle
 
 
 @pytest.mark.parametrize("processes", [2, 3])

@@ -140,13 +140,13 @@ def test_a_full_disk_loses_nothing_that_was_saved(finished, tmp_path):
             break
     process.communicate()
     before = {file: file.read_bytes() for file in (out / "states").rglob("*") if file.is_file()}
-    largest = max(map(len, before.values())) // 1024
-    limited = ["bash", "-c", f'ulimit -f {largest // 2}; exec "$@"', "-", *stop_early]
-    done = subprocess.run(limited, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 2
-    assert "error: " in done.stderr.splitlines()[-1]
-    assert {file: file.read_bytes() for file in before} == before
-    assert not list((out / "states").glob("*.partial"))
+    for blocks in (max(map(len, before.values())) // 2048, 60):  # what the model fits into, and what not
+        limited = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "-", *stop_early]
+        done = subprocess.run(limited, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-1].startswith(f"error: {out}/")
+        assert {file: file.read_bytes() for file in before} == before
+        assert not list(out.rglob("*.partial"))
     assert run(corpus_file, out).returncode == 0
     assert_same_weights(out, uninterrupted)
 
@@ -178,18 +178,69 @@ def test_begun_by_one_process_and_ended_by_two(finished, tmp_path):
             break
     process.communicate(timeout=60)
     assert process.returncode == 75
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     done = subprocess.run(
-        [*launch, *command(corpus_file, out, *plain)[1:]],
-        cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300,
-        check=False,
-    )  # fmt: skip
+        torchrun(corpus_file, out, *plain), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert [line["tokens"] for line in log(out)] == [line["tokens"] for line in log(alone)]
     one, two = weights(out), weights(alone)
     for name in one:
         if name.startswith("model."):
             assert (one[name] - two[name]).abs().max() < 1e-3, name
+
+
+def torchrun(corpus_file, out, *overrides):
+    """The command that trains in two processes."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    return ["env", "OMP_NUM_THREADS=1", *launch, *command(corpus_file, out, *overrides)[1:]]
+
+
+def test_when_one_of_two_processes_is_killed_both_go_on_together(finished, tmp_path):
+    corpus_file, _ = finished
+    undisturbed, out = tmp_path / "undisturbed", tmp_path / "run"
+    limits = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    assert (
+        subprocess.run(torchrun(corpus_file, undisturbed), **limits, timeout=300, check=False).returncode == 0
+    )
+    for rank in (0, 1):
+        process = subprocess.Popen(torchrun(corpus_file, out), **limits)
+        for line in process.stderr:
+            if line.startswith("update "):
+                ranks = subprocess.run(
+                    ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True
+                )
+                os.kill(int(ranks.stdout.split()[rank]), signal.SIGKILL)
+                break
+        process.communicate(timeout=120)
+        assert process.returncode == 1
+    done = subprocess.run(torchrun(corpus_file, out), **limits, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "resuming after update" in done.stderr
+    assert_same_weights(out, undisturbed)
+
+
+def test_processes_that_share_no_folder_do_not_train(finished, tmp_path):
+    """As on two machines whose disks are their own."""
+    corpus_file, _ = finished
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    words = command(corpus_file, "run")
+    words[3] = str(ROOT / words[3])
+    group = {"PYTHONPATH": str(ROOT), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
+    group["MASTER_PORT"] = str(29_500 + os.getpid() % 500)
+    processes = [
+        subprocess.Popen(
+            words,
+            cwd=tmp_path / name,
+            env=os.environ | group | {"RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, name in enumerate(("one", "other"))
+    ]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [2, 2]
+    assert all("not the same folder for all processes" in error for error in errors)
 
 
 def test_updates_without_a_finite_gradient_are_skipped_then_the_run_stops(finished, tmp_path):
