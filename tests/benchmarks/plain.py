@@ -18,7 +18,7 @@ class Plain:
     """Batches of a fixed number of texts in random order, padded to the longest of each."""
 
     def __init__(self, task, texts):
-        self.task, self.texts = task, texts
+        self.task, self.texts, self.paddings = task, texts, []
         self.order = np.random.default_rng(0).permutation(task.batches.texts)
 
     def losses(self, update):
@@ -51,7 +51,7 @@ class Plain:
         targets = torch.full_like(tokens, IGNORED)
         queries = [batch.targets[mask[columns:]] for mask in own]
         targets[:, turns.shape[1] :] = pad_sequence(queries, batch_first=True, padding_value=IGNORED)
-        self.padding = 1 - len(batch.tokens) / tokens.numel()
+        self.paddings.append(1 - len(batch.tokens) / tokens.numel())
         prepared = (x.to(device) for x in (tokens, positions, knows, real, turns, targets))
         return self._sum(*prepared) / batch.predicted, batch.text_tokens
 
