@@ -1,0 +1,53 @@
+"""From the source of a file to the documentation of its functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from train.corpus import filters, languages, markup
+from train.corpus.comment import Comment
+from train.corpus.summary import first_sentence
+
+LANGUAGES = languages.LANGUAGES  # suffix of a file -> language
+LARGEST = 1 << 20  # bytes; what is larger is data
+
+
+def extract(
+    code: bytes,
+    language: str,
+    dropped: Counter[str],
+    on_dropped: Callable[[str, str], None] | None = None,
+) -> Iterator[Comment]:
+    """Yield the documented functions of a file, in order.
+
+    `dropped` counts those that are left out, by the name of the filter; a file that is left out
+    as a whole counts as one. `on_dropped` gets that name and the comment as it stands in the
+    source. Any bytes will do; KeyError where the language is unknown.
+    """
+
+    def drop(name: str, text: str) -> None:
+        dropped[name] += 1
+        if on_dropped:
+            on_dropped(name, text)
+
+    if len(code) > LARGEST:
+        return drop("file too large", "")
+    if filters.generated(code):
+        return drop("generated file", code[:300].decode(errors="replace"))
+    for function in languages.load(language).functions(code):
+        paragraphs = markup.paragraphs(function.text, language)
+        summary = first_sentence(paragraphs[0]) if paragraphs else ""
+        description = "\n\n".join(paragraphs)
+        found = filters.Documented(function, language, summary, description)
+        if reason := filters.reason(found):
+            drop(reason, function.raw)
+        else:
+            yield Comment(
+                summary,
+                description if description != summary else "",
+                language,
+                function.name,
+                overrides=function.supertypes,
+            )
+    return None

@@ -1,0 +1,43 @@
+"""Comments by their marks: where they stand, and their text without the marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from inspect import cleandoc
+
+from train.corpus.languages.language import Place
+
+# Every pattern takes in all of a comment (or of a run of them) even where that is never closed
+# and nothing follows: so a file is read once, however long it is.
+_BLOCK = re.compile(rb"/\*\*(?![*/])(?s:.*?)(?:\*/|\Z)")
+_NEXT = re.compile(rb"[ \t]*\r?\n?[ \t]*(?:(?://[^\n]*|/\*(?!\*)(?s:.*?)(?:\*/|\Z))\s*)*+")
+
+
+def blocks(code: bytes) -> Iterator[Place]:
+    """Yield each `/** … */` that something follows without an empty line between."""
+    for match in _BLOCK.finditer(code):
+        after = _NEXT.match(code, match.end())
+        if after and after.end() < len(code) and not code[after.end() : after.end() + 1].isspace():
+            yield Place(match.start(), match.end(), after.end())
+
+
+def runs(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[Place]:
+    """Yield each run of comments (group 1) that a declaration (group 2) follows."""
+    for match in pattern.finditer(code):
+        if match.start(2) >= 0:
+            yield Place(match.start(1), match.end(1), match.start(2))
+
+
+def undress_block(raw: str) -> str:
+    """Take the marks of a block comment away, and the stars before its lines if all have one."""
+    inside = re.sub(r"\A/\*+|\**\*/\s*\Z", "", raw).replace("\r\n", "\n")
+    lines = inside.split("\n")
+    if all(re.match(r"\s*(?:\*|\Z)", line) for line in lines[1:]):
+        lines = [lines[0], *(re.sub(r"\A\s*\*+", "", line) for line in lines[1:])]
+    return cleandoc("\n".join(lines))
+
+
+def undress_lines(raw: str, mark: str) -> str:
+    """Take the mark at the beginning of each line away."""
+    return cleandoc("\n" + "\n".join(re.sub(rf"\A\s*{mark}", "", line) for line in raw.splitlines()))
