@@ -37,7 +37,7 @@ def extract(
         return drop("generated file", code[:300].decode(errors="replace"))
     for function in languages.load(language).functions(code):
         paragraphs = markup.paragraphs(function.text, language)
-        summary = first_sentence(paragraphs[0]) if paragraphs else ""
+        summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
         description = "\n\n".join(paragraphs)
         found = filters.Documented(function, language, summary, description)
         if reason := filters.reason(found):
@@ -45,7 +45,7 @@ def extract(
         else:
             yield Comment(
                 summary,
-                description if description != summary else "",
+                description if description.rstrip(" :") != summary else "",
                 language,
                 function.name,
                 overrides=function.supertypes,

@@ -31,15 +31,20 @@ def generated(code: bytes) -> bool:
 
 
 _GENERATED = re.compile(
-    rb"(?i)\b(?:auto[- ]?|automatically )generated\b|@generated\b|\bgenerated (?:by|from|with|using)\b"
-    rb"|\bdo not (?:edit|modify)\b|this file (?:is|was) generated"
+    rb"(?m)^\W*(?:[Tt]his \w+ (?:is|was|has been) |[Cc]ode )?(?:an? )?(?:[Aa]uto(?:matically)?[- ]?)?"
+    rb"(?:[Gg]enerated|GENERATED)(?:\W+file|\W+code| by| from| with| using|[^\n]* DO NOT EDIT|\s*[.;!\n])"
+    rb"|^\W*@generated\b[^(]|\bD(?i:o not) (?i:edit|modify)\b(?:\W*$| (?:this file|manually|by hand|directly))"
 )
 
 _OTHER = re.compile(
     r"(?m)^[ \t]*@(?:file(?:overview)?|module|license|typedef|callback|namespace|class|constructor|interface|"
     r"enum|event|preserve|extends|augments|mixin|package|record|struct)\b"
 )
-_INHERITED = re.compile(r"(?i)\{@inheritdoc\}|@inheritdoc\b|\(non-javadoc\)|@override\b(?!\w)")
+_INHERITED = re.compile(r"(?i)@inheritdoc\b|@override\b")
+_IMPLEMENTS = re.compile(
+    r"(?i)(?:[\w.]+ )?(?:implements|implementation of|overrides|inherited from|satisfies)(?: the)? [^\s(]+"
+    r"(?:\([^()]*\))?(?: (?:interface|method))?\W*$|\(non-javadoc\)"
+)
 _LICENCE = re.compile(
     r"(?i)\bcopyright\b.{0,20}(?:\d{4}|\(c\)|©)|licen[cs]ed (?:under|to)|spdx-license|all rights reserved"
     r"|permission is hereby granted"
@@ -54,10 +59,18 @@ _STUB = re.compile(
     r"^(?:description|summary|\[?method description\]?|documentation) ?(?:here|goes here|of \w+ method)?\.?$|"
     r"^missing (?:doc|description)|^add (?:description|documentation)|^no description"
 )
-_ACCESSOR = re.compile(r"(?i)^(?:getter|setter|accessor|mutator)s?(?: method)?(?: for| of)?\b|^getters? (?:and|/) setters?")
-_SEE = re.compile(r"(?i)^(?:see(?: also)?|@see|refer to|same as|alias (?:of|for|to)|like|ditto|as above)\b[^,;]*$")
-_CODE = re.compile(r"[;{}]\s*$|^[\w.]+ ?:?= ?\S|^(?:if|for|while) ?\(|^(?:return|import|var|let|const) [\w.]+;?$|^[\w.$>:-]+\([^)]*\);?$")
-_TEST = re.compile(r"(?:^|\.)(?:test_|test[A-Z]|test$|it_|(?:Test|Benchmark|Example|Fuzz)(?:[A-Z_]|$))|(?:^|\.)(?:Test[A-Z]\w*|\w+Tests?(?:Case)?)\.")
+_ACCESSOR = re.compile(
+    r"(?i)(?:getter|setter|accessor|mutator)s?(?: method)?(?: (?:and|/|&) \w+)?(?: for| of)?(?:\W+[\w$]+){1,3}\W*$"
+)
+_SEE = re.compile(
+    r"(?i)(?:see(?: also)?|refer to|same as|alias(?:es)? (?:of|for|to)|like)(?::| the)? [^\s(]+(?:\([^()]*\))?\W*$"
+)
+_CODE = re.compile(
+    r"(?!.*(?:\b[a-z]+ ){3})"
+    r"(?:.*[=(].*[;{]$|\{.*\}$|[\w.$]+ ?:?=(?!=) ?\S|(?:if|for|while) ?\(|[\w.$>:-]+\([^)]*\);?$|"
+    r"(?:return|import|var|let|const) [\w.]+;?$)"
+)
+_TEST = re.compile(r"(?:^|\.)(?:test_|test[A-Z]|it_|(?:Test|Benchmark|Example|Fuzz)(?:[A-Z_]|$))|(?:^|\.)(?:Test[A-Z]\w*|\w+Tests?(?:Case)?)\.")
 _TEST_HEAD = re.compile(r"\A(?:\s*@[\w.]+(?:\([^)]*\))?)*?\s*@(?:Test|ParameterizedTest|Before|After|BeforeEach|AfterEach)\b")
 
 # Function words. A text that has more of the foreign ones is not English.
@@ -71,11 +84,18 @@ _FOREIGN = frozenset(
 ) - _ENGLISH - {"no", "do", "per", "al", "en", "de", "la", "si", "se", "com", "van", "os", "ne", "con", "par"}
 
 
+def _inherited(found: Documented) -> bool:
+    if found.summary:
+        return bool(_IMPLEMENTS.match(found.summary))
+    return bool(_INHERITED.search(found.function.raw))
+
+
 def _foreign(found: Documented) -> bool:
-    text = found.description or found.summary
-    letters = [c for c in text if c.isalpha()]
-    if sum(c.isascii() for c in letters) < 0.9 * len(letters):
-        return True
+    text = found.description
+    if not text.isascii():
+        letters = [c for c in text if c.isalpha()]
+        if sum(c.isascii() for c in letters) < 0.9 * len(letters):
+            return True
     words = re.findall(r"\w+", found.summary.lower())
     return sum(w in _FOREIGN for w in words) > max(1, sum(w in _ENGLISH for w in words))
 
@@ -95,16 +115,15 @@ def _at_start(pattern: re.Pattern[str]) -> Callable[[Documented], bool]:
 FILTERS: dict[str, Callable[[Documented], bool]] = {
     "test": _test,
     "about something else": lambda found: bool(_OTHER.search(found.function.text)),
-    "inherited": lambda found: not found.summary and bool(_INHERITED.search(found.function.raw))
-    or "(non-javadoc)" in found.summary.lower(),
+    "inherited": _inherited,
     "no prose": lambda found: not found.summary,
     "licence": _in(_LICENCE),
     "deprecated": _at_start(_DEPRECATED),
     "to do": _at_start(_TODO),
     "template": _in(_STUB),
     "accessor": _at_start(_ACCESSOR),
-    "see also": _in(_SEE),
-    "code": _in(_CODE),
+    "see also": _at_start(_SEE),
+    "code": _at_start(_CODE),
     "not English": _foreign,
     "fewer than two words": lambda found: len(re.findall(r"[A-Za-z]+", found.summary)) < 2,
 }

@@ -48,7 +48,9 @@ _BRACED = _rules(
     (r"\[([^\[\]]+)\]\{@link(?:code|plain)?\s[^{}]*\}", r"\1"),
     (r"\{@(?:link|linkplain|linkcode|see|tutorial)\s+[^\s{}|]*\([^(){}]*\)\s+([^{}]+)\}", r"\1"),
     (r"\{@(?:link|linkplain|linkcode|see|tutorial)\s+[^\s{}|(]+(?:\s*\|\s*|\s+)([^{}]+)\}", r"\1"),
-    (r"\{@(?:link|linkplain|linkcode|see|tutorial|value)\s+#?([^\s{}#]*)#?([^{}]*)\}", r"\1.\2"),
+    (r"\{@(?:link|linkplain|linkcode|see|tutorial|value)\s+#?([^\s{}#]+)\s*\}", r"\1"),
+    (r"\{@(?:link|linkplain|linkcode|see|tutorial|value)\s+([^\s{}#]+)#([^{}]+)\}", r"\1.\2"),
+    (r"\{@(?:link|linkplain|linkcode|see|tutorial|value)\s+#?([^{}]+)\}", r"\1"),
     (r"\{@(?:code|literal|index|summary|term|systemProperty)\s+([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}", r"\1"),
     (r"\{@(?:inheritDoc|inheritdoc|docRoot|value)\b[^{}]*\}", ""),
     (r"\{@\w+\s*([^{}]*)\}", r"\1"),
@@ -93,16 +95,18 @@ class _Dialect:
 
 
 _TAGS = r"(?m)^[ \t]*@[A-Za-z]"
+_RULERS = _rules((r"(?m)^\s*[-=*~#/]{4,}[ \t]*\n[^\n]*\n[ \t]*[-=*~#/]{4,}[ \t]*$", ""))
 _JSDOC = _Dialect(_TAGS, _FENCES + _HTML_BLOCKS, _BRACED + _HTML + _MARKDOWN, code=4)
 _DIALECTS = {
     "java": _Dialect(_TAGS, _FENCES + _HTML_BLOCKS, _BRACED + _HTML + _MARKDOWN),
     "javascript": _JSDOC,
     "typescript": _JSDOC,
     "php": _JSDOC,
-    "go": _Dialect(out=_FENCES, inline=_MARKDOWN + _GODOC, code=1),
+    "go": _Dialect(out=_RULERS + _FENCES, inline=_MARKDOWN + _GODOC, code=1),
     "ruby": _Dialect(
         r"(?m)^[ \t]*@!?[a-z]|^(?:Examples?|Returns?|Raises?|Yields?)\b:?[ \t]*$|^(?<=\n)Returns? (?:the|an?|nil|true)\b",
-        _rules((r"(?m)^[ \t]*:?(?:call-seq|nodoc|startdoc|stopdoc|yields|args|method|singleton-method):.*(?:\n[ \t]+\S.*)*", ""))
+        _RULERS
+        + _rules((r"(?m)^[ \t]*:?(?:call-seq|nodoc|startdoc|stopdoc|yields|args|method|singleton-method):.*(?:\n[ \t]+\S.*)*", ""))
         + _FENCES
         + _HTML_BLOCKS,
         _TOMDOC + _RDOC + _HTML + _MARKDOWN,
@@ -126,20 +130,26 @@ _DIALECTS = {
 }
 
 _DESCRIPTION = re.compile(r"(?m)^[ \t]*@(?:desc(?:ription)?|summary|details)\b[ \t]*")
+_LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")  # @private, then the prose
 _HEADING = re.compile(r"#{1,6}[ \t]+\S|=+[ \t]+\S|[-=~^*_]{3,}\s*\Z")
+_QUOTE = re.compile(r"\A\s*>\s+")
+_LABEL = re.compile(r"\w+(?: \w+)?:?\Z")  # "Examples:", of which nothing is left
+_MARKED = re.compile(r"[`*_\[{<|+&]|:\s*\Z|\A\w+\s*:")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\([a-z0-9]\))\s+(?=\S)")
 
 
 def paragraphs(text: str, language: str) -> list[str]:
     """Return the prose of a comment, whose marks are gone, one line a paragraph."""
     dialect = _DIALECTS[language]
+    text = _LEADING.sub("", text)
     prose = _before(dialect.ends, text)
     if not prose.strip() and (tag := _DESCRIPTION.search(text)):
         prose = _before(dialect.ends, text[tag.end() :])
     for pattern, new in dialect.out:
         prose = pattern.sub(new, prose)
     plain = (_plain(block, dialect.inline) for block in _blocks(prose, dialect.code))
-    return [paragraph for paragraph in plain if re.search(r"\w", paragraph)]
+    kept = [paragraph for paragraph in plain if re.search(r"\w", paragraph)]
+    return kept[:1] + [paragraph for paragraph in kept[1:] if not _LABEL.match(paragraph)]
 
 
 def _before(pattern: re.Pattern[str], text: str) -> str:
@@ -159,11 +169,13 @@ def _blocks(text: str, code: int) -> list[str]:
         elif not blocks[-1] and indent >= code:
             continue
         else:
-            blocks[-1].append(line)
+            blocks[-1].append(_QUOTE.sub("", line, count=1))
     return [" ".join(block) for block in blocks]
 
 
 def _plain(block: str, rules: Rules) -> str:
-    for pattern, new in rules:
-        block = pattern.sub(new, block)
-    return " ".join(unescape(block).split()).strip()
+    if _MARKED.search(block):  # most are not
+        for pattern, new in rules:
+            block = pattern.sub(new, block)
+        block = unescape(block)
+    return " ".join(block.split())

@@ -61,14 +61,16 @@ class Language:
         root = None
         for place in self.places(code):
             root = root or self.parse(code)
+            comment = root.descendant_for_byte_range(place.start, place.start + 1)
             node = root.descendant_for_byte_range(place.declaration, place.declaration + 1)
-            function = node and self.function(node)
+            real = comment and comment.start_byte == place.start  # else it is inside a string
+            function = self.function(node) if real and node else None
             if function:
                 raw = code[place.start : place.end].decode(errors="replace")
                 classes = [c for c in _ancestors(function) if c.type in self.classes]
                 names = [*(field(c, "name") for c in reversed(classes)), self.name(function)]
                 yield Function(
-                    name=".".join(filter(None, names)),
+                    name=".".join(filter(None, names)).replace("::", "."),
                     raw=raw,
                     text=self.undress(raw),
                     head=code[function.start_byte : function.start_byte + 200].decode(errors="replace"),
@@ -127,4 +129,4 @@ def supertypes(node: Node) -> str:
     for noise in (r"<[^<>]*>", r"<[^<>]*>", r"\[[^\[\]]*\]", r"\w+\s*=\s*[\w.]+"):
         heritage = re.sub(noise, " ", heritage)
     names = [re.split(r"\.|::|\\", name)[-1] for name in re.findall(r"[\w.:\\]+", heritage)]
-    return " ".join(name for name in names if name not in ("", "extends", "implements"))
+    return " ".join(name for name in names if re.match("_*[A-Z]", name))

@@ -11,14 +11,19 @@ from train.corpus.languages.language import Place
 # Every pattern takes in all of a comment (or of a run of them) even where that is never closed
 # and nothing follows: so a file is read once, however long it is.
 _BLOCK = re.compile(rb"/\*\*(?![*/])(?s:.*?)(?:\*/|\Z)")
-_NEXT = re.compile(rb"[ \t]*\r?\n?[ \t]*(?:(?://[^\n]*|/\*(?!\*)(?s:.*?)(?:\*/|\Z))\s*)*+")
+_NEXT = re.compile(rb"\s*(?:(?://[^\n]*|/\*(?!\*)(?s:.*?)(?:\*/|\Z))\s*)*+")
+_APART = re.compile(rb"[ \t]*\r?\n[ \t]*\r?\n")
+_NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
 def blocks(code: bytes) -> Iterator[Place]:
-    """Yield each `/** … */` that something follows without an empty line between."""
+    """Yield each `/** … */` and what follows it; not the one that opens a file and stands apart."""
+    opening = True
     for match in _BLOCK.finditer(code):
+        header = opening and code[: match.start()].strip() in _NOTHING and _APART.match(code, match.end())
+        opening = False
         after = _NEXT.match(code, match.end())
-        if after and after.end() < len(code) and not code[after.end() : after.end() + 1].isspace():
+        if after and after.end() < len(code) and not header:
             yield Place(match.start(), match.end(), after.end())
 
 
@@ -26,7 +31,8 @@ def runs(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[Place]:
     """Yield each run of comments (group 1) that a declaration (group 2) follows."""
     for match in pattern.finditer(code):
         if match.start(2) >= 0:
-            yield Place(match.start(1), match.end(1), match.start(2))
+            indent = len(match[1]) - len(match[1].lstrip())
+            yield Place(match.start(1) + indent, match.end(1), match.start(2))
 
 
 def undress_block(raw: str) -> str:

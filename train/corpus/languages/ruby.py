@@ -10,7 +10,7 @@ from tree_sitter import Node
 from train.corpus.languages.language import Language, Place, beginning, field
 from train.corpus.languages.marks import runs, undress_lines
 
-_LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:[a-z_]\w*[ \t(]+)?(def\b)?")
+_LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")
 _BLOCK = re.compile(rb"(?m)^(=begin(?s:.*?)(?:^=end|\Z))[^\n]*\n?[ \t]*(def\b)?")
 _FUNCTIONS = frozenset({"method", "singleton_method"})
 
@@ -28,7 +28,8 @@ def _undress(raw: str) -> str:
     if raw.startswith("=begin"):
         return re.sub(r"\A=begin[^\n]*|\n=end.*\Z", "", raw).strip()
     hidden = re.compile(r"(?ms)^[ \t]*#--[ \t]*$.*?(?:^[ \t]*#\+\+[ \t]*$|\Z)")
-    return undress_lines(hidden.sub("", raw), "#+")
+    magic = re.compile(r"(?m)^[ \t]*#[ \t]*(?:frozen_string_literal|encoding|rubocop|typed:|-\*-).*$")
+    return undress_lines(magic.sub("", hidden.sub("", raw)), "#+")
 
 
 LANGUAGE = Language(
