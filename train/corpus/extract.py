@@ -39,7 +39,7 @@ def extract(
         paragraphs = markup.paragraphs(function.text, language)
         summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
         description = "\n\n".join(paragraphs)
-        found = filters.Documented(function, language, summary, description)
+        found = filters.Documented(function, language, summary)
         if reason := filters.reason(found):
             drop(reason, function.raw)
         else:

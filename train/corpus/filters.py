@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from train.corpus.english import english
 from train.corpus.languages import Function
 
 
@@ -16,7 +17,6 @@ class Documented:
     function: Function
     language: str
     summary: str
-    description: str
 
 
 def reason(found: Documented) -> str | None:
@@ -33,9 +33,16 @@ def generated(code: bytes) -> bool:
 _GENERATED = re.compile(
     rb"(?m)^\W*(?:[Tt]his \w+ (?:is|was|has been) |[Cc]ode )?(?:an? )?(?:[Aa]uto(?:matically)?[- ]?)?"
     rb"(?:[Gg]enerated|GENERATED)(?:\W+file|\W+code| by| from| with| using|[^\n]* DO NOT EDIT|\s*[.;!\n])"
-    rb"|^\W*@generated\b[^(]|\bD(?i:o not) (?i:edit|modify)\b(?:\W*$| (?:this file|manually|by hand|directly))"
+    rb"|^\W*@generated\b[^(]"
+    rb"|\bD(?i:o not) (?i:edit|modify)\b(?:\W*$| (?:this file|manually|by hand|directly))"
 )
-
+_TEST_NAME = re.compile(
+    r"(?:^|\.)(?:test_|test[A-Z]|it_|(?:Test|Benchmark|Example|Fuzz)(?:[A-Z_]|$))"
+    r"|(?:^|\.)(?:Test[A-Z]\w*|\w+Tests?(?:Case)?)\."
+)
+_TEST_HEAD = re.compile(
+    r"(?:\s*@[\w.]+(?:\([^)]*\))?)*?\s*@(?:Test|ParameterizedTest|Before|After|BeforeEach|AfterEach)\b"
+)
 _OTHER = re.compile(
     r"(?m)^[ \t]*@(?:file(?:overview)?|module|license|typedef|callback|namespace|class|constructor|interface|"
     r"enum|event|preserve|extends|augments|mixin|package|record|struct)\b"
@@ -50,80 +57,64 @@ _LICENCE = re.compile(
     r"|permission is hereby granted"
 )
 _DEPRECATED = re.compile(
-    r"(?i)\W*deprecated\b|(?:this|the) (?:method|function|class|api|constructor)s? (?:is|are|has been|was|will be) "
-    r"(?:now )?deprecated|(?:is|has been) deprecated"
+    r"(?i)\W*deprecated\b|(?:this|the) (?:method|function|class|api|constructor)s? (?:is|are|has been|was|will be)"
+    r" (?:now )?deprecated"
 )
 _TODO = re.compile(r"\W*(?:TODO|FIXME|XXX|HACK|BUG|TBD)\b|(?i:to ?do\s*:)")
-_STUB = re.compile(
-    r"(?i)auto-?generated (?:method|constructor|catch|javadoc)|^insert (?:description|documentation)|"
-    r"^(?:description|summary|\[?method description\]?|documentation) ?(?:here|goes here|of \w+ method)?\.?$|"
-    r"^missing (?:doc|description)|^add (?:description|documentation)|^no description"
+_TEMPLATE = re.compile(
+    r"(?i)(?:todo )?auto-?generated (?:method|constructor|catch|javadoc)|insert (?:description|documentation)|"
+    r"(?:description|summary|\[?method description\]?|documentation) ?(?:here|goes here|of \w+ method)?\.?$|"
+    r"missing (?:doc|description)|add (?:description|documentation)|no description"
 )
 _ACCESSOR = re.compile(
-    r"(?i)(?:getter|setter|accessor|mutator)s?(?: method)?(?: (?:and|/|&) \w+)?(?: for| of)?(?:\W+[\w$]+){1,3}\W*$"
+    r"(?i)(?:getter|setter|accessor|mutator)s?(?: method)?(?: (?:and|/|&) \w+)?(?: for| of)?"
+    r"(?:\W+[\w$]+){1,3}\W*$"
 )
 _SEE = re.compile(
-    r"(?i)(?:see(?: also)?|refer to|same as|alias(?:es)? (?:of|for|to)|like)(?::| the)? [^\s(]+(?:\([^()]*\))?\W*$"
+    r"(?i)(?:see(?: also)?|refer to|same as|alias(?:es)? (?:of|for|to)|like)(?::| the)? [^\s(]+"
+    r"(?:\([^()]*\))?\W*$"
 )
 _CODE = re.compile(
-    r"(?!.*(?:\b[a-z]+ ){3})"
+    r"(?!.*(?:\b[a-z]+ ){3})"  # prose
     r"(?:.*[=(].*[;{]$|\{.*\}$|[\w.$]+ ?:?=(?!=) ?\S|(?:if|for|while) ?\(|[\w.$>:-]+\([^)]*\);?$|"
     r"(?:return|import|var|let|const) [\w.]+;?$)"
 )
-_TEST = re.compile(r"(?:^|\.)(?:test_|test[A-Z]|it_|(?:Test|Benchmark|Example|Fuzz)(?:[A-Z_]|$))|(?:^|\.)(?:Test[A-Z]\w*|\w+Tests?(?:Case)?)\.")
-_TEST_HEAD = re.compile(r"\A(?:\s*@[\w.]+(?:\([^)]*\))?)*?\s*@(?:Test|ParameterizedTest|Before|After|BeforeEach|AfterEach)\b")
-
-# Function words. A text that has more of the foreign ones is not English.
-_ENGLISH = frozenset("a an and are as at be by for from if in is it of on or that the this to with".split())
-_FOREIGN = frozenset(
-    "aus bei das dem den der des die dies ein eine einen für ist mit nicht oder und von wenn werden wird zu zum zur "
-    "au aux avec ce cette dans de du elle est et être il la le les ne ou par pas pour que qui si sur un une "
-    "al con cuando del el en esta este los las lo no para por se si su sus una uno y "
-    "com da do dos em não nas os ou pela pelo são se uma che di della gli il nel per sono "
-    "de een en het naar niet van voor wordt zijn och att som är inte till jest nie się dla lub".split()
-) - _ENGLISH - {"no", "do", "per", "al", "en", "de", "la", "si", "se", "com", "van", "os", "ne", "con", "par"}
+_UNFINISHED = re.compile(  # code, which is gone, went on
+    r".*\b(?:(?<!as )is|are|an?|the|of|and|or|by|(?:so|such) that|where|computes|calculates|performs|solves)$"
+)
+_WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
 
 
-def _inherited(found: Documented) -> bool:
-    if found.summary:
-        return bool(_IMPLEMENTS.match(found.summary))
-    return bool(_INHERITED.search(found.function.raw))
-
-
-def _foreign(found: Documented) -> bool:
-    text = found.description
-    if not text.isascii():
-        letters = [c for c in text if c.isalpha()]
-        if sum(c.isascii() for c in letters) < 0.9 * len(letters):
-            return True
-    words = re.findall(r"\w+", found.summary.lower())
-    return sum(w in _FOREIGN for w in words) > max(1, sum(w in _ENGLISH for w in words))
-
-
-def _test(found: Documented) -> bool:
-    return bool(_TEST.search(found.function.name) or _TEST_HEAD.search(found.function.head))
-
-
-def _in(pattern: re.Pattern[str]) -> Callable[[Documented], bool]:
-    return lambda found: bool(pattern.search(found.summary))
-
-
-def _at_start(pattern: re.Pattern[str]) -> Callable[[Documented], bool]:
+def _begins(pattern: re.Pattern[str]) -> Callable[[Documented], bool]:
     return lambda found: bool(pattern.match(found.summary))
 
 
+def _test(found: Documented) -> bool:
+    return bool(_TEST_NAME.search(found.function.name) or _TEST_HEAD.match(found.function.head))
+
+
+def _other(found: Documented) -> bool:
+    return found.language in ("javascript", "typescript", "php") and bool(_OTHER.search(found.function.text))
+
+
+def _inherited(found: Documented) -> bool:
+    return bool(_IMPLEMENTS.match(found.summary) if found.summary else _INHERITED.search(found.function.raw))
+
+
+# In this order: the first that takes a comment is the one that counts it.
 FILTERS: dict[str, Callable[[Documented], bool]] = {
     "test": _test,
-    "about something else": lambda found: bool(_OTHER.search(found.function.text)),
+    "about something else": _other,
     "inherited": _inherited,
     "no prose": lambda found: not found.summary,
-    "licence": _in(_LICENCE),
-    "deprecated": _at_start(_DEPRECATED),
-    "to do": _at_start(_TODO),
-    "template": _in(_STUB),
-    "accessor": _at_start(_ACCESSOR),
-    "see also": _at_start(_SEE),
-    "code": _at_start(_CODE),
-    "not English": _foreign,
-    "fewer than two words": lambda found: len(re.findall(r"[A-Za-z]+", found.summary)) < 2,
+    "licence": lambda found: bool(_LICENCE.search(found.summary)),
+    "deprecated": _begins(_DEPRECATED),
+    "template": _begins(_TEMPLATE),
+    "to do": _begins(_TODO),
+    "accessor": _begins(_ACCESSOR),
+    "see also": _begins(_SEE),
+    "code": _begins(_CODE),
+    "unfinished": _begins(_UNFINISHED),
+    "not English": lambda found: not english(found.summary),
+    "fewer than two words": lambda found: len(_WORD.findall(found.summary)) < 2,
 }

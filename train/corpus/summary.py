@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 _END = re.compile(r"[.!?]+[\"')\]]*(?=\s)|[。！？]")  # noqa: RUF001
-_ABBREVIATED = frozenset(
-    "e.g eg i.e ie cf vs viz approx resp incl excl fig eq no nos sec ch ca dr mr mrs ms prof st jr sr inc ltd co "
-    "a.k.a w.r.t aka wrt dept ed eds vol pp p al max min num def param params arg args ex ref refs spec".split()
-)
-_MAY_END = frozenset("etc al. a.m p.m u.s".split())  # at the end of a sentence, too
+
+# After these a point ends no sentence; after those only where the next word is capitalized.
+_NEVER = """
+e.g eg i.e ie cf vs viz approx resp incl excl fig eq no nos sec ch ca dr mr mrs ms prof st a.k.a aka w.r.t wrt
+dept ed eds vol pp p al def param params arg args ex ref refs spec
+"""
+_SOMETIMES = "etc inc ltd co jr sr a.m p.m u.s max min num"
+_never, _sometimes = frozenset(_NEVER.split()), frozenset(_SOMETIMES.split())
 
 
 def first_sentence(paragraph: str) -> str:
@@ -26,11 +29,10 @@ def first_sentence(paragraph: str) -> str:
 
 def _ends(before: str, mark: str, after: str) -> bool:
     """Say whether a sentence ends between the two, at `mark`."""
-    word = re.split(r"[\s(\[\"'/]", before)[-1].lower()
-    goes_on = after[:1].islower() or after[:1] in ",;:)]"
-    if not re.search(r"\w", before) or word in _ABBREVIATED:
+    word = re.split(r"[\s(\[\"'/]", before[-40:])[-1].lower()
+    if not re.search(r"\w", before) or word in _never:
         return False
-    if word in _MAY_END or mark.startswith("..") or "?" in mark or "!" in mark:
-        return not goes_on
-    initial = len(word) == 1 and before[-1:].isupper() and not after[:1].islower()
+    if word in _sometimes or mark.startswith("..") or not mark.startswith("."):
+        return not (after[:1].islower() or after[:1] in (",", ";", ":", ")", "]"))
+    initial = len(word) == 1 and before[-1:].isupper() and not after[:1].islower()  # J. Doe
     return not initial and after[:1] not in (",", ";", ")")

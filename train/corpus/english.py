@@ -1,0 +1,30 @@
+"""Is a sentence English? A text of another alphabet is not, nor one of another language's small words."""
+
+from __future__ import annotations
+
+import re
+
+# Only words that are not just as well English words, abbreviations or names.
+_ENGLISH = "a an and are as at be by for from if in is it of on or that the this to with"
+_FOREIGN = """
+aus bei das dem den der des dies ein eine einen für ist mit nicht oder und von wenn werden wird zu zum zur
+au aux avec ce cette dans du elle est et être il le les ou pas pour que qui sur un une
+con cuando del el esta este los las lo para por su sus una uno y
+da dos em não nas pela pelo são uma che di della gli nel sono
+een het naar niet voor wordt zijn och att som är inte till jest nie się dla lub
+"""
+_english, _foreign = frozenset(_ENGLISH.split()), frozenset(_FOREIGN.split())
+
+
+def english(text: str) -> bool:
+    """Say whether a text looks English, or too short to tell.
+
+    >>> english("Gibt den Namen der Klasse zurück.")
+    False
+    """
+    if not text.isascii():
+        letters = [letter for letter in text if letter.isalpha()]
+        if sum(letter.isascii() for letter in letters) < 0.9 * len(letters):
+            return False
+    words = re.findall(r"\w+", text.lower())
+    return sum(word in _foreign for word in words) <= max(1, sum(word in _english for word in words))
