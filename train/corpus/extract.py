@@ -35,7 +35,7 @@ def extract(
         return drop("file too large", "")
     if filters.generated(code):
         return drop("generated file", code[:300].decode(errors="replace"))
-    for function in languages.load(language).functions(code):
+    for function in languages.load(language).functions(code.replace(b"\r\n", b"\n")):
         paragraphs = markup.paragraphs(function.text, language)
         summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
         description = "\n\n".join(paragraphs)

@@ -57,12 +57,13 @@ _LICENCE = re.compile(
     r"|permission is hereby granted"
 )
 _DEPRECATED = re.compile(
-    r"(?i)\W*deprecated\b|(?:this|the) (?:method|function|class|api|constructor)s? (?:is|are|has been|was|will be)"
+    r"(?i)\W*deprecated\b"
+    r"|(?:this|the) (?:method|function|class|api|constructor)s? (?:is|are|has been|was|will be)"
     r" (?:now )?deprecated"
 )
 _TODO = re.compile(r"\W*(?:TODO|FIXME|XXX|HACK|BUG|TBD)\b|(?i:to ?do\s*:)")
 _TEMPLATE = re.compile(
-    r"(?i)(?:todo )?auto-?generated (?:method|constructor|catch|javadoc)|insert (?:description|documentation)|"
+    r"(?i)(?:todo )?auto-?generated (?:method|constructor|javadoc)|insert (?:description|documentation)|"
     r"(?:description|summary|\[?method description\]?|documentation) ?(?:here|goes here|of \w+ method)?\.?$|"
     r"missing (?:doc|description)|add (?:description|documentation)|no description"
 )

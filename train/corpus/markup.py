@@ -11,6 +11,7 @@ from html import unescape
 
 from train.corpus.dialects import DIALECTS, Rules
 
+LONGEST = 10_000  # characters that are looked at; the rules take time that grows faster than a text
 _LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")  # @private, then the prose
 _DESCRIPTION = re.compile(r"(?m)^[ \t]*@(?:desc(?:ription)?|summary|details)\b[ \t]*")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S|=+[ \t]+\S|[-=~^*_]{3,}\s*\Z")
@@ -18,13 +19,13 @@ _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\([a-z0-9]\))\s+(?=\S)")
 _QUOTE = re.compile(r"\A\s*>\s+")
 _MARKED = re.compile(r"[`*_\[{<|+&]|:\s*\Z|\A\w+\s*:")
 _SIGNATURE = re.compile(r"[\w.$:#]+\([^()]*\)\W*\Z")  # as a title
-_LABEL = re.compile(r"[\w.]+(?: [\w.]+)?:?\Z")  # "Examples:", of which nothing is left
+_LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")  # of which nothing is left
 
 
 def paragraphs(text: str, language: str) -> list[str]:
     """Return the prose of a comment, whose marks are gone, one line a paragraph."""
     dialect = DIALECTS[language]
-    text = _LEADING.sub("", text)
+    text = _LEADING.sub("", text[:LONGEST])
     prose = _before(dialect.ends, text)
     if not prose.strip() and (tag := _DESCRIPTION.search(text)):
         prose = _before(dialect.ends, text[tag.end() :])

@@ -8,7 +8,7 @@ _END = re.compile(r"[.!?]+[\"')\]]*(?=\s)|[。！？]")  # noqa: RUF001
 
 # After these a point ends no sentence; after those only where the next word is capitalized.
 _NEVER = """
-e.g eg i.e ie cf vs viz approx resp incl excl fig eq no nos sec ch ca dr mr mrs ms prof st a.k.a aka w.r.t wrt
+e.g eg i.e ie cf vs viz approx resp incl excl fig eq nos sec ch ca dr mr mrs ms prof st a.k.a aka w.r.t wrt
 dept ed eds vol pp p al def param params arg args ex ref refs spec
 """
 _SOMETIMES = "etc inc ltd co jr sr a.m p.m u.s max min num"

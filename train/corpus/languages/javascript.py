@@ -34,12 +34,13 @@ _AROUND = {
     "variable_declaration": "",
     "variable_declarator": "value",
 }
+_DECORATOR = frozenset({"decorator"})
 _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_declarator"}
 
 
 def _function(node: Node) -> Node | None:
     """Return the declaration that begins at `node`, past its decorators, if it holds a function."""
-    declaration = beginning(node, _OPENS | {"decorator"})
+    declaration = beginning(node, _OPENS) or beginning(node, _DECORATOR)
     while declaration and declaration.type == "decorator":
         declaration = declaration.next_named_sibling
     return declaration if declaration and _inside(declaration) else None

@@ -12,7 +12,7 @@ from train.corpus.languages.language import Place
 # and nothing follows: so a file is read once, however long it is.
 _BLOCK = re.compile(rb"/\*\*(?![*/])(?s:.*?)(?:\*/|\Z)")
 _NEXT = re.compile(rb"\s*(?:(?://[^\n]*|/\*(?!\*)(?s:.*?)(?:\*/|\Z))\s*)*+")
-_APART = re.compile(rb"[ \t]*\r?\n[ \t]*\r?\n")
+_APART = re.compile(rb"[ \t]*\n[ \t]*\n")
 _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
@@ -37,7 +37,7 @@ def runs(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[Place]:
 
 def undress_block(raw: str) -> str:
     """Take the marks of a block comment away, and the stars before its lines if all have one."""
-    inside = re.sub(r"\A/\*+|\**\*/\s*\Z", "", raw).replace("\r\n", "\n")
+    inside = re.sub(r"\A/\*+|\**\*/\s*\Z", "", raw)
     lines = inside.split("\n")
     if all(re.match(r"\s*(?:\*|\Z)", line) for line in lines[1:]):
         lines = [lines[0], *(re.sub(r"\A\s*\*+", "", line) for line in lines[1:])]

@@ -11,7 +11,7 @@ from tree_sitter import Node
 from train.corpus.languages.language import Language, Place, field
 
 _DOCSTRING = re.compile(
-    rb""":[ \t]*(?:#[^\n]*)?\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*+[ \t]*"""
+    rb""":[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*+[ \t]*"""
     rb"""([rRuU]?(?:(\"\"\"|''')(?s:.*?)(?:(?<!\\)\2|\Z)|"[^"\n]*"|'[^'\n]*'))"""
 )
 

@@ -1,0 +1,47 @@
+import doctest
+
+import pytest
+
+from train.corpus import english, summary
+
+SENTENCES = [
+    "Adds two numbers.",
+    "Rounds, e.g. to 1.5 or v2.0, i.e. not much.",
+    "Calls foo.bar() and a.b.c before www.example.com/x.html is read.",
+    "Takes ints, floats etc. and adds them.",
+    "Waits... then goes on.",
+    "Sorts (see Knuth vol. 3) the list.",
+    "Implements the method of J. Doe.",
+    "Is it there?",
+    'Says "no."',
+    "Never ends",
+]
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("rest", ["", " Returns None.", " `x` is kept.", " (Slowly.)"])
+def test_a_sentence_ends_where_it_does(sentence, rest):
+    if sentence == "Never ends":
+        rest = ""
+    assert summary.first_sentence(sentence + rest) == sentence
+
+
+@pytest.mark.parametrize("module", [summary, english])
+def test_examples(module):
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Returns the name of a user.", True),
+        ("Resize", True),
+        ("Convert to naïve café names", True),
+        ("Devuelve el nombre del usuario que está en la lista.", False),
+        ("Retourne le nom de la classe avec une virgule.", False),
+        ("获取用户的名称", False),
+        ("Возвращает имя пользователя", False),
+    ],
+)
+def test_english_is_told_from_the_rest(text, expected):
+    assert english.english(text) is expected
