@@ -12,10 +12,13 @@ from html import unescape
 from train.corpus.dialects import DIALECTS, Rules
 
 LONGEST = 10_000  # characters that are looked at; the rules take time that grows faster than a text
+NARROW = 60  # nobody breaks lines at so few characters
 _LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")  # @private, then the prose
 _DESCRIPTION = re.compile(r"(?m)^[ \t]*@(?:desc(?:ription)?|summary|details)\b[ \t]*")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S|=+[ \t]+\S|[-=~^*_]{3,}\s*\Z")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\([a-z0-9]\))\s+(?=\S)")
+_CAPITALIZED = re.compile(r"\s*[A-Z][a-z]*\s")
+_GOES_ON = re.compile(r"\b(?:an?|and|by|from|in|is|of|or|the|to|with)\Z")
 _QUOTE = re.compile(r"\A\s*>\s+")
 _MARKED = re.compile(r"[`*_\[{<|+&]|:\s*\Z|\A\w+\s*:")
 _SIGNATURE = re.compile(r"[\w.$:#]+\([^()]*\)\W*\Z")  # as a title
@@ -45,13 +48,25 @@ def _blocks(text: str, code: int) -> list[str]:
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
+        before = blocks[-1][-1] if blocks[-1] else ""
         if not line.strip() or _HEADING.match(line):
             blocks.append([])
         elif _ITEM.match(line):
             blocks.append([_ITEM.sub("", line, count=1)])
-        elif blocks[-1] or indent < code:
+        elif indent >= code and (not before or before.endswith(":")):
+            blocks.append([])
+        elif before and _new_sentence(before, line):
+            blocks.append([line])
+        else:
             blocks[-1].append(_QUOTE.sub("", line, count=1))
     return [" ".join(block) for block in blocks]
+
+
+def _new_sentence(before: str, line: str) -> bool:
+    """Say whether a line was begun although its first word would have fitted on the one before."""
+    word = _CAPITALIZED.match(line)
+    fitted = word and len(before) + len(word[0]) < NARROW
+    return bool(fitted and before[-1:].isalnum() and not _GOES_ON.search(before))
 
 
 def _plain(block: str, rules: Rules) -> str:

@@ -20,6 +20,9 @@ CASES = [
     ("javascript", "Does it:\n```js\nit();\n```\nand more.", ["Does it:", "and more."]),
     ("typescript", "Keeps snake_case and __init__ and 2 * 3 * 4.", ["Keeps snake_case and init and 2 * 3 * 4."]),
     ("php", "get_key()\n\nReturns the **current** `$key`.", ["Returns the current $key."]),
+    ("javascript", "Sets a part of it\nIndexes start at zero.", ["Sets a part of it", "Indexes start at zero."]),
+    ("javascript", "Turns it into a\nString and the\nDate", ["Turns it into a String and the Date"]),
+    ("javascript", "> Quoted words.", ["Quoted words."]),
     # Go
     ("go", "Add adds.\n\n\tx := Add(1, 2)\n\nSee [Sub] and [strings.Builder].", ["Add adds.", "See Sub and strings.Builder."]),
     ("go", "Add adds.\n\n# More\n\nIt is fast.", ["Add adds.", "It is fast."]),
@@ -27,6 +30,8 @@ CASES = [
     ("ruby", "Public: Gets the +name+ of {the user}[rdoc-ref:User].\n\nReturns the name.", ["Gets the name of the user."]),
     ("ruby", "call-seq:\n  a.b -> c\n\nJoins {Foo::Bar#baz} and {Qux a qux}.", ["Joins Foo::Bar#baz and a qux."]),
     ("ruby", "Joins.\n\n  a.join(b)\n\n@param [String] a", ["Joins."]),
+    ("ruby", "Lists them, with:\n  list :a\nand others.", ["Lists them, with:", "and others."]),
+    ("ruby", "----\nHelpers\n----\nJoins.", ["Joins."]),
     ("ruby", "== Title\nJoins <tt>a</tt>.", ["Joins a."]),
     # reStructuredText, Google, NumPy, Epytext
     ("python", "Open :class:`~a.b.File` by :meth:`the way <a.way>`.", ["Open File by the way."]),
