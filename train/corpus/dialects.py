@@ -119,7 +119,7 @@ _RUBY_ENDS = (
 )
 _GO = _rules((r"\[\*?([\w./]+)\]", r"\1"))
 
-_TAGS = re.compile(r"(?m)^[ \t]*@[A-Za-z]")
+_TAGS = re.compile(r"(?m)^[ \t]*@[A-Za-z]|(?<=[.;] )@[a-z]")
 _JAVADOC = Dialect(_TAGS, _FENCES + _HTML_BLOCKS, _BRACED + _HTML + _MARKDOWN)
 _JSDOC = Dialect(_TAGS, _JAVADOC.blocks, _JAVADOC.inline, code=4)
 

@@ -8,8 +8,8 @@ _END = re.compile(r"[.!?]+[\"')\]]*(?=\s)|[。！？]")  # noqa: RUF001
 
 # After these a point ends no sentence; after those only where the next word is capitalized.
 _NEVER = """
-e.g eg i.e ie cf vs viz approx resp incl excl fig eq eqs sec dr mr mrs ms prof a.k.a aka w.r.t wrt dept eds vol
-pp al
+e.g eg i.e ie cf vs viz approx resp incl excl fig eq eqs sec dr mr mrs ms prof a.k.a aka w.r.t wrt dept eds
+vol pp al
 """
 _SOMETIMES = """
 etc inc ltd co jr sr st a.m p.m u.s max min num nos ed p ch ca def param params arg args ex ref refs spec

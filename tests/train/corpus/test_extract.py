@@ -85,6 +85,27 @@ def test_a_file_past_the_limit_counts_as_one():
     assert dropped == {"file too large": 1}
 
 
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "/** Keeps it. */",
+        "/**\n * Keeps it.\n */",
+        "/**\n\n   Keeps it.\n\n   @public\n*/",
+        "/**\n * @public\n *\n   Keeps it.\n*/",
+        "/** Keeps it. @public */",
+    ],
+)
+def test_stars_are_no_part_of_a_comment(comment):
+    code = f"{comment}\nfunction keep() {{}}\n".encode()
+    assert [c.summary for c in extract(code, "javascript", Counter())] == ["Keeps it."]
+
+
+def test_stars_that_are_bullets_stay_list_items():
+    code = b"/**\n  Keeps all.\n\n  * this one\n  * that one\n*/\nfunction keep() {}\n"
+    (comment,) = extract(code, "javascript", Counter())
+    assert comment.description == "Keeps all.\n\nthis one\n\nthat one"
+
+
 def test_the_description_goes_on_where_the_summary_ends():
     code = javadoc("Runs it. Slowly,\n * but well.\n * <p>\n * See there.\n * @since 1")
     (comment,) = extract(code, "java", Counter())
