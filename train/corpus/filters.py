@@ -31,9 +31,11 @@ def generated(code: bytes) -> bool:
 
 
 _GENERATED = re.compile(
-    rb"(?m)^\W*(?:[Tt]his \w+ (?:is|was|has been) |[Cc]ode )?(?:an? )?(?:[Aa]uto(?:matically)?[- ]?)?"
-    rb"(?:[Gg]enerated|GENERATED)(?:\W+file|\W+code| by| from| with| using|[^\n]* DO NOT EDIT|\s*[.;!\n])"
-    rb"|^\W*@generated\b[^(]"
+    rb"(?m)^\W*(?:[Tt]his (?:file|code|class|module) (?:is|was|has been) (?:an? )?"
+    rb"(?:auto(?:matically)?[- ]?)?generated"
+    rb"|Code generated|Generated (?:by|from|with|using)\b"
+    rb"|A(?i:uto(?:matically)?[- ]?generated)(?: (?:by(?! Eclipse)|from|with|using|file|code)|\W*$|\.)"
+    rb"|@generated\b[^(])"
     rb"|\bD(?i:o not) (?i:edit|modify)\b(?:\W*$| (?:this file|manually|by hand|directly))"
 )
 _TEST_NAME = re.compile(
