@@ -2,6 +2,7 @@
 
 import json
 import sysconfig
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from simllm.model import Encoder
 from simllm.text import clean
 from simllm.tokenizer import Tokenizer
 from train import vocab
-from train.corpus import sources
+from train.corpus import trees
+from train.corpus.extract import extract
+from train.corpus.tally import Tally
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -29,10 +32,13 @@ def shared():
 
 @pytest.fixture(scope="session")
 def comments():
-    """Some thousand docstrings of Python's standard library."""
+    """Some thousand first paragraphs of docstrings of Python's standard library."""
     stdlib = Path(sysconfig.get_path("stdlib"))
     folders = ("asyncio", "email", "unittest", "xml", "logging", "multiprocessing", "importlib", "http")
-    texts = [text for folder in folders for text in sources.docstrings(stdlib / folder)]
+    folders += ("collections", "concurrent", "ctypes", "urllib", "wsgiref")
+    codes = (code for folder in folders for code in trees.folder(stdlib / folder, 0, Tally()))
+    found = (comment for code in codes for comment in extract(code.data, code.language, Counter()))
+    texts = [(comment.description or comment.summary).split("\n\n")[0] for comment in found]
     assert len(texts) > 1500
     return texts
 

@@ -16,15 +16,18 @@ from simllm.errors import InputError
 class CorpusConfig:
     """Where the comments come from."""
 
-    sources: tuple[str, ...]  # files, glob patterns, or `installed-python`
+    sources: tuple[str, ...]  # files, folders of code, corpora, glob patterns, or `installed-python`
     exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
     test_share: float = 0.1  # of the texts, held out
+    tags: int = 0  # so many revisions of git repositories, besides the newest
 
     def __post_init__(self) -> None:
         if not self.sources:
             raise InputError("sources must not be empty")
         if not 0 < self.test_share < 1:
             raise InputError(f"test_share must be between 0 and 1, not {self.test_share}")
+        if self.tags < 0:
+            raise InputError(f"tags must not be negative, but is {self.tags}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from simllm.evaluation import ratings
 from simllm.metric import SimLLM
 from train import loop, run
 from train.config import ContrastiveConfig
-from train.corpus import build
+from train.corpus import evaluated
 from train.distributed import World
 from train.flops import PRECISIONS
 from train.positives import Pair, Positives, draw
@@ -57,7 +57,7 @@ class Contrastive:
         self.metric = SimLLM(config.model)
         self.model = self.metric.checkpoint.encoder
         self.rated = ratings.load(Path(config.dev))
-        excluded = build.rated(config.exclude)
+        excluded = evaluated.read(config.exclude)
         self.positives = [Positives(source, excluded) for source in config.positives]
 
     @property

@@ -12,7 +12,9 @@ from simllm.files import lines, objects, text_under
 from simllm.text import clean
 from train.batches import seed_of
 from train.config import PositivesConfig
-from train.corpus import build, sources
+from train.corpus.evaluated import Evaluated
+from train.corpus.sources import matching
+from train.corpus.words import identity
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,14 @@ class Pair:
 class Positives:
     """One source of pairs, to be drawn from."""
 
-    def __init__(self, config: PositivesConfig, excluded: set[bytes]) -> None:
-        """Read the source; texts in `excluded` (identities of rated texts) are left out."""
+    def __init__(self, config: PositivesConfig, excluded: Evaluated) -> None:
+        """Read the source; pairs with a text in `excluded` are left out."""
         self.config = config
         self.pairs = [
             pair
-            for file in sources.matching(config.source)
+            for file in matching(config.source)
             for pair in (_views(file) if config.word_dropout else _pairs(file, config))
-            if build.identity(pair.first) not in excluded and build.identity(pair.second) not in excluded
+            if pair.first not in excluded and pair.second not in excluded
         ]
         if not self.pairs:
             raise InputError(f"positives {config.source!r}: no pair is left")
@@ -56,7 +58,7 @@ def draw(positives: list[Positives], count: int, seed: int, update: int) -> list
 
 def _views(file: Path) -> list[Pair]:
     """Every text of a cleaned corpus paired with itself."""
-    return [Pair(text, text, build.identity(text)) for _, text in lines(file) if text]
+    return [Pair(text, text, identity(text)) for _, text in lines(file) if text]
 
 
 def _pairs(file: Path, config: PositivesConfig) -> list[Pair]:
@@ -65,7 +67,7 @@ def _pairs(file: Path, config: PositivesConfig) -> list[Pair]:
         first, second = (clean(text_under(row, field, where)) for field in config.fields)
         if config.min_overlap <= _overlap(first, second) <= config.max_overlap:
             group = str(row.get("group", first))
-            pairs.append(Pair(first, second, build.identity(group)))
+            pairs.append(Pair(first, second, identity(group)))
     return pairs
 
 

@@ -10,6 +10,7 @@ same number of tokens.
 """
 
 import argparse
+import itertools
 import os
 import re
 import statistics
@@ -26,12 +27,11 @@ from torch import nn
 
 from simllm.errors import InputError
 from simllm.metric import default_model
-from simllm.text import clean
 from simllm.tokenizer import Tokenizer
 from tests.benchmarks import machine
 from tests.benchmarks.plain import Plain
 from train import config, shards
-from train.corpus import sources
+from train.corpus import build
 from train.distributed import World, joined
 from train.flops import peak_flops
 from train.optim import optimizer
@@ -42,12 +42,10 @@ TEXTS = 200_000  # of the source, at most
 
 def tokenized(source, settings, folder):
     """The source's texts as shards, in the default model's vocabulary."""
-    file = Path(folder) / "texts.txt"
-    with file.open("w") as lines:
-        for number, text in enumerate(sources.read(source)):
-            if number == TEXTS:
-                break
-            lines.write(clean(text) + "\n")
+    corpus, file = Path(folder) / "corpus", Path(folder) / "texts.txt"
+    build.build(config.CorpusConfig((source,)), corpus)
+    with (corpus / build.TRAIN).open() as train, file.open("w") as some:
+        some.writelines(itertools.islice(train, TEXTS))
     tokenizer = Tokenizer.load(default_model() / "tokenizer.json")
     return shards.write(file, "benchmark", tokenizer, settings.model.max_length, Path(folder) / "shards")
 

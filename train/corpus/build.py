@@ -1,85 +1,72 @@
-"""Cleans, deduplicates, decontaminates and splits the texts of all sources."""
+"""Builds a corpus: sources -> parts -> deduplicated, split and paired -> the corpus folder."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import os
+import shutil
+import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from simllm.errors import InputError
-from simllm.files import fresh_folder, objects, replace_folder, text_under
-from simllm.text import clean
+from simllm.files import fresh_folder, replace_folder
 from train.config import CorpusConfig
-from train.corpus import sources
+from train.corpus import assemble, evaluated, parts
+from train.corpus.assemble import PAIRS, TEST, TRAIN
+from train.corpus.tally import Tallies
 
-TRAIN, TEST, REPORT = "train.txt", "test.txt", "corpus.json"
+__all__ = ["PAIRS", "TEST", "TRAIN", "build"]
+FACTS = "corpus.json"
 
 
-def build(config: CorpusConfig, folder: Path) -> dict[str, object]:
-    """Write `train.txt`, `test.txt` (a cleaned text a line) and `corpus.json` to `folder`.
+def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any]:
+    """Write a corpus to `folder`, with so many processes, or one for each core.
 
-    Returns what `corpus.json` holds: the configuration, the SHA-256 of both files and the
-    counts of what was read, dropped and kept. A folder that was built from the same
-    configuration is left as it is.
+    `train.txt` and `test.txt` hold the cleaned texts, one a line: of every comment the summary
+    and each paragraph that follows it. `comments.jsonl` has the comments that they are from,
+    `pairs.jsonl` what means the same, `report.html` and `report.json` what was found.
+
+    Returns what `corpus.json` holds: the configuration, the SHA-256 of both files of texts, and
+    counts of what was read, dropped and kept. A folder that was built from the same configuration
+    is left as it is; a source that is a corpus, and all that is asked for, is taken over. Raises
+    InputError if too little is left. After a kill, the parts that were finished are not redone.
     """
-    report = folder / REPORT
     asked = json.loads(json.dumps(asdict(config)))
-    if report.is_file() and (built := json.loads(report.read_text()))["config"] == asked:
-        return dict(built)
-    partial = fresh_folder(folder)
-    counts: Counter[str] = Counter()
-    with (partial / TRAIN).open("w") as train, (partial / TEST).open("w") as test:
-        for text, held_out in _kept(config, counts):
-            (test if held_out else train).write(text + "\n")
-    if not counts["train"] or not counts["test"]:
-        raise InputError(f"corpus {', '.join(config.sources)}: too few texts ({dict(counts)})")
-    digest = hashlib.sha256((partial / TRAIN).read_bytes() + (partial / TEST).read_bytes())
-    built = {"config": asked, "sha256": digest.hexdigest(), "counts": dict(counts)}
-    (partial / REPORT).write_text(json.dumps(built, indent=2) + "\n")
+    built = _facts(folder)
+    if built and built["config"] == asked:
+        return built
+    built = _as_asked(config)
+    if built:
+        partial = fresh_folder(folder)
+        for file in Path(config.sources[0]).iterdir():
+            shutil.copy(file, partial)
+    else:
+        scratch = folder.with_name(folder.name + ".parts")
+        scratch.mkdir(parents=True, exist_ok=True)
+        found = Tallies()
+        made = parts.make(config, scratch, workers or len(os.sched_getaffinity(0)), found.files)
+        partial = fresh_folder(folder)
+        built = assemble.write(config, made, found, partial)
+        for problem in found.problems():
+            print(f"warning: {problem}", file=sys.stderr)
+        shutil.rmtree(scratch)
+    built["config"] = asked
+    (partial / FACTS).write_text(json.dumps(built, indent=2) + "\n")
     replace_folder(partial, folder)
     return built
 
 
-def _kept(config: CorpusConfig, counts: Counter[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the texts that are kept, and whether each is held out."""
-    excluded = rated(config.exclude)
-    seen: set[bytes] = set()
-    for source in config.sources:
-        for raw in sources.read(source):
-            counts["read"] += 1
-            text = clean(raw)
-            key = identity(text)
-            if not re.search("[a-z].* .*[a-z]", text):
-                counts["fewer than two words"] += 1
-            elif key in excluded:
-                counts["in a rated set"] += 1
-            elif key in seen:
-                counts["duplicate"] += 1
-            else:
-                seen.add(key)
-                held_out = int.from_bytes(key[:4], "big") < config.test_share * 2**32
-                counts["test" if held_out else "train"] += 1
-                yield text, held_out
+def _facts(folder: Path) -> dict[str, Any] | None:
+    """What `corpus.json` in a folder holds, if it is there."""
+    file = folder / FACTS
+    return json.loads(file.read_text()) if file.is_file() else None
 
 
-def identity(text: str) -> bytes:
-    """What makes two cleaned texts the same: their letters and digits, without punctuation."""
-    return hashlib.blake2b(" ".join(re.findall("[a-z0-9]+", text)).encode(), digest_size=12).digest()
-
-
-def rated(patterns: Iterable[str]) -> set[bytes]:
-    """The identities of all references and candidates in rated files."""
-    found = set()
-    for pattern in patterns:
-        for file in sources.matching(pattern):
-            for where, row in objects(file):
-                found |= {
-                    identity(clean(text_under(row, name, where))) for name in ("reference", "candidate")
-                }
-                if "candidate_clean" in row:
-                    found.add(identity(clean(text_under(row, "candidate_clean", where))))
-    return found - {identity("")}
+def _as_asked(config: CorpusConfig) -> dict[str, Any] | None:
+    """The facts of a corpus that is the only source, if it was split and decontaminated as asked."""
+    built = _facts(Path(config.sources[0])) if len(config.sources) == 1 else None
+    if not built or built["config"]["test_share"] != config.test_share:
+        return None
+    same = not config.exclude or built["excluded_sha256"] == evaluated.read(config.exclude).digest
+    return built if same else None

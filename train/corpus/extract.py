@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from train.corpus import filters, languages, markup
 from train.corpus.comment import Comment
+from train.corpus.languages import Function
 from train.corpus.summary import first_sentence
 
 LANGUAGES = languages.LANGUAGES  # suffix of a file -> language
@@ -36,18 +37,18 @@ def extract(
     if filters.generated(code):
         return drop("generated file", code[:300].decode(errors="replace"))
     for function in languages.load(language).functions(code.replace(b"\r\n", b"\n")):
-        paragraphs = markup.paragraphs(function.text, language)
-        summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
-        description = "\n\n".join(paragraphs)
-        found = filters.Documented(function, language, summary)
-        if reason := filters.reason(found):
-            drop(reason, function.raw)
-        else:
-            yield Comment(
-                summary,
-                description if description.rstrip(" :") != summary else "",
-                language,
-                function.name,
-                overrides=function.supertypes,
-            )
+        if comment := document(function, language, drop):
+            yield comment
     return None
+
+
+def document(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
+    """The documentation of a function, or None where a filter takes it."""
+    paragraphs = markup.paragraphs(function.text, language)
+    summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
+    description = "\n\n".join(paragraphs)
+    if reason := filters.reason(filters.Documented(function, language, summary)):
+        drop(reason, function.raw)
+        return None
+    more = description if description.rstrip(" :") != summary else ""
+    return Comment(summary, more, language, function.name, overrides=function.supertypes)

@@ -1,31 +1,58 @@
-"""Readers: every source gives raw comment texts, one by one."""
+"""Readers: every source gives files of code, or comments, one by one."""
 
 from __future__ import annotations
 
-import ast
 import glob
-import sysconfig
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from simllm.errors import InputError
 from simllm.files import lines, objects, text_under
+from train.corpus import trees
+from train.corpus.comment import Comment
+from train.corpus.tally import Tally
+from train.corpus.trees import Code
 
 INSTALLED_PYTHON = "installed-python"
+COMMENTS = "comments.jsonl"  # of a corpus
+_KNOWN = [field.name for field in fields(Comment)]
 
 
-def read(source: str) -> Iterator[str]:
-    """Yield the texts of a source.
+@dataclass(frozen=True)
+class Docstring:
+    """The documentation of a function as it was written; the code is not there."""
 
-    A source is a file or glob pattern of JSON lines (`*.jsonl`, field `text`) or plain lines
-    (anything else), gzipped where the name ends in `.gz`; or `installed-python`, the
-    documentation of the Python modules installed on this machine.
+    text: str
+    language: str
+    function: str
+    path: str
+    repository: str
+
+
+Item = Code | Docstring | Comment
+
+
+def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
+    """Yield what a source holds.
+
+    A source is a path or glob pattern of folders of source trees, git repositories, built
+    corpora, JSON lines (`*.jsonl`) or plain lines (any other file), gzipped where the name
+    ends in `.gz`; or `installed-python`, the Python modules on this machine. What cannot be
+    read is counted in `tally`; raises InputError only where there is nothing of that name.
     """
     if source == INSTALLED_PYTHON:
-        yield from installed_python()
-    else:
-        for file in matching(source):
-            yield from _texts(file)
+        yield from trees.installed_python(tally)
+        return
+    for path in matching(source):
+        if path.is_dir() and not (path / COMMENTS).is_file():
+            yield from trees.folder(path, tags, tally)
+            continue
+        try:
+            yield from _texts(path / COMMENTS if path.is_dir() else path)
+        except InputError as error:
+            tally.add("unreadable file", str(error))
 
 
 def matching(pattern: str) -> list[Path]:
@@ -36,35 +63,19 @@ def matching(pattern: str) -> list[Path]:
     return [Path(file) for file in files]
 
 
-def _texts(file: Path) -> Iterator[str]:
+def _texts(file: Path) -> Iterator[Docstring | Comment]:
     if ".jsonl" in file.suffixes:
         for where, row in objects(file):
-            yield text_under(row, "text", where)
+            yield _comment(row, where)
     else:
         for _, line in lines(file):
-            yield line
+            yield Comment(line)
 
 
-def installed_python() -> Iterator[str]:
-    """Yield the docstrings of this Python's standard library and installed packages."""
-    for name in ("stdlib", "purelib"):
-        yield from docstrings(Path(sysconfig.get_path(name)))
-
-
-def docstrings(folder: Path) -> Iterator[str]:
-    """Yield the first paragraph of every function's docstring in the Python files of a folder.
-
-    Packages installed below the folder (`site-packages`) are not part of it.
-    """
-    for file in sorted(folder.rglob("*.py")):
-        if "site-packages" in file.relative_to(folder).parts:
-            continue
-        try:
-            tree = ast.parse(file.read_bytes())
-        except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
-            continue  # test data that is broken on purpose
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                docstring = ast.get_docstring(node)
-                if docstring:
-                    yield docstring.split("\n\n")[0]
+def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
+    """A comment out of a line of JSON: of CodeSearchNet, of a corpus, or any other with a text."""
+    if "docstring" in row:
+        text, language = text_under(row, "docstring", where), text_under(row, "language", where)
+        return Docstring(text, language, *(str(row.get(key, "")) for key in ("func_name", "path", "repo")))
+    known = {name: str(row[name]) for name in _KNOWN if row.get(name) is not None}
+    return Comment(**{"summary": text_under(row, "summary" if "summary" in row else "text", where)} | known)

@@ -1,0 +1,75 @@
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simllm.text import clean
+from train.corpus.deduplicate import SHORT, SIGNATURE, originals, signature, similarity
+from train.corpus.words import identity, words
+
+TEXTS = st.lists(
+    st.lists(st.sampled_from(["the", "list", "of", "a", "name", "key"]), max_size=30).map(" ".join),
+    max_size=40,
+)
+
+
+def found(texts):
+    identities = np.array([int.from_bytes(identity(text), "big") for text in texts], np.uint64)
+    signatures = np.array([signature(text) for text in texts], np.uint8).reshape(-1, SIGNATURE)
+    return originals(identities, signatures)
+
+
+def pairs(text):
+    split = words(text)
+    return set(pairwise(split)) if len(split) >= SHORT else {tuple(split)}
+
+
+def overlap(a, b):
+    return len(pairs(a) & pairs(b)) / max(1, len(pairs(a) | pairs(b)))
+
+
+@given(TEXTS)
+def test_every_text_has_an_original_that_is_near_and_comes_first(texts):
+    original = found(texts)
+    assert (original <= np.arange(len(texts))).all()
+    assert (original[original] == original).all()
+    seen = {}
+    for index, text in enumerate(texts):
+        first = seen.setdefault(identity(text), index)
+        assert original[index] <= first
+        if first == index and original[index] == index:
+            assert all(words(texts[other]) != words(text) for other in range(index))
+
+
+def test_a_word_that_changes_the_meaning_of_a_short_text_keeps_it():
+    texts = ["sets the name of the user", "gets the name of the user", "Sets the name, of the user."]
+    assert found([clean(text) for text in texts]).tolist() == [0, 1, 0]
+
+
+def test_long_texts_with_a_word_of_difference_are_near():
+    long = " ".join(f"word{n}" for n in range(60))
+    texts = [long, long + " more", long.replace("word30", "other"), " ".join(reversed(long.split()))]
+    assert found(texts).tolist() == [0, 0, 0, 3]
+
+
+def test_the_estimate_is_close_to_the_overlap(comments):
+    random = np.random.default_rng(0)
+    texts = [clean(text) for text in comments if len(text.split()) > 30][:400]
+    cut = [" ".join(text.split()[: random.integers(25, 99)]) for text in texts]
+    estimates = similarity(*(np.array([signature(text) for text in some]) for some in (texts, cut)))
+    errors = estimates - np.array([overlap(a, b) for a, b in zip(texts, cut, strict=True)])
+    assert abs(errors.mean()) < 0.02
+    assert np.sqrt((errors**2).mean()) < 0.07
+
+
+def test_real_near_duplicates_are_found(comments):
+    texts = sorted({clean(text) for text in comments})
+    original = found(texts)
+    missed = 0
+    for index in np.flatnonzero(original != np.arange(len(texts))):
+        assert overlap(texts[index], texts[original[index]]) > 0.75
+    for a in range(0, len(texts), 7):
+        near = [b for b in range(a) if overlap(texts[a], texts[b]) > 0.97]
+        missed += bool(near) and original[a] == a
+    assert missed == 0

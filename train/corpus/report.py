@@ -1,0 +1,95 @@
+"""What a corpus holds, for people (`report.html`) and for programs (`report.json`)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from train.corpus.page import page
+from train.corpus.part import Row
+from train.corpus.tally import Tallies, Tally
+
+NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
+
+
+class Report:
+    """Sees every comment of a corpus once, and remembers little of it."""
+
+    def __init__(self, near: NDArray[np.int64], original: NDArray[np.int64]) -> None:
+        """Take the indices of the texts that nearly repeat another, and what each text repeats."""
+        shown = near[np.linspace(0, len(near) - 1, min(NEAR_SHOWN, len(near))).astype(int)]
+        self._near = [(int(index), int(original[index])) for index in shown]
+        self._texts: dict[int, str | None] = {index: None for pair in self._near for index in pair}
+        self._languages: dict[str, Counter[str]] = {}
+        self._sources: dict[str, Counter[str]] = {}
+        self._repositories: Counter[str] = Counter()
+        self._lengths: dict[str, Counter[int]] = {"summary": Counter(), "description": Counter()}
+        self._vocabulary: set[str] = set()
+        self._growth: list[tuple[int, int]] = []
+        self._count = 0
+        self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
+
+    def near(self, at: int, texts: list[str]) -> None:
+        """Meet texts, kept or not, of which the first has the index `at`."""
+        for index, text in enumerate(texts, at):
+            if index in self._texts:
+                self._texts[index] = text
+
+    def add(self, source: str, row: Row, kept: list[str]) -> None:
+        """Count a comment, and those of its texts that are kept."""
+        language = row.comment["language"] or "unknown"
+        for counts in (
+            self._languages.setdefault(language, Counter()),
+            self._sources.setdefault(source, Counter()),
+        ):
+            counts["comments"] += 1
+            counts["texts"] += len(kept)
+            counts["words"] += sum(len(text.split()) for text in kept)
+            counts[language] += 1
+        self._repositories[row.comment["repository"] or "unknown"] += 1
+        where = " ".join(row.comment[key] for key in ("repository", "path", "function")).strip()
+        self._samples.add(language, f"{row.texts[0]}\t{where}")
+        for text in kept:
+            self._text(text, "summary" if text == row.summary else "description")
+
+    def pair(self, a: str, b: str, kind: str) -> None:
+        """Count a pair."""
+        self._pairs.add(kind, f"{a}\t{b}")
+
+    def _text(self, text: str, kind: str) -> None:
+        words = text.split()
+        self._lengths[kind][min(len(words), LONGEST_BIN)] += 1
+        self._vocabulary.update(words)
+        self._count += 1
+        if not self._count & (self._count - 1):  # a power of two
+            self._growth.append((self._count, len(self._vocabulary)))
+
+    def facts(self, found: Tallies) -> dict[str, Any]:
+        """All of it, as it stands in `report.json`."""
+        texts = self._texts
+        return {
+            "found": found.facts(),
+            "languages": {name: dict(self._languages[name]) for name in sorted(self._languages)},
+            "sources": {name: dict(counts) for name, counts in self._sources.items()},
+            "repositories": dict(self._repositories.most_common(30)),
+            "lengths": {kind: dict(sorted(counts.items())) for kind, counts in self._lengths.items()},
+            "vocabulary": [*self._growth, (self._count, len(self._vocabulary))],
+            "near_duplicates": [(texts[copy], texts[first]) for copy, first in self._near],
+            "pairs": {"counts": dict(self._pairs.counts), "examples": _split(self._pairs)},
+            "samples": _split(self._samples),
+        }
+
+    def write(self, folder: Path, found: Tallies) -> None:
+        """Write `report.json` and `report.html`."""
+        facts = self.facts(found)
+        (folder / "report.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        (folder / "report.html").write_text(page(facts), encoding="utf-8")
+
+
+def _split(tally: Tally) -> dict[str, list[list[str]]]:
+    return {kind: [text.split("\t") for text in some] for kind, some in sorted(tally.examples.items())}
