@@ -40,15 +40,20 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the JSON objects of a JSON-lines file, each with its place ("file, line 3")."""
     for number, line in lines(file):
         where = f"{file}, line {number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            if not line.strip():
-                raise InputError(f"{where}: empty; expected a JSON object") from None
-            raise InputError(f"{where}: not JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: expected a JSON object")
-        yield where, row
+        yield where, parsed(line, where)
+
+
+def parsed(line: str, where: str) -> dict[str, Any]:
+    """Return the JSON object in a line; raise InputError that names its place."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        if not line.strip():
+            raise InputError(f"{where}: empty; expected a JSON object") from None
+        raise InputError(f"{where}: not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected a JSON object")
+    return row
 
 
 def text_under(row: dict[str, Any], field: str, where: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.files import fresh_folder, replace_folder
+from simllm.files import replacing
 from train.config import CorpusConfig
 from train.corpus import assemble, evaluated, parts
 from train.corpus.assemble import PAIRS, TEST, TRAIN
@@ -37,23 +37,19 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
     if built and built["config"] == asked:
         return built
     built = _as_asked(config)
-    if built:
-        partial = fresh_folder(folder)
-        for file in Path(config.sources[0]).iterdir():
-            shutil.copy(file, partial)
-    else:
-        scratch = folder.with_name(folder.name + ".parts")
-        scratch.mkdir(parents=True, exist_ok=True)
-        found = Tallies()
+    scratch, found, made = folder.with_name(folder.name + ".parts"), Tallies(), []
+    if not built:
         made = parts.make(config, scratch, workers or len(os.sched_getaffinity(0)), found.files)
-        partial = fresh_folder(folder)
-        built = assemble.write(config, made, found, partial)
-        for problem in found.problems():
-            print(f"warning: {problem}", file=sys.stderr)
-        shutil.rmtree(scratch)
-    built["config"] = asked
-    (partial / FACTS).write_text(json.dumps(built, indent=2) + "\n")
-    replace_folder(partial, folder)
+    with replacing(folder) as partial:
+        if built:
+            shutil.copytree(config.sources[0], partial, dirs_exist_ok=True)
+        else:
+            built = assemble.write(config, made, found, partial)
+        built["config"] = asked
+        (partial / FACTS).write_text(json.dumps(built, indent=2) + "\n")
+    for problem in found.problems():
+        print(f"warning: {problem}", file=sys.stderr)
+    shutil.rmtree(scratch, ignore_errors=True)
     return built
 
 

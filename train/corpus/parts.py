@@ -32,6 +32,9 @@ _excluded = Evaluated(())  # in a worker
 
 def make(config: CorpusConfig, folder: Path, workers: int, files: Tally) -> list[Part]:
     """Make all parts of a corpus in `folder`; those that are there are left as they are."""
+    for source in config.sources:
+        sources.matching(source)
+    folder.mkdir(parents=True, exist_ok=True)
     excluded = evaluated.read(config.exclude)
     code = b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.rglob("*.py")))
     version = hashlib.blake2b(code + excluded.digest.encode()).digest()

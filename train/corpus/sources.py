@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.files import lines, objects, text_under
+from simllm.files import lines, parsed, text_under
 from train.corpus import trees
 from train.corpus.comment import Comment
 from train.corpus.tally import Tally
@@ -44,32 +44,36 @@ def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
     """
     if source == INSTALLED_PYTHON:
         yield from trees.installed_python(tally)
-        return
     for path in matching(source):
         if path.is_dir() and not (path / COMMENTS).is_file():
             yield from trees.folder(path, tags, tally)
             continue
         try:
-            yield from _texts(path / COMMENTS if path.is_dir() else path)
+            yield from _texts(path / COMMENTS if path.is_dir() else path, tally)
         except InputError as error:
             tally.add("unreadable file", str(error))
 
 
 def matching(pattern: str) -> list[Path]:
     """The files that a pattern names, sorted; raise InputError where there is none."""
+    if pattern == INSTALLED_PYTHON:
+        return []
     files = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
     if not files:
         raise InputError(f"source {pattern!r}: no such file")
     return [Path(file) for file in files]
 
 
-def _texts(file: Path) -> Iterator[Docstring | Comment]:
-    if ".jsonl" in file.suffixes:
-        for where, row in objects(file):
-            yield _comment(row, where)
-    else:
-        for _, line in lines(file):
+def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
+    for number, line in lines(file):
+        if ".jsonl" not in file.suffixes:
             yield Comment(line)
+            continue
+        where = f"{file}, line {number}"
+        try:
+            yield _comment(parsed(line, where), where)
+        except InputError as error:
+            tally.add("unreadable line", str(error))
 
 
 def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:

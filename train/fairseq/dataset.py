@@ -12,7 +12,6 @@ unchanged since 0.8, on which MPNet's own code stands.
 
 from __future__ import annotations
 
-import shutil
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.files import fresh_folder, replace_folder
+from simllm.files import replacing
 from simllm.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train import shards
 from train.corpus import build
@@ -36,8 +35,7 @@ def export(run: Path, out: Path) -> None:
     """Write the folder `out` from a pretraining run's; raise InputError for what is not one."""
     tokenizer = Tokenizer.load(_tokenizer_file(run))
     folders = {"train": run / "shards" / build.TRAIN, "valid": run / "shards" / build.TEST}
-    partial = fresh_folder(out)
-    try:
+    with replacing(out) as partial:
         for stem, folder in folders.items():
             if not folder.is_dir():
                 raise InputError(f"{folder}: no such shards; expected the folder of a pretraining run")
@@ -48,9 +46,6 @@ def export(run: Path, out: Path) -> None:
                 raise InputError(f"{folder}: {error}") from None
             if stem == "train":
                 dictionary.write(partial / "dict.txt", tokenizer, counts)
-        replace_folder(partial, out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vocab_size: int) -> np.ndarray:
