@@ -72,9 +72,9 @@ def test_preempted(cluster, submit, assert_it_went_on):
 
 
 def test_out_of_time(cluster, submit, assert_it_went_on):
-    job = submit("--time=1", "--signal=B:USR1@30")
+    job = submit("--time=2", "--signal=B:USR1@30")  # SLURM may be up to a minute early
     cluster.pause(job, "update 4 ")
-    cluster.until(lambda: "asked to stop" in cluster.output(job), job)
+    cluster.until(lambda: "asked to stop" in cluster.output(job), job, seconds=150)
     cluster.resume(job)
     assert_it_went_on(job)
 
