@@ -145,7 +145,9 @@ class Log:
 
     def __call__(self, line: dict[str, Any]) -> None:
         """Add a line; lines of updates that are done again are replaced."""
-        say("  ".join(f"{key} {value:,}" for key, value in line.items() if value is not None))
+        figures = {key: f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+                   for key, value in line.items() if value is not None}  # fmt: skip
+        say("  ".join(f"{key} {figure}" for key, figure in figures.items()))
         earlier = self.file.read_text().splitlines() if self.file.is_file() else []
         kept = [old for old in earlier if json.loads(old)["update"] < line["update"]]
         files.write(self.file, "\n".join([*kept, json.dumps(line)]) + "\n")
