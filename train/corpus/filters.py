@@ -74,7 +74,7 @@ _ACCESSOR = re.compile(
     r"(?:\W+[\w$]+){1,3}\W*$"
 )
 _SEE = re.compile(
-    r"(?i)(?:see(?: also)?|refer to|same as|alias(?:es)? (?:of|for|to)|like)(?::| the)? [^\s(]+"
+    r"(?i)\(?(?:see(?: also)?|refer to|same as|alias(?:es)? (?:of|for|to)|like)(?::| the)? [^\s(]+"
     r"(?:\([^()]*\))?\W*$"
 )
 _CODE = re.compile(

@@ -27,6 +27,7 @@ DROPPED = [
     ("to do", "FIXME this is slow", "void run() { }"),
     ("accessor", "Getter for foo.", "int getFoo() { }"),
     ("see also", "See {@link Other#run()}.", "void run() { }"),
+    ("see also", "(see Other#run)", "void run() { }"),
     ("code", "int x = run(3);", "void run() { }"),
     ("unfinished", "Scal computes\n *\n * <pre>x = a*x</pre>", "void run() { }"),
     ("not English", "Gibt den Namen der Klasse zurück.", "void run() { }"),
