@@ -28,8 +28,8 @@ from train.config import ContrastiveConfig
 from train.corpus import evaluated
 from train.distributed import World
 from train.flops import PRECISIONS
+from train.log import log_of, say
 from train.positives import Pair, Positives, draw
-from train.run import say
 from train.signals import Stop
 from train.state import Progress
 
@@ -110,7 +110,7 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
     if world.size > 1:
         raise InputError("the contrastive stage trains in one process")
     world = World()  # it trains on the CPU
-    out, revision, log = Path(config.out), run.git_revision(), run.log(config, world)
+    out, revision, log = Path(config.out), run.git_revision(), log_of(config, world)
     say("positives")
     task = Contrastive(config)
     for source in task.positives:

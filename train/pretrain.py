@@ -22,7 +22,7 @@ from train.config import PretrainConfig
 from train.corpus import build
 from train.distributed import World
 from train.estimate import estimate
-from train.run import say
+from train.log import log_of, say
 from train.shards import Shards
 from train.signals import Stop
 from train.state import Progress
@@ -42,7 +42,7 @@ class Material:
 
 def pretrain(config: PretrainConfig, world: World, stop: Stop) -> Path:
     """Do the whole run; returns the model folder with the best test perplexity."""
-    out, revision, log = Path(config.out), run.git_revision(), run.log(config, world)
+    out, revision, log = Path(config.out), run.git_revision(), log_of(config, world)
     material = world.first_does(lambda: prepare(config, world.first))
     task = Pretraining(config, material.train, material.test, world)
     if world.first and world.device.type == "cuda" and not task.compiled:

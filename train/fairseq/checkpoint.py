@@ -25,6 +25,7 @@ from simllm.model import Encoder
 from simllm.tokenizer import UNK_ID, Tokenizer
 from train import run
 from train.fairseq import dictionary, weights
+from train.log import say
 
 # Our names on the left, those of fairseq's settings on the right.
 _SETTINGS = {
@@ -144,5 +145,5 @@ def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, w
     if mismatches and not mismatch_as_unk:
         raise InputError(f"{where}: {'; '.join(mismatches)}; see --mismatch-as-unk")
     for mismatch in mismatches:
-        run.say(f"<unk>: {mismatch}")
+        say(f"<unk>: {mismatch}")
     return [ids.get(token, UNK_ID) for token in tokens]
