@@ -88,22 +88,16 @@ def replacing(folder: Path) -> Iterator[Path]:
 
     Raises InputError where it cannot be written.
     """
-    partial = fresh_folder(folder)
+    partial = folder.with_name(folder.name + ".partial")
     try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
         yield partial
         replace_folder(partial, folder)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{folder}: cannot be written ({error})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def fresh_folder(folder: Path) -> Path:
-    """Make an empty folder beside `folder`, to be filled and given to `replace_folder`."""
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    return partial
 
 
 def replace_folder(new: Path, folder: Path) -> None:

@@ -99,7 +99,7 @@ def test_the_shipped_config_loads():
 def run(out, model_folder, views, rated):
     overrides = [f"out={out}", f"model={model_folder}", f"dev={rated}", f"exclude=[{rated}]"]
     overrides += [f"positives=[{{source: {views.source}, share: 1, word_dropout: 0.2}}]"]
-    overrides += ["pairs=64", "updates=30", "warmup_updates=3", "evaluate_every=10", "learning_rate=2e-3"]
+    overrides += ["pairs=64", "updates=60", "warmup_updates=3", "evaluate_every=10", "learning_rate=2e-3"]
     command = [sys.executable, "-m", "train.contrastive", "configs/contrastive.yaml", *overrides]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
 
@@ -116,8 +116,8 @@ def test_a_real_run_learns_and_leaves_a_model_folder(model_folder, views, commen
     done = run(tmp_path / "run", model_folder, views, rated)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert [line["update"] for line in lines] == [10, 20, 30]
-    assert lines[-1]["train_loss"] < 0.85 * lines[0]["train_loss"]
+    assert [line["update"] for line in lines] == [10, 20, 30, 40, 50, 60]
+    assert lines[-1]["train_loss"] < 0.8 * lines[0]["train_loss"]
     info = json.loads((tmp_path / "run" / "model" / "simllm.json").read_text())
     best = max(line["dev_spearman"] for line in lines)
     assert info["provenance"]["dev_spearman"] == best
