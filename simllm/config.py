@@ -156,12 +156,12 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
 
 def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
     """Convert one value to the type its field is declared with."""
-    if is_dataclass(hint):
-        return _build(typing.cast(type, hint), value, name + ".", problems)
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if value is None:
             return None
         hint = next(h for h in typing.get_args(hint) if h is not type(None))
+    if is_dataclass(hint):
+        return _build(typing.cast(type, hint), value, name + ".", problems)
     if typing.get_origin(hint) is tuple:
         if not isinstance(value, list):
             problems.append(f"{name} must be a list, not {value!r}")

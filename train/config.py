@@ -54,7 +54,9 @@ class Optimization:
         problems = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, int | float) and (value < 0 or not (value or field.name in _MAY_BE_ZERO)):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if value < 0 or not (value or field.name in _MAY_BE_ZERO):
                 problems.append(f"{field.name} must be positive")
         for name in ("adam_beta1", "adam_beta2"):
             if not getattr(self, name) < 1:
@@ -67,7 +69,7 @@ class Optimization:
             raise InputError("; ".join(problems))
 
 
-_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped", "tensorboard"}
+_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,7 @@ class PretrainConfig(Optimization):
 
     corpus: CorpusConfig
     model: ModelConfig
+    token_vectors: str  # what they start from: random, or ppmi (counts of neighbours in the corpus)
     packing: str  # documents: each text attends to itself; blocks: of the longest input, cut anywhere
     predict_probability: float  # share of a text's tokens that is predicted
     batch_tokens: int  # tokens of text a batch, about: what a device takes at once
@@ -90,6 +93,8 @@ class PretrainConfig(Optimization):
             problems.append(str(error))
         if not self.predict_probability < 1:
             problems.append("predict_probability must be below 1")
+        if self.token_vectors not in ("random", "ppmi"):
+            problems.append(f"token_vectors must be random or ppmi, not {self.token_vectors!r}")
         if self.packing not in ("documents", "blocks"):
             problems.append(f"packing must be documents or blocks, not {self.packing!r}")
         if self.batch_tokens < self.model.max_length:
@@ -107,20 +112,38 @@ class PretrainConfig(Optimization):
 class PositivesConfig:
     """One source of positives: pairs of texts that mean the same."""
 
-    source: str  # file or glob pattern: plain lines for views, JSON lines for pairs
+    source: str  # file or glob pattern: plain lines for views and rewordings, JSON lines for pairs
     share: float  # of the pairs of an update
-    word_dropout: float = 0.0  # two views of one text, each without this share of its words
-    fields: tuple[str, ...] = ("a", "b")  # where a pair's two texts stand
+    word_dropout: float = 0.0  # without this share of its words, each text anew
+    rewording: bool = False  # the second text is said in other words, by rule
+    hard_negatives: bool = False  # the first text with another meaning, by rule, is a negative
+    fields: tuple[str, ...] = ("a", "b")  # where a pair's two texts stand; none: pairs of a line with itself
     min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
     max_overlap: float = 1.0  # pairs that share more teach nothing
 
     def __post_init__(self) -> None:
-        if len(self.fields) != 2:
-            raise InputError(f"fields must name two fields, not {len(self.fields)}")
+        if len(self.fields) not in (0, 2):
+            raise InputError(f"fields must name two fields or none, not {len(self.fields)}")
         if not self.share > 0:
             raise InputError("share must be positive")
         if not 0 <= self.word_dropout < 1:
             raise InputError("word_dropout must be from 0 to below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatedConfig:
+    """Rated pairs of general language: the more alike is to score higher."""
+
+    sources: tuple[str, ...]  # rated files or glob patterns; only ratings of one file are compared
+    fields: tuple[str, ...]  # where the two texts and the rating stand
+    pairs: int  # an update
+    weight: float  # of this loss beside that of the positives
+
+    def __post_init__(self) -> None:
+        if len(self.fields) != 3:
+            raise InputError(f"fields must name three fields, not {len(self.fields)}")
+        if not (self.pairs > 0 and self.weight > 0):
+            raise InputError("pairs and weight must be positive")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,15 +152,19 @@ class ContrastiveConfig(Optimization):
 
     model: str  # the model folder it starts from
     positives: tuple[PositivesConfig, ...]
+    rated: RatedConfig | None = None
     exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
-    dev: str  # rated file on which the best model is chosen
+    dev: tuple[str, ...]  # rated files; the model with the highest mean correlation is kept
     temperature: float  # of the softmax over cosine similarities
-    pairs: int  # pairs an update; every other pair's texts are negatives
+    hard_negative_weight: float  # of a hard negative, beside the other negatives
+    pairs: int  # an update; every other pair's texts are negatives
+    chunk_texts: int  # texts that are embedded at once
+    cache_gradients: bool  # hold one chunk in memory at a time, and embed it twice
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.positives:
-            raise InputError("positives must not be empty")
+        if not self.positives or not self.dev:
+            raise InputError("positives and dev must not be empty")
 
 
 C = TypeVar("C")

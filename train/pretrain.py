@@ -15,9 +15,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from simllm import checkpoint
 from simllm.tokenizer import Tokenizer
-from train import loop, run, shards, vocab
+from train import loop, ppmi, run, shards, vocab
 from train.config import PretrainConfig
 from train.corpus import build
 from train.distributed import World
@@ -36,6 +38,7 @@ class Material:
     tokenizer: Tokenizer
     train: Shards
     test: Shards
+    vectors: np.ndarray | None  # what the token vectors start from; None: random numbers
     corpus_hash: str
     counts: object
 
@@ -44,7 +47,7 @@ def pretrain(config: PretrainConfig, world: World, stop: Stop) -> Path:
     """Do the whole run; returns the model folder with the best test perplexity."""
     out, revision, log = Path(config.out), run.git_revision(), log_of(config, world)
     material = world.first_does(lambda: prepare(config, world.first))
-    task = Pretraining(config, material.train, material.test, world)
+    task = Pretraining(config, material.train, material.test, world, material.vectors)
     if world.first and world.device.type == "cuda" and not task.compiled:
         say("attention_probs_dropout_prob is not 0: the GPU's fast attention is not used")
 
@@ -87,8 +90,14 @@ def prepare(config: PretrainConfig, speaks: bool) -> Material:
         for file in (build.TRAIN, build.TEST)
     )
     tell(f"  {len(train.lengths):,} texts, {train.tokens:,} tokens; {train.truncated:,} texts were cut")
+    vectors, model = None, config.model
+    if config.token_vectors == "ppmi":
+        tell("token vectors")
+        name = f"{corpus_hash[:12]}-{tokenizer.hash}-{model.hidden_size}"
+        size = model.vocab_size, model.hidden_size
+        vectors = ppmi.at(out / "vectors" / name, train, *size, model.initializer_range)
     tell("training")
-    return Material(tokenizer, train, test, corpus_hash, corpus["counts"])
+    return Material(tokenizer, train, test, vectors, corpus_hash, corpus["counts"])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ from train.shards import Shards
 class Pretraining:
     """The task: permuted language modelling, judged by perplexity on held-out texts."""
 
-    def __init__(self, config: PretrainConfig, train: Shards, test: Shards, world: World) -> None:
+    def __init__(
+        self, config: PretrainConfig, train: Shards, test: Shards, world: World, vectors: np.ndarray | None = None
+    ) -> None:
         self.config, self.world = config, world
         self.batches, self.test_batches = (
             Batches(
@@ -44,6 +46,8 @@ class Pretraining:
             raise InputError("test_texts: none of these texts is long enough to predict a token of")
         torch.manual_seed(config.seed)
         self.model = PermutedLanguageModel(config.model, flexible if self.compiled else by_length)
+        if vectors is not None:
+            self.model.encoder.embeddings.token.weight.data.copy_(torch.from_numpy(vectors))
         self.model.to(world.device)
         if self.compiled:
             torch._dynamo.config.recompile_limit = 64  # shapes of batches, of training and of evaluation
