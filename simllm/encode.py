@@ -32,11 +32,13 @@ def encode(checkpoint: Checkpoint, texts: Sequence[str], pooling: str, batch_tok
     whole = checkpoint.tokenizer.encode(texts)
     ids = [tuple(checkpoint.tokenizer.cut(tokens, limit)) for tokens in whole]
     unique = sorted(set(ids), key=lambda tokens: (len(tokens), tokens))
+    device = checkpoint.encoder.device
     embeddings = np.empty((len(unique), checkpoint.encoder.config.hidden_size), np.float32)
     with torch.inference_mode():
         for rows in _batches(unique, batch_tokens):
             batch, mask = padded(unique[rows])
-            embeddings[rows] = pool(checkpoint.encoder(batch, mask), mask).numpy()
+            batch, mask = batch.to(device), mask.to(device)
+            embeddings[rows] = pool(checkpoint.encoder(batch, mask), mask).cpu().numpy()
     place = {tokens: row for row, tokens in enumerate(unique)}
     return Encoded(
         embeddings=embeddings[[place[tokens] for tokens in ids]],

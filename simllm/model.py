@@ -131,6 +131,11 @@ class Encoder(nn.Module):
             nn.init.zeros_(module.weight[module.padding_idx].data)
 
     @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embeddings.token.weight.device
+
+    @property
     def attention_dropout(self) -> float:
         """The share of attention weights that is dropped: none outside of training."""
         return self.config.attention_probs_dropout_prob if self.training else 0.0

@@ -117,15 +117,16 @@ class PositivesConfig:
     word_dropout: float = 0.0  # without this share of its words, each text anew
     rewording: bool = False  # the second text is said in other words, by rule
     hard_negatives: bool = False  # the first text with another meaning, by rule, is a negative
-    fields: tuple[str, ...] = ("a", "b")  # where a pair's two texts stand; none: pairs of a line with itself
+    fields: tuple[str, ...] = ("a", "b")  # a pair's two texts, perhaps a hard negative; none: plain lines
+    max_words: int = 256  # longer texts are left out
     min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
     max_overlap: float = 1.0  # pairs that share more teach nothing
 
     def __post_init__(self) -> None:
-        if len(self.fields) not in (0, 2):
-            raise InputError(f"fields must name two fields or none, not {len(self.fields)}")
-        if not self.share > 0:
-            raise InputError("share must be positive")
+        if len(self.fields) not in (0, 2, 3):
+            raise InputError(f"fields must name two or three fields or none, not {len(self.fields)}")
+        if not (self.share > 0 and self.max_words > 0):
+            raise InputError("share and max_words must be positive")
         if not 0 <= self.word_dropout < 1:
             raise InputError("word_dropout must be from 0 to below 1")
 
@@ -136,12 +137,14 @@ class RatedConfig:
 
     sources: tuple[str, ...]  # rated files or glob patterns; only ratings of one file are compared
     fields: tuple[str, ...]  # where the two texts and the rating stand
+    rated_by: str = "people"  # or a baseline, such as rouge-l, of pairs without a rating: two fields
     pairs: int  # an update
     weight: float  # of this loss beside that of the positives
 
     def __post_init__(self) -> None:
-        if len(self.fields) != 3:
-            raise InputError(f"fields must name three fields, not {len(self.fields)}")
+        expected = 3 if self.rated_by == "people" else 2
+        if len(self.fields) != expected:
+            raise InputError(f"fields must name {expected} fields, not {len(self.fields)}")
         if not (self.pairs > 0 and self.weight > 0):
             raise InputError("pairs and weight must be positive")
 
@@ -152,7 +155,7 @@ class ContrastiveConfig(Optimization):
 
     model: str  # the model folder it starts from
     positives: tuple[PositivesConfig, ...]
-    rated: RatedConfig | None = None
+    rated: tuple[RatedConfig, ...] = ()
     exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
     dev: tuple[str, ...]  # rated files; the model with the highest mean correlation is kept
     temperature: float  # of the softmax over cosine similarities

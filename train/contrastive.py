@@ -2,63 +2,69 @@
 
     python -m train.contrastive configs/contrastive.yaml
     python -m train.contrastive configs/contrastive.yaml model=runs/mine/model out=runs/mine-tuned
+    torchrun --nproc_per_node 4 -m train.contrastive configs/contrastive.yaml
 
 Starts from a model folder and leaves one. A run that was stopped or killed goes on when
-the same command is given again.
+the same command is given again, also with another number of processes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from simllm import checkpoint, pooling
+from simllm.edits import lexicon
 from simllm.encode import padded
-from simllm.errors import InputError
-from simllm.evaluation import ratings
+from simllm.evaluation import contrast
 from simllm.metric import SimLLM
 from train import loop, run
+from train.agreement import Agreement
+from train.ahead import Ahead
+from train.batches import seed_of
 from train.config import ContrastiveConfig
 from train.corpus import evaluated
 from train.distributed import World
 from train.flops import PRECISIONS
+from train.info_nce import cosent, info_nce
 from train.log import log_of, say
-from train.positives import Pair, Positives, draw
+from train.positives import Positives, draw, same_meaning
+from train.rated import Drawn, Rated
 from train.signals import Stop
 from train.state import Progress
 
-_CHUNK = 64  # texts encoded together: neighbours in length, so that little is padded
 
+@dataclass(frozen=True)
+class Batch:
+    """An update: N texts, tokenized, and what is known of them."""
 
-def info_nce(first: Tensor, second: Tensor, groups: Sequence[bytes], temperature: float) -> Tensor:
-    """Symmetric InfoNCE of (B, D) against (B, D): row i of one belongs to row i of the other.
-
-    The negatives of a row are all other rows, but for those of its own group, which mean
-    the same.
-    """
-    logits = F.normalize(first, dim=1) @ F.normalize(second, dim=1).T / temperature
-    same = torch.tensor([[a == b for b in groups] for a in groups])
-    logits = logits.masked_fill(same & ~torch.eye(len(groups), dtype=torch.bool), -torch.inf)
-    targets = torch.arange(len(groups))
-    return (F.cross_entropy(logits, targets) + F.cross_entropy(logits.T, targets)) / 2
+    ids: list[list[int]]
+    ends: list[int]  # of the firsts, the seconds, the hard negatives, and both sides of each rated source
+    same: Tensor  # (B, B) see `same_meaning`
+    rated: list[Drawn]
 
 
 class Contrastive:
-    """The task: InfoNCE over pairs from several sources, judged by Spearman on a rated file."""
+    """The task: InfoNCE over pairs from several sources, judged by how far the model agrees."""
 
-    def __init__(self, config: ContrastiveConfig) -> None:
-        self.config = config
+    def __init__(self, config: ContrastiveConfig, world: World) -> None:
+        self.config, self.world = config, world
         self.metric = SimLLM(config.model)
-        self.model = self.metric.checkpoint.encoder
-        self.rated = ratings.load(Path(config.dev))
+        self.model = self.metric.checkpoint.encoder.to(world.device)
+        self.pool = pooling.named(self.metric.pooling)
         excluded = evaluated.read(config.exclude)
-        self.positives = [Positives(source, excluded) for source in config.positives]
+        known = lexicon.load(held_out=contrast.held_out())
+        self.positives = [Positives(source, excluded, known) for source in config.positives]
+        self.rated = [Rated(source, excluded) for source in config.rated]
+        self.agreement = Agreement(config)
+        self.ahead = Ahead(self._prepare)
 
     @property
     def flops_per_token(self) -> float:
@@ -75,52 +81,92 @@ class Contrastive:
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """One InfoNCE over all pairs of the update."""
-        pairs: list[Pair] = draw(self.positives, self.config.pairs, self.config.seed, update)
-        texts = [pair.first for pair in pairs] + [pair.second for pair in pairs]
-        precision = self.config.precision
-        with torch.autocast("cpu", PRECISIONS[precision], enabled=precision != "fp32"):
-            embeddings, tokens = self._embed(texts)
-        first, second = embeddings.float().chunk(2)
-        yield info_nce(first, second, [pair.group for pair in pairs], self.config.temperature), tokens
+        """One loss over all texts of the update, which the processes embed in turns.
 
-    def _embed(self, texts: list[str]) -> tuple[Tensor, int]:
-        """(len(texts), D) embeddings with gradients, and the number of tokens."""
-        pool, tokenizer = pooling.named(self.metric.pooling), self.metric.checkpoint.tokenizer
-        ids = [tokenizer.cut(text, self.model.config.max_length) for text in tokenizer.encode(texts)]
-        order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
-        parts = []
-        for start in range(0, len(order), _CHUNK):
-            tokens, mask = padded([ids[i] for i in order[start : start + _CHUNK]])
-            parts.append(pool(self.model(tokens, mask), mask))
-        back = torch.from_numpy(np.argsort(order))
-        return torch.cat(parts)[back], sum(map(len, ids))
+        The loss has a gradient at every embedding; each chunk of texts then passes its own on
+        to the weights. With `cache_gradients` a chunk is embedded a second time for that, and
+        no more than one is held in memory (Gao et al., "Scaling deep contrastive learning batch
+        size under memory limited setup", 2021).
+        """
+        batch = self.ahead[update]
+        order = sorted(range(len(batch.ids)), key=lambda i: len(batch.ids[i]))  # little padding
+        size = self.config.chunk_texts
+        chunks = [order[start : start + size] for start in range(0, len(order), size)]
+        mine = list(enumerate(chunks))[self.world.rank :: self.world.size]
+
+        def embed(number: int, texts: list[int]) -> Tensor:
+            torch.manual_seed(seed_of(self.config.seed, update, number))  # dropout, alike both times
+            return self._embed([batch.ids[i] for i in texts])
+
+        with torch.set_grad_enabled(not self.config.cache_gradients):
+            embedded = [embed(*chunk) for chunk in mine]
+        everything = torch.zeros(len(order), self.model.config.hidden_size, device=self.world.device)
+        for (_, texts), rows in zip(mine, embedded, strict=True):
+            everything[texts] = rows.detach()
+        self.world.add(everything)
+        loss = self._loss(everything.requires_grad_(), batch)
+        (gradient,) = torch.autograd.grad(loss, everything)
+        for chunk, rows in zip(mine, embedded, strict=True):
+            again = embed(*chunk) if self.config.cache_gradients else rows
+            part = (again * gradient[chunk[1]]).sum()
+            tokens = sum(len(batch.ids[i]) for i in chunk[1])
+            yield part - part.detach() + loss.detach() / len(chunks), tokens
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Spearman's correlation with the ratings; the criterion is its negative."""
-        from scipy.stats import spearmanr
+        """How far the model agrees with people, and prefers meaning to words."""
+        return self.agreement(self.metric)
 
-        values = self.metric.score(self.rated.candidates, self.rated.references).values
-        rho = float(spearmanr(values, self.rated.values).statistic)
-        return -rho, {"dev_spearman": rho}
+    def _prepare(self, update: int) -> Batch:
+        config = self.config
+        pairs = draw(self.positives, config.pairs, config.seed, update)
+        rated = [source.draw(config.seed, update) for source in self.rated]
+        parts = [
+            [pair.first for pair in pairs],
+            [pair.second for pair in pairs],
+            [pair.negative for pair in pairs if pair.negative is not None],
+            *(side for some in rated for side in (some.first, some.second)),
+        ]
+        tokenizer = self.metric.checkpoint.tokenizer
+        ids = tokenizer.encode([text for part in parts for text in part])
+        return Batch(
+            ids=[tokenizer.cut(text, self.model.config.max_length) for text in ids],
+            ends=np.cumsum([0, *map(len, parts)]).tolist(),
+            same=torch.from_numpy(same_meaning(pairs)),
+            rated=rated,
+        )
+
+    def _embed(self, ids: list[list[int]]) -> Tensor:
+        """(len(ids), D) float32 embeddings."""
+        device, precision = self.world.device, self.config.precision
+        tokens, mask = (tensor.to(device) for tensor in padded(ids))
+        with torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32"):
+            return self.pool(self.model(tokens, mask), mask).float()
+
+    def _loss(self, embeddings: Tensor, batch: Batch) -> Tensor:
+        config, device = self.config, self.world.device
+        first, second, negatives, *sides = (embeddings[a:b] for a, b in pairwise(batch.ends))
+        same = batch.same.to(device)
+        loss = info_nce(first, second, same, config.temperature, negatives, config.hard_negative_weight)
+        for source, some, a, b in zip(config.rated, batch.rated, sides[::2], sides[1::2], strict=True):
+            values, sets = (torch.from_numpy(x).to(device) for x in (some.ratings, some.sets))
+            loss = loss + source.weight * cosent(a, b, values, sets, config.temperature)
+        return loss
 
 
 def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
-    """Do the whole run; returns the model folder with the best correlation on `dev`."""
-    if world.size > 1:
-        raise InputError("the contrastive stage trains in one process")
-    world = World()  # it trains on the CPU
+    """Do the whole run; returns the model folder that agrees best."""
     out, revision, log = Path(config.out), run.git_revision(), log_of(config, world)
-    say("positives")
-    task = Contrastive(config)
-    for source in task.positives:
-        say(f"  {len(source.pairs):,} from {source.config.source}")
+    task = world.first_does(lambda: Contrastive(config, world))
+    if world.first:
+        for source in task.positives:
+            say(f"  {len(source):,} pairs from {source.config.source}")
+        say("training")
     start = task.metric.checkpoint
 
     def keep_best(progress: Progress) -> None:
         facts = {
             "objective": "contrastive (InfoNCE)",
-            "pairs": {source.config.source: len(source.pairs) for source in task.positives},
+            "pairs": {source.config.source: len(source) for source in task.positives},
             **run.provenance(config, progress, world, revision),
             "dev_spearman": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
@@ -129,7 +175,6 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
         card = run.card("Pretrained on code comments, then trained on pairs that mean the same", facts)
         checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
 
-    say("training")
     loop.train(config, task, world, stop, run.identity(config, start.hash), log, keep_best)
     return out / "model"
 

@@ -66,6 +66,11 @@ class World:
         dist.all_reduce(tensor)
         return tensor.tolist()
 
+    def add(self, tensor: torch.Tensor) -> None:
+        """Replace a tensor by its sum over all processes."""
+        if self.size > 1:
+            dist.all_reduce(tensor)
+
     def add_gradients(self, model: nn.Module) -> None:
         """Sum the gradients over all processes: one message an update."""
         if self.size == 1:

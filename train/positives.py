@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from simllm.edits.change import change
+from simllm.edits.lexicon import Lexicon
+from simllm.edits.rewording import reword
 from simllm.errors import InputError
 from simllm.files import lines, objects, text_under
 from simllm.text import clean
@@ -24,28 +28,57 @@ class Pair:
     first: str
     second: str
     group: bytes
+    negative: str | None = None  # looks like the first, and means something else
 
 
 class Positives:
     """One source of pairs, to be drawn from."""
 
-    def __init__(self, config: PositivesConfig, excluded: Evaluated) -> None:
+    def __init__(self, config: PositivesConfig, excluded: Evaluated, lexicon: Lexicon) -> None:
         """Read the source; pairs with a text in `excluded` are left out."""
-        self.config = config
+        self.config, self.excluded, self.lexicon = config, excluded, lexicon
+        files = matching(config.source)
+        self.texts = (
+            [] if config.fields else [text for file in files for _, text in lines(file) if self._fits(text)]
+        )
         self.pairs = [
             pair
-            for file in matching(config.source)
-            for pair in (_views(file) if config.word_dropout else _pairs(file, config))
+            for file in files
+            if config.fields
+            for pair in _pairs(file, config)
+            if self._fits(pair.first) and self._fits(pair.second)
             if pair.first not in excluded and pair.second not in excluded
         ]
-        if not self.pairs:
+        if not len(self):
             raise InputError(f"positives {config.source!r}: no pair is left")
 
+    def __len__(self) -> int:
+        return len(self.texts or self.pairs)
+
     def draw(self, random: np.random.Generator) -> Pair:
-        """Draw one pair; views are made anew each time."""
-        pair = self.pairs[random.integers(len(self.pairs))]
-        share = self.config.word_dropout
-        return Pair(_drop(pair.first, share, random), _drop(pair.second, share, random), pair.group)
+        """Draw one pair; views, rewordings and hard negatives are made anew each time."""
+        config, pair = self.config, self._one(random)
+        first, second, negative = pair.first, pair.second, pair.negative
+        if config.rewording:
+            second = reword(second, self.lexicon, random)
+        if config.hard_negatives and negative is None and (changed := change(first, self.lexicon, random)):
+            _, negative = changed
+        share = config.word_dropout
+        return Pair(_drop(first, share, random), _drop(second, share, random), pair.group, negative)
+
+    def _fits(self, text: str) -> bool:
+        return bool(text) and text.count(" ") < self.config.max_words
+
+    def _one(self, random: np.random.Generator) -> Pair:
+        if self.pairs:
+            pair = self.pairs[random.integers(len(self.pairs))]
+            turn = pair.negative is None and random.random() < 0.5
+            return Pair(pair.second, pair.first, pair.group) if turn else pair
+        for number in random.integers(len(self.texts), size=100):  # checking all of them takes a minute
+            text = self.texts[number]
+            if text not in self.excluded:
+                return Pair(text, text, identity(text))
+        raise InputError(f"positives {self.config.source!r}: a hundred texts in a row are excluded")
 
 
 def draw(positives: list[Positives], count: int, seed: int, update: int) -> list[Pair]:
@@ -56,18 +89,32 @@ def draw(positives: list[Positives], count: int, seed: int, update: int) -> list
     return [positives[number].draw(random) for number in chosen]
 
 
-def _views(file: Path) -> list[Pair]:
-    """Every text of a cleaned corpus paired with itself."""
-    return [Pair(text, text, identity(text)) for _, text in lines(file) if text]
+def same_meaning(pairs: Sequence[Pair]) -> np.ndarray:
+    """(B, B) whether the first text of one pair and the second of another mean the same, as far
+    as is known: their group is the same, or a text of one is a text of the other.
+    """
+    numbers: dict[bytes | str, int] = {}
+
+    def numbered(keys: list[bytes] | list[str]) -> np.ndarray:
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+
+    groups, first, second = (
+        numbered(keys)
+        for keys in ([p.group for p in pairs], [p.first for p in pairs], [p.second for p in pairs])
+    )
+    return np.logical_or.reduce(
+        [a[:, None] == a for a in (groups, first, second)] + [first[:, None] == second]
+    )
 
 
 def _pairs(file: Path, config: PositivesConfig) -> list[Pair]:
     pairs = []
     for where, row in objects(file):
-        first, second = (clean(text_under(row, field, where)) for field in config.fields)
+        first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
         if config.min_overlap <= _overlap(first, second) <= config.max_overlap:
-            group = str(row.get("group", first))
-            pairs.append(Pair(first, second, identity(group)))
+            group = identity(str(row.get("group", first)))
+            negative = [clean(text_under(row, field, where)) for field in config.fields[2:] if field in row]
+            pairs.append(Pair(first, second, group, *negative))
     return pairs
 
 

@@ -26,7 +26,12 @@ class Pretraining:
     """The task: permuted language modelling, judged by perplexity on held-out texts."""
 
     def __init__(
-        self, config: PretrainConfig, train: Shards, test: Shards, world: World, vectors: np.ndarray | None = None
+        self,
+        config: PretrainConfig,
+        train: Shards,
+        test: Shards,
+        world: World,
+        vectors: np.ndarray | None = None,
     ) -> None:
         self.config, self.world = config, world
         self.batches, self.test_batches = (

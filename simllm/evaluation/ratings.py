@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ class Ratings:
     values: NDArray[np.float64]  # (n,) mean rating, higher is more similar
 
 
-def load(file: Path) -> Ratings:
-    """Read rated pairs: `reference`, `rating`, and `candidate_clean` or else `candidate`.
+def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
+    """Read rated pairs from the three fields: reference, candidate and a number.
 
-    Raises InputError that names the file, the line and what was expected there.
+    Without `fields` these are `reference`, `candidate_clean` or else `candidate`, and
+    `rating`; or `a`, `b` and `score`, as sets of sentence similarity have them. Raises
+    InputError that names the file, the line and what was expected there.
     """
-    rows = [_row(row, where) for where, row in files.objects(file)]
+    rows = [_row(row, fields or _fields(row), where) for where, row in files.objects(file)]
     if len(rows) < 3:
         raise InputError(f"{file}: {len(rows)} rated pairs; a correlation needs at least 3")
     references, candidates, values = zip(*rows, strict=True)
@@ -37,9 +40,15 @@ def load(file: Path) -> Ratings:
     return Ratings(file.stem, list(references), list(candidates), np.array(values, float))
 
 
-def _row(row: dict[str, Any], where: str) -> tuple[str, str, float]:
-    rating = row.get("rating")
+def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
+    if "reference" not in row and "a" in row:
+        return "a", "b", "score"
+    return "reference", "candidate_clean" if "candidate_clean" in row else "candidate", "rating"
+
+
+def _row(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, str, float]:
+    reference, candidate, name = fields
+    rating = row.get(name)
     if isinstance(rating, bool) or not isinstance(rating, int | float) or not np.isfinite(rating):
-        raise InputError(f'{where}: expected a number under "rating"')
-    candidate = "candidate_clean" if "candidate_clean" in row else "candidate"
-    return files.text_under(row, "reference", where), files.text_under(row, candidate, where), float(rating)
+        raise InputError(f'{where}: expected a number under "{name}"')
+    return files.text_under(row, reference, where), files.text_under(row, candidate, where), float(rating)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from simllm.errors import InputError
 from simllm.files import objects, text_under
 from simllm.text import clean
 from train.corpus.sources import matching
@@ -43,12 +44,13 @@ class Evaluated:
 
 
 def read(patterns: Iterable[str]) -> Evaluated:
-    """The references and candidates of rated files."""
-    return Evaluated(
-        clean(text_under(row, name, where))
-        for pattern in patterns
-        for file in matching(pattern)
-        for where, row in objects(file)
-        for name in ("reference", "candidate", "candidate_clean")
-        if name != "candidate_clean" or name in row
-    )
+    """The texts of rated files: references and candidates, as given and as cleaned by their authors."""
+    names = ("reference", "candidate", "candidate_clean", "a", "b")
+    found = []
+    for file in (file for pattern in patterns for file in matching(pattern)):
+        for where, row in objects(file):
+            texts = [text_under(row, name, where) for name in names if name in row]
+            if len(texts) < 2:
+                raise InputError(f'{where}: expected texts under "reference" and "candidate", or "a" and "b"')
+            found += texts
+    return Evaluated(map(clean, found))

@@ -1,0 +1,128 @@
+"""Edits that change the meaning of a summary, one at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from simllm.edits.lexicon import Lexicon, Replacements
+from simllm.edits.numerals import other_number
+from simllm.edits.sentence import DETERMINERS, FUNCTION_WORDS, replace, replaceable
+
+# What a negation is put into, or taken out of. (?!…): the other is there already.
+_NEGATIONS = [
+    (re.compile(pattern), new)
+    for pattern, new in [
+        (r"\b(is|are|was|were|should|must|may|will|does|do|did|could)\b(?! not\b)", r"\1 not"),
+        (r"\b(is|are|was|were|should|must|may|will|could) not\b", r"\1"),
+        (r"\b(?:does|do) not (\w+)\b", r"\1"),
+        (r"\bcan\b(?! not\b)", "cannot"),
+        (r"\b(?:cannot|can not|can't)\b", "can"),
+        (r"\b(?:isn't|aren't)\b", "is"),
+        (r"\bif\b(?! not\b)", "unless"),
+        (r"\bwhen\b", "unless"),
+        (r"\bunless\b", "if"),
+        (r"\bnon - ", ""),
+        (r"\bno\b", "a"),
+        (r"\bnot\b ", ""),
+        (r"\bwithout\b", "with"),
+        (r"\bwith\b", "without"),
+        (r"\bnever\b", "always"),
+    ]
+]
+_SYMMETRIC = re.compile(r"compar|equal|between|distance|same|match|merge|swap|intersect|union|join|similar")
+_SWAPPED_AROUND = frozenset("to from into onto with by of in on before after over than as for using".split())
+
+
+def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[str, str] | None:
+    """(kind, text) with one change of meaning, of a kind drawn at random; None where none fits."""
+    for number in random.permutation(len(KINDS)):
+        name = list(KINDS)[number]
+        options = list(dict.fromkeys(KINDS[name](text, lexicon, random)))
+        if options:
+            return name, options[random.integers(len(options))]
+    return None
+
+
+def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each word that has an opposite, as this."""
+    return _exchanged(text, lexicon.opposites, lexicon, random)
+
+
+def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each word that belongs to a category, as another one of it."""
+    return _exchanged(text, lexicon.neighbours, lexicon, random)
+
+
+def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each number, as another one."""
+    words = text.split()
+    for place, word in enumerate(words):
+        if (other := other_number(word, random)) is not None:
+            yield " ".join(replace(words, place, place + 1, other))
+
+
+def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each statement that can be denied, denied; each denial, taken back."""
+    for pattern, new in _NEGATIONS:
+        for match in pattern.finditer(text):
+            yield text[: match.start()] + match.expand(new) + text[match.end() :]
+    words = text.split()
+    for place, word in enumerate(words):
+        base = lexicon.verbs.get(word)
+        if base and word != base and word.endswith("s") and (not place or word not in lexicon.nouns):
+            yield " ".join([*words[:place], "does not", base, *words[place + 1 :]])
+        elif base == word and not place:
+            yield f"do not {text}"
+
+
+def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each two things around a preposition, exchanged: copies a to b, copies b to a."""
+    words = text.split()
+    if _SYMMETRIC.search(text):
+        return
+    for place, word in enumerate(words):
+        if word in _SWAPPED_AROUND:
+            start, end = _thing_before(words, place), _thing_after(words, place + 1)
+            left, right = words[start:place], words[place + 1 : end]
+            if left and right and left != right:
+                yield " ".join([*words[:start], *right, word, *left, *words[end:]])
+
+
+KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] = {
+    "opposite": opposites,
+    "neighbour": neighbours,
+    "number": numbers,
+    "negation": negations,
+    "roles": roles,
+}
+
+
+def _exchanged(
+    text: str, table: Replacements, lexicon: Lexicon, random: np.random.Generator
+) -> Iterator[str]:
+    words = text.split()
+    for start, end, options in replaceable(words, table, lexicon):
+        yield " ".join(replace(words, start, end, options[random.integers(len(options))]))
+
+
+def _thing_before(words: list[str], end: int) -> int:
+    """Where the thing begins that ends before `end`: up to three words and a determiner."""
+    start = end
+    while start > 1 and end - start < 3 and _names(words[start - 1]):
+        start -= 1
+    return start - 1 if 1 < start < end and words[start - 1] in DETERMINERS else start
+
+
+def _thing_after(words: list[str], start: int) -> int:
+    """Where the thing ends that begins at `start`."""
+    end = first = start + (start < len(words) and words[start] in DETERMINERS)
+    while end < len(words) and end - first < 3 and _names(words[end]):
+        end += 1
+    return end if end > first else start
+
+
+def _names(word: str) -> bool:
+    return word not in FUNCTION_WORDS and word[0].isalnum()

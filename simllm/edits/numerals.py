@@ -1,0 +1,33 @@
+"""Numbers in digits and in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth".split()
+_TIMES = "once twice".split()
+
+
+def other_spelling(word: str) -> str:
+    """`2` for `two` and the other way round; `1` to `12` only, any other word as it is."""
+    if word in _WORDS[2:]:
+        return str(_WORDS.index(word))
+    return _WORDS[int(word)] if word.isdigit() and 2 <= int(word) < len(_WORDS) else word
+
+
+def other_number(word: str, random: np.random.Generator) -> str | None:
+    """Another number, written like this one; None for a word that is no number."""
+    for series in (_WORDS, _ORDINALS, _TIMES):
+        if word in series:
+            others = [other for other in series if other != word][:7]
+            return others[random.integers(len(others))]
+    try:
+        value = float(word)
+    except ValueError:
+        return None
+    if not word.isdigit() or len(word) > 9:
+        return f"{value + 1:g}" if np.isfinite(value) else None
+    near = [int(value) + 1, int(value) * 2 or 3, max(int(value) - 1, 0), int(value) + 10]
+    others = [str(number) for number in near if number != int(value)]
+    return others[random.integers(len(others))]

@@ -1,0 +1,90 @@
+"""Meaning over words: is a rewording nearer to its reference than a change of its meaning?
+
+A triple is a reference, a rewording and a change that shares with the reference as many words
+as the rewording (form "balanced": overlap metrics get half of these right) or more ("adversarial":
+they get none right).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.errors import InputError
+from simllm.files import objects, text_under
+
+OWN = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `held_out`
+_FIELDS = ("reference", "rewording", "change", "kind", "form")
+
+
+@dataclass(frozen=True)
+class Triples:
+    """n triples."""
+
+    references: list[str]
+    rewordings: list[str]
+    changes: list[str]
+    kinds: list[str]
+    forms: list[str]
+
+
+class Scores(Protocol):
+    """What a metric says of pairs."""
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(n,) higher is more similar."""
+
+
+class Metric(Protocol):
+    """Whatever scores candidates against references."""
+
+    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scores:
+        """Score n pairs."""
+
+
+def load(file: Path = OWN) -> Triples:
+    """Read JSON lines with `reference`, `rewording`, `change`, `kind` and `form`.
+
+    Raises InputError that names the file, the line and what was expected there.
+    """
+    rows = [[text_under(row, field, where) for field in _FIELDS] for where, row in objects(file)]
+    if not rows:
+        raise InputError(f"{file}: no triples")
+    return Triples(*(list(column) for column in zip(*rows, strict=True)))
+
+
+def wins(metric: Metric, triples: Triples) -> NDArray[np.float64]:
+    """(n,) 1 where the rewording scores higher than the change, 0.5 for a tie, else 0."""
+    same = metric.score(triples.rewordings, triples.references).values
+    other = metric.score(triples.changes, triples.references).values
+    return (np.sign(same - other) + 1) / 2
+
+
+def by(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
+    """The mean of the values of each label, in order of appearance."""
+    of = np.array(labels)
+    return {str(label): float(values[of == label].mean()) for label in dict.fromkeys(labels)}
+
+
+def held_out(file: Path = OWN) -> set[tuple[str, str]]:
+    """Pairs of words that the triples turn on: one stands where the other did.
+
+    What learns from word lists must leave these out, to be tested on words it has not seen.
+    """
+    triples = load(file)
+    pairs = set()
+    for reference, form, *others in zip(
+        triples.references, triples.forms, triples.changes, triples.rewordings, strict=True
+    ):
+        for other in others[: 2 if form == "balanced" else 1]:  # else the rewording is another sentence
+            a, b = (re.findall(r"[\w-]+", text.lower()) for text in (reference, other))
+            if len(a) == len(b):
+                pairs |= {(x, y) for x, y in zip(a, b, strict=True) if x not in b and y not in a}
+    return pairs
