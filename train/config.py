@@ -114,9 +114,9 @@ class PositivesConfig:
 
     source: str  # file or glob pattern: plain lines for views and rewordings, JSON lines for pairs
     share: float  # of the pairs of an update
-    word_dropout: float = 0.0  # without this share of its words, each text anew
+    word_dropout: float = 0.0  # each text without this share of its words; of rewordings, the second
     rewording: bool = False  # the second text is said in other words, by rule
-    hard_negatives: bool = False  # the first text with another meaning, by rule, is a negative
+    hard_negatives: int = 0  # so many changes of the first text's meaning, by rule, are negatives
     fields: tuple[str, ...] = ("a", "b")  # a pair's two texts, perhaps a hard negative; none: plain lines
     max_words: int = 256  # longer texts are left out
     min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
@@ -125,8 +125,8 @@ class PositivesConfig:
     def __post_init__(self) -> None:
         if len(self.fields) not in (0, 2, 3):
             raise InputError(f"fields must name two or three fields or none, not {len(self.fields)}")
-        if not (self.share > 0 and self.max_words > 0):
-            raise InputError("share and max_words must be positive")
+        if not (self.share > 0 and self.max_words > 0 and self.hard_negatives >= 0):
+            raise InputError("share and max_words must be positive, hard_negatives not negative")
         if not 0 <= self.word_dropout < 1:
             raise InputError("word_dropout must be from 0 to below 1")
 
@@ -174,7 +174,11 @@ C = TypeVar("C")
 
 
 def load(cls: type[C], file: Path, overrides: list[str]) -> C:
-    """Read a YAML file, apply `key=value` overrides (`model.hidden_size=128`), check it all."""
+    """Read a YAML file, apply `key=value` overrides (`model.hidden_size=128`), check it all.
+
+    A number counts a list's items from 0 (`positives.1.share=0.5`); an item that is replaced
+    by nothing is left out (`positives.1=null`).
+    """
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -183,19 +187,36 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
         raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from None
     for override in overrides:
         _override(values, override)
-    return build(cls, values, str(file))
+    return build(cls, _without_gaps(values), str(file))
 
 
 def _override(values: Any, override: str) -> None:
     name, equals, text = override.partition("=")
     if not equals:
         raise InputError(f"{override!r}: expected key=value")
-    *path, last = name.split(".")
-    for key in path:
-        values = values.setdefault(key, {}) if isinstance(values, dict) else None
-    if not isinstance(values, dict):
-        raise InputError(f"{override!r}: {'.'.join(path)} holds no keys")
+    path = name.split(".")
     try:
-        values[last] = yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError:
         raise InputError(f"{override!r}: not a YAML value") from None
+    for depth, key in enumerate(path):
+        if isinstance(values, list):
+            if not key.isdecimal() or int(key) >= len(values):
+                raise InputError(f"{override!r}: {'.'.join(path[:depth])} has {len(values)} items, from 0")
+        elif not isinstance(values, dict):
+            raise InputError(f"{override!r}: {'.'.join(path[:depth])} holds no keys")
+        place: Any = int(key) if isinstance(values, list) else key
+        if depth == len(path) - 1:
+            values[place] = value
+        elif isinstance(values, dict):
+            values = values.setdefault(place, {})
+        else:
+            values = values[place]
+
+
+def _without_gaps(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_gaps(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_without_gaps(value) for value in values if value is not None]
+    return values

@@ -123,7 +123,7 @@ class Contrastive:
         parts = [
             [pair.first for pair in pairs],
             [pair.second for pair in pairs],
-            [pair.negative for pair in pairs if pair.negative is not None],
+            [negative for pair in pairs for negative in pair.negatives],
             *(side for some in rated for side in (some.first, some.second)),
         ]
         tokenizer = self.metric.checkpoint.tokenizer

@@ -28,7 +28,7 @@ class Pair:
     first: str
     second: str
     group: bytes
-    negative: str | None = None  # looks like the first, and means something else
+    negatives: tuple[str, ...] = ()  # they look like the first, and mean something else
 
 
 class Positives:
@@ -58,13 +58,16 @@ class Positives:
     def draw(self, random: np.random.Generator) -> Pair:
         """Draw one pair; views, rewordings and hard negatives are made anew each time."""
         config, pair = self.config, self._one(random)
-        first, second, negative = pair.first, pair.second, pair.negative
+        first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
         if config.rewording:
             second = reword(second, self.lexicon, random)
-        if config.hard_negatives and negative is None and (changed := change(first, self.lexicon, random)):
-            _, negative = changed
+        for _ in range(config.hard_negatives - len(negatives)):
+            if changed := change(first, self.lexicon, random):
+                negatives[changed[1]] = None
         share = config.word_dropout
-        return Pair(_drop(first, share, random), _drop(second, share, random), pair.group, negative)
+        if not config.rewording:
+            first = _drop(first, share, random)
+        return Pair(first, _drop(second, share, random), pair.group, tuple(negatives))
 
     def _fits(self, text: str) -> bool:
         return bool(text) and text.count(" ") < self.config.max_words
@@ -72,7 +75,7 @@ class Positives:
     def _one(self, random: np.random.Generator) -> Pair:
         if self.pairs:
             pair = self.pairs[random.integers(len(self.pairs))]
-            turn = pair.negative is None and random.random() < 0.5
+            turn = not pair.negatives and random.random() < 0.5
             return Pair(pair.second, pair.first, pair.group) if turn else pair
         for number in random.integers(len(self.texts), size=100):  # checking all of them takes a minute
             text = self.texts[number]
@@ -113,8 +116,8 @@ def _pairs(file: Path, config: PositivesConfig) -> list[Pair]:
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
         if config.min_overlap <= _overlap(first, second) <= config.max_overlap:
             group = identity(str(row.get("group", first)))
-            negative = [clean(text_under(row, field, where)) for field in config.fields[2:] if field in row]
-            pairs.append(Pair(first, second, group, *negative))
+            negatives = [clean(text_under(row, field, where)) for field in config.fields[2:] if field in row]
+            pairs.append(Pair(first, second, group, tuple(negatives)))
     return pairs
 
 

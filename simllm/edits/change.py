@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from simllm.edits.inflection import THIRD_PERSON
 from simllm.edits.lexicon import Lexicon, Replacements
 from simllm.edits.numerals import other_number
 from simllm.edits.sentence import DETERMINERS, FUNCTION_WORDS, replace, replaceable
@@ -71,10 +72,10 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
             yield text[: match.start()] + match.expand(new) + text[match.end() :]
     words = text.split()
     for place, word in enumerate(words):
-        base = lexicon.verbs.get(word)
-        if base and word != base and word.endswith("s") and (not place or word not in lexicon.nouns):
-            yield " ".join([*words[:place], "does not", base, *words[place + 1 :]])
-        elif base == word and not place:
+        forms = lexicon.verb_forms.get(word)
+        if forms and word == forms[THIRD_PERSON] and (not place or word not in lexicon.nouns):
+            yield " ".join([*words[:place], "does not", forms[0], *words[place + 1 :]])
+        elif forms and word == forms[0] and not place:
             yield f"do not {text}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 # Forms of one place in this order belong together: a replacement takes the form that it replaces.
 Forms = tuple[str, ...]
+THIRD_PERSON = 1  # its place among the forms of a verb
 
 
 def inflected(kind: str, base: str, irregular: Mapping[tuple[str, str], Forms]) -> Forms:

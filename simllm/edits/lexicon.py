@@ -53,7 +53,7 @@ class Lexicon:
     opposites: Replacements
     neighbours: Replacements
     templates: list[Template]
-    verbs: dict[str, str]  # form -> base
+    verb_forms: dict[str, Forms]  # by each of them
     nouns: frozenset[str]  # forms
 
 
@@ -128,15 +128,16 @@ def _irregular(file: Path) -> dict[tuple[str, str], Forms]:
     return {(kind, forms[0]): forms for kind, forms in words}
 
 
-def _forms(folder: Path, irregular: dict[tuple[str, str], Forms]) -> tuple[dict[str, str], frozenset[str]]:
+def _forms(folder: Path, irregular: dict[tuple[str, str], Forms]) -> tuple[dict[str, Forms], frozenset[str]]:
     """All forms of all verbs, held out or not: how a word stands in a sentence is no secret."""
-    verbs: dict[str, str] = {}
+    verbs: dict[str, Forms] = {}
     nouns: set[str] = set()
     files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "neighbours", "irregular")]
     for kind, rest in (entry for file in files for entry in _entries(file)):
         for base in _words(rest.replace("|", ",")):
-            if kind == "verb" and base not in verbs:
-                verbs |= dict.fromkeys(inflected(kind, base, irregular), base)
+            if kind == "verb" and " " not in base:
+                forms = inflected(kind, base, irregular)
+                verbs = dict.fromkeys(forms, forms) | verbs  # what came first stays
             elif kind == "noun":
                 nouns |= set(inflected(kind, base, irregular))
     return verbs, frozenset(nouns)
@@ -147,8 +148,12 @@ def _templates(file: Path) -> list[Template]:
     for _, line in lines(file):
         phrases = [_cleaned(phrase) for phrase in line.split(" | ")]
         if line.strip() and not line.startswith("#"):
-            found += [_template(phrase, [p for p in phrases if p != phrase]) for phrase in phrases]
-    return found
+            found += [
+                _template(phrase, [other for other in phrases if other != phrase])
+                for phrase in phrases
+                if not phrase.startswith(("^the ", "^a ", "^an "))  # what is returned; else a sentence
+            ]
+    return sorted(found, key=lambda template: -len(template.words))
 
 
 def _cleaned(phrase: str) -> str:
@@ -163,6 +168,6 @@ def _template(phrase: str, others: list[str]) -> Template:
     inside = phrase.removeprefix("^").removesuffix("$")
     pattern = re.sub(r"\\\{(\d)\\\}", r"(?P<s\1>\\S+(?: \\S+){0,7}?)", re.escape(inside))
     pattern = ("^" if phrase.startswith("^") else r"(?<!\S)") + pattern
-    pattern += r"(?P<end>(?: \.)?)$" if phrase.endswith("$") else r"(?P<end>)(?!\S)"
+    pattern += r"(?=(?: \.)?$)" if phrase.endswith("$") else r"(?!\S)"
     words = frozenset(word for word in inside.split() if "{" not in word)
     return Template(re.compile(pattern), words, [o.removeprefix("^").removesuffix("$") for o in others])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from simllm.edits.lexicon import Lexicon
 from simllm.edits.numerals import other_spelling
 from simllm.edits.sentence import replace, replaceable
+from simllm.edits.structure import restructure
 
-_OPENINGS = ("this method", "this function", "method that", "function that", "helper that")
+_DOUBLED = re.compile(r"\b(?:the|a|an|many|any|each) (?:the|a|an)\b")
 
 
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
@@ -17,30 +20,38 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     for _ in range(2):
         if random.random() < strength:
             text = rephrase(text, lexicon, random)
+    words = text.split()
     if random.random() < strength:
-        text = _articles(text, random)
-    words = with_synonyms(text.split(), lexicon, random, strength)
+        words = restructure(words, lexicon, random)
+    if random.random() < strength:
+        words = _fewer_articles(words, random)
+    words = with_synonyms(words, lexicon, random, strength)
     words = [other_spelling(word) if random.random() < strength else word for word in words]
-    if words[-1:] == ["."] and random.random() < 0.5:
+    if words[-1:] == ["."] and len(words) > 1 and random.random() < 0.5:
         words = words[:-1]
-    elif words and words[0].endswith("s") and words[0] in lexicon.verbs and random.random() < 0.1:
-        words = [*_OPENINGS[random.integers(len(_OPENINGS))].split(), *words]
     return " ".join(words)
 
 
 def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     """Put one phrase for another of the same meaning, where the text has any."""
-    words = frozenset(text.split())
-    fitting = [template for template in lexicon.templates if template.words <= words]
+    present = frozenset(text.split())
+    fitting = [template for template in lexicon.templates if template.words <= present]
     for number in random.permutation(len(fitting)):
         template = fitting[number]
-        if match := template.pattern.search(text):
+        match = template.pattern.search(text)
+        if match and not any(map(_is_no_slot, match.groups())):
             other = template.others[random.integers(len(template.others))]
-            slots = {name[1:]: value for name, value in match.groupdict().items() if name != "end"}
-            for name, value in slots.items():
-                other = other.replace("{" + name + "}", value)
-            return text[: match.start()] + other + match["end"] + text[match.end() :]
+            for name, value in match.groupdict().items():
+                other = other.replace("{" + name[1:] + "}", value)
+            changed = text[: match.start()] + other + text[match.end() :]
+            if not _DOUBLED.search(changed) or _DOUBLED.search(text):
+                return changed
     return text
+
+
+def _is_no_slot(value: str) -> bool:
+    """Whether what a slot has matched is more, or less, than one thing."""
+    return bool(re.search(r"[,;:.()]|^(?:and|or|not|but)\b|^\W+$", value))
 
 
 def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generator, share: float) -> list[str]:
@@ -57,8 +68,7 @@ def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generato
     return words
 
 
-def _articles(text: str, random: np.random.Generator) -> str:
+def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:
     """Leave out the articles, all or some of them."""
     share = random.choice([0.5, 1.0])
-    kept = [word for word in text.split() if word not in ("the", "a", "an") or random.random() >= share]
-    return " ".join(kept) or text
+    return [word for word in words if word not in ("the", "a", "an") or random.random() >= share] or words

@@ -57,7 +57,7 @@ def _fits(words: list[str], start: int, option: Replacement, lexicon: Lexicon) -
             return True
         return word.endswith("s") and not is_noun and before not in FUNCTION_WORDS
     if option.kind == "noun":
-        if word in lexicon.verbs:
+        if word in lexicon.verb_forms:
             return bool(start) and before not in _BEFORE_VERBS - {"and", "or"}
         return True
     return True

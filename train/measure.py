@@ -1,0 +1,150 @@
+"""What a model's card says of it: agreement with people, meaning over words, languages, sanity.
+
+    python -m train.measure runs/contrastive/model -o figures.json
+
+Which sets are read stands in configs/measure.yaml, or in another file after `--config`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simllm import files
+from simllm.errors import InputError
+from simllm.evaluation import contrast, ratings
+from simllm.evaluation.baselines import baseline
+from simllm.evaluation.correlation import spearman
+from simllm.metric import SimLLM
+from simllm.text import clean
+from train import config as configs
+
+_SEED = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureConfig:
+    """The sets that a model is measured on."""
+
+    rated: tuple[str, ...]
+    baselines: tuple[str, ...]
+    comments: str  # a corpus's comments.jsonl: its held-out ones, by language
+    comments_per_language: int
+    random_pairs: int
+
+
+class Baseline:
+    """A baseline with the calling convention of a metric."""
+
+    def __init__(self, name: str) -> None:
+        self.function = baseline(name)
+
+    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Baseline:
+        """Score n pairs of cleaned texts."""
+        self.values = np.asarray(self.function([*map(clean, candidates)], [*map(clean, references)]))
+        return self
+
+
+def main() -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.measure",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", type=Path, help="a model folder")
+    parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
+    parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
+    options = parser.parse_args()
+    try:
+        figures = measure(options.model, configs.load(MeasureConfig, options.config, []))
+        text = json.dumps(figures, indent=1) + "\n"
+        files.write(options.output, text) if options.output else sys.stdout.write(text)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
+    """All figures of a model, with those of the baselines beside them."""
+    simllm = SimLLM(model)
+    metrics = {"simllm": simllm, **{name: Baseline(name) for name in config.baselines}}
+    triples = contrast.load()
+    return {
+        "signature": simllm.signature,
+        "spearman": {Path(file).stem: agreement(metrics, Path(file)) for file in config.rated},
+        "contrast": {name: by_kind(metric, triples) for name, metric in metrics.items()},
+        **sanity(simllm, config),
+    }
+
+
+def agreement(metrics: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Each metric's correlation with the ratings of a file, with its interval."""
+    rated = ratings.load(file)
+    scores = {
+        name: metric.score(rated.candidates, rated.references).values for name, metric in metrics.items()
+    }
+    found = {name: asdict(spearman(np.asarray(values), rated.values)) for name, values in scores.items()}
+    return {"pairs": len(rated.values), **found}
+
+
+def by_kind(metric: Any, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+    """The share of triples that a metric gets right: of each form, all together and by kind."""
+    wins = contrast.wins(metric, triples)
+    forms, kinds = np.array(triples.forms), np.array(triples.kinds)
+    return {
+        form: {
+            "all": float(wins[forms == form].mean()),
+            **contrast.by(list(kinds[forms == form]), wins[forms == form]),
+        }
+        for form in dict.fromkeys(triples.forms)
+    }
+
+
+def sanity(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
+    """Scores of unrelated comments, and by language: is a summary nearest to its own description?
+
+    The comments are of repositories that were held out. A description is what follows its
+    first sentence, the summary; one language's summaries look for theirs among as many.
+    """
+    random, found = np.random.default_rng(_SEED), {}
+    held_out: dict[str, list[tuple[str, str]]] = {}
+    for _, row in files.objects(Path(config.comments)):
+        rest = row.get("description", "").removeprefix(row["summary"]).strip()
+        if row["split"] == "test" and len(rest.split()) > 3:
+            held_out.setdefault(row["language"], []).append((row["summary"], rest))
+    for language, pairs in sorted(held_out.items()):
+        chosen = random.permutation(len(pairs))[: config.comments_per_language]
+        summaries, rests = (metric.embed([pairs[i][side] for i in chosen]) for side in (0, 1))
+        cosines = unit(summaries) @ unit(rests).T
+        rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
+        found[language] = {
+            "pairs": len(chosen),
+            "first": float((rank == 1).mean()),
+            "mrr": float((1 / rank).mean()),
+        }
+    summaries_ = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
+    a, b = random.integers(len(summaries_), size=(2, config.random_pairs))
+    different = a != b
+    values = metric.score([summaries_[i] for i in a[different]], [summaries_[i] for i in b[different]]).values
+    quantiles = dict(
+        zip(("p5", "median", "p95"), np.quantile(values, [0.05, 0.5, 0.95]).tolist(), strict=True)
+    )
+    return {"languages": found, "random_pairs": {"mean": float(values.mean()), **quantiles}}
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Rows of length 1."""
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
