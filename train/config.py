@@ -137,14 +137,28 @@ class RatedConfig:
 
     sources: tuple[str, ...]  # rated files or glob patterns; only ratings of one file are compared
     fields: tuple[str, ...]  # where the two texts and the rating stand
-    rated_by: str = "people"  # or a baseline, such as rouge-l, of pairs without a rating: two fields
     pairs: int  # an update
     weight: float  # of this loss beside that of the positives
 
     def __post_init__(self) -> None:
-        expected = 3 if self.rated_by == "people" else 2
-        if len(self.fields) != expected:
-            raise InputError(f"fields must name {expected} fields, not {len(self.fields)}")
+        if len(self.fields) != 3:
+            raise InputError(f"fields must name three fields, not {len(self.fields)}")
+        if not (self.pairs > 0 and self.weight > 0):
+            raise InputError("pairs and weight must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapConfig:
+    """Texts whose neighbours are to be those that they share the most, and the rarest, words with."""
+
+    source: str  # file or glob pattern of pairs, such as references and generated summaries
+    fields: tuple[str, ...]  # where a pair's two texts stand
+    pairs: int  # an update, beside the first texts of the positives
+    weight: float  # of this loss beside that of the positives
+
+    def __post_init__(self) -> None:
+        if len(self.fields) != 2:
+            raise InputError(f"fields must name two fields, not {len(self.fields)}")
         if not (self.pairs > 0 and self.weight > 0):
             raise InputError("pairs and weight must be positive")
 
@@ -156,6 +170,7 @@ class ContrastiveConfig(Optimization):
     model: str  # the model folder it starts from
     positives: tuple[PositivesConfig, ...]
     rated: tuple[RatedConfig, ...] = ()
+    overlap: OverlapConfig | None = None
     exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
     dev: tuple[str, ...]  # rated files; the model with the highest mean correlation is kept
     temperature: float  # of the softmax over cosine similarities

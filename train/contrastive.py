@@ -29,16 +29,19 @@ from train import loop, run
 from train.agreement import Agreement
 from train.ahead import Ahead
 from train.batches import seed_of
-from train.config import ContrastiveConfig
+from train.config import ContrastiveConfig, PositivesConfig
 from train.corpus import evaluated
 from train.distributed import World
 from train.flops import PRECISIONS
 from train.info_nce import cosent, info_nce
 from train.log import log_of, say
+from train.overlap import Overlap, follow
 from train.positives import Positives, draw, same_meaning
 from train.rated import Drawn, Rated
 from train.signals import Stop
 from train.state import Progress
+
+_COUNTED = 50_000  # pairs that document frequencies are taken from
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,10 @@ class Batch:
     """An update: N texts, tokenized, and what is known of them."""
 
     ids: list[list[int]]
-    ends: list[int]  # of the firsts, the seconds, the hard negatives, and both sides of each rated source
+    ends: list[int]  # of the firsts, seconds, hard negatives, texts for the overlap, both sides of the rated
     same: Tensor  # (B, B) see `same_meaning`
     rated: list[Drawn]
+    cosines: Tensor | None  # by shared words, of the firsts and of all texts after the hard negatives
 
 
 class Contrastive:
@@ -63,6 +67,14 @@ class Contrastive:
         known = lexicon.load(held_out=contrast.held_out())
         self.positives = [Positives(source, excluded, known) for source in config.positives]
         self.rated = [Rated(source, excluded) for source in config.rated]
+        self.overlap, self.generated = None, []
+        if config.overlap:
+            source = PositivesConfig(source=config.overlap.source, share=1, fields=config.overlap.fields)
+            self.generated = [Positives(source, excluded, known)]
+            some = draw(self.generated, _COUNTED, config.seed, 0)
+            texts = [text for pair in some for text in (pair.first, pair.second)]
+            ids = self.metric.checkpoint.tokenizer.encode(texts)
+            self.overlap = Overlap(ids, self.model.config.vocab_size)
         self.agreement = Agreement(config)
         self.ahead = Ahead(self._prepare)
 
@@ -120,19 +132,28 @@ class Contrastive:
         config = self.config
         pairs = draw(self.positives, config.pairs, config.seed, update)
         rated = [source.draw(config.seed, update) for source in self.rated]
+        count = config.overlap.pairs if config.overlap else 0
+        generated = draw(self.generated, count, config.seed, update) if count else []
         parts = [
             [pair.first for pair in pairs],
             [pair.second for pair in pairs],
             [negative for pair in pairs for negative in pair.negatives],
+            [text for pair in generated for text in (pair.first, pair.second)],
             *(side for some in rated for side in (some.first, some.second)),
         ]
         tokenizer = self.metric.checkpoint.tokenizer
-        ids = tokenizer.encode([text for part in parts for text in part])
+        ids = [
+            tokenizer.cut(text, self.model.config.max_length)
+            for text in tokenizer.encode([text for part in parts for text in part])
+        ]
+        ends = np.cumsum([0, *map(len, parts)]).tolist()
+        compared = ids[: ends[1]] + ids[ends[3] :]
         return Batch(
-            ids=[tokenizer.cut(text, self.model.config.max_length) for text in ids],
-            ends=np.cumsum([0, *map(len, parts)]).tolist(),
+            ids=ids,
+            ends=ends,
             same=torch.from_numpy(same_meaning(pairs)),
             rated=rated,
+            cosines=torch.from_numpy(self.overlap.cosines(compared)) if self.overlap else None,
         )
 
     def _embed(self, ids: list[list[int]]) -> Tensor:
@@ -144,9 +165,14 @@ class Contrastive:
 
     def _loss(self, embeddings: Tensor, batch: Batch) -> Tensor:
         config, device = self.config, self.world.device
-        first, second, negatives, *sides = (embeddings[a:b] for a, b in pairwise(batch.ends))
+        first, second, negatives, _, *sides = (embeddings[a:b] for a, b in pairwise(batch.ends))
         same = batch.same.to(device)
         loss = info_nce(first, second, same, config.temperature, negatives, config.hard_negative_weight)
+        if batch.cosines is not None and config.overlap:
+            compared = torch.cat([first, embeddings[batch.ends[3] :]])
+            loss = loss + config.overlap.weight * follow(
+                compared, batch.cosines.to(device), config.temperature
+            )
         for source, some, a, b in zip(config.rated, batch.rated, sides[::2], sides[1::2], strict=True):
             values, sets = (torch.from_numpy(x).to(device) for x in (some.ratings, some.sets))
             loss = loss + source.weight * cosent(a, b, values, sets, config.temperature)

@@ -80,10 +80,15 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     triples = contrast.load()
     return {
         "signature": simllm.signature,
-        "spearman": {Path(file).stem: agreement(metrics, Path(file)) for file in config.rated},
+        "spearman": {named(Path(file)): agreement(metrics, Path(file)) for file in config.rated},
         "contrast": {name: by_kind(metric, triples) for name, metric in metrics.items()},
         **sanity(simllm, config),
     }
+
+
+def named(file: Path) -> str:
+    """A set's name: sets have files of the same name, such as test."""
+    return f"{file.parent.name}/{file.stem}"
 
 
 def agreement(metrics: dict[str, Any], file: Path) -> dict[str, Any]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from simllm.errors import InputError
 from simllm.evaluation import ratings
-from simllm.evaluation.baselines import baseline
-from simllm.files import objects, text_under
 from simllm.text import clean
 from train.batches import seed_of
 from train.config import RatedConfig
@@ -29,16 +26,16 @@ class Drawn:
 
 
 class Rated:
-    """Pairs that people have rated, or that a baseline rates in their place."""
+    """Pairs that people have rated."""
 
     def __init__(self, config: RatedConfig, excluded: Evaluated) -> None:
         """Read the sources; pairs with a text in `excluded` are left out."""
         self.config = config
-        self.rate = baseline(config.rated_by) if config.rated_by != "people" else None
         rows = [
-            (a, b, rating, number)
+            (clean(a), clean(b), rating, number)
             for number, file in enumerate(file for source in config.sources for file in matching(source))
-            for a, b, rating in _rows(file, config)
+            for read in (ratings.load(file, config.fields),)
+            for a, b, rating in zip(read.references, read.candidates, read.values.tolist(), strict=True)
         ]
         self.rows = [row for row in rows if row[0] not in excluded and row[1] not in excluded]
         if not self.rows:
@@ -46,22 +43,7 @@ class Rated:
 
     def draw(self, seed: int, update: int) -> Drawn:
         """The pairs of an update: a function of (seed, update)."""
-        chosen = np.random.default_rng(seed_of(seed, update, 1)).integers(
-            len(self.rows), size=self.config.pairs
-        )
+        random = np.random.default_rng(seed_of(seed, update, 1))
+        chosen = random.integers(len(self.rows), size=self.config.pairs)
         first, second, values, sets = zip(*(self.rows[i] for i in chosen), strict=True)
-        given = self.rate(second, first) if self.rate else values
-        return Drawn(list(first), list(second), np.array(given, np.float32), np.array(sets))
-
-
-def _rows(file: Path, config: RatedConfig) -> list[tuple[str, str, float]]:
-    """(reference, candidate, rating), cleaned; without a rating, 0."""
-    if config.rated_by == "people":
-        read = ratings.load(file, config.fields)
-        triples = zip(read.references, read.candidates, read.values.tolist(), strict=True)
-        return [(clean(a), clean(b), rating) for a, b, rating in triples]
-    return [
-        (clean(text_under(row, a, where)), clean(text_under(row, b, where)), 0.0)
-        for a, b in (config.fields,)
-        for where, row in objects(file)
-    ]
+        return Drawn(list(first), list(second), np.array(values, np.float32), np.array(sets))

@@ -1,8 +1,9 @@
 """Make the default model: half-precision weights, training logs, and a card with measured figures.
 
-    python -m train.release runs/mini runs/contrastive --out OUT --notes FILE --ratings FILE …
+    python -m train.release runs/mini runs/contrastive --out checkpoints/default --notes checkpoints/notes.md
 
-The runs are given in the order in which they trained; the last one's model is released.
+The runs are given in the order in which they trained; the last one's model is released. What
+is measured stands in configs/measure.yaml, or in another file after `--config`.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from simllm import checkpoint
+from simllm import checkpoint, files
 from simllm.errors import InputError
-from simllm.evaluation.study import study
-from simllm.files import lines, replace_folder
+from train import card
+from train import config as configs
+from train.measure import MeasureConfig, measure
+
+_FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_spearman")
+_FACTS += ("hardware", "date", "git_revision")
 
 
 def main() -> int:
@@ -32,70 +36,67 @@ def main() -> int:
     parser.add_argument("runs", nargs="+", type=Path, help="folders of training runs")
     parser.add_argument("--out", required=True, type=Path, help="the model folder to make")
     parser.add_argument("--notes", required=True, type=Path, help="Markdown that the card ends with")
-    parser.add_argument("--ratings", nargs="+", required=True, type=Path, help="rated files to report on")
+    parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
+    parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs with other seeds")
+    parser.add_argument("--ablations", type=Path, help="what train.ablations wrote")
     options = parser.parse_args()
     try:
-        release(options.runs, options.out, options.notes, options.ratings)
+        release(options)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def release(runs: list[Path], out: Path, notes: Path, rated: list[Path]) -> None:
-    """Write the model folder `out`; it is evaluated as it will be loaded, and put in place last."""
+def release(options: argparse.Namespace) -> None:
+    """Write the model folder; it is measured as it will be loaded, and put in place last."""
+    runs, out = options.runs, options.out
+    config = configs.load(MeasureConfig, options.config, [])
     trained = checkpoint.load(runs[-1] / "model")
     candidate = out.with_name(out.name + ".candidate")
     checkpoint.save(candidate, trained.encoder, trained.tokenizer, trained.info, "", torch.float16)
     for number, folder in enumerate(runs, 1):
         shutil.copy(folder / "log.jsonl", candidate / f"log-{number}-{folder.name}.jsonl")
-    text = "\n".join(line for _, line in lines(notes))
-    (candidate / "README.md").write_text(card(runs, candidate, rated) + "\n" + text + "\n")
-    replace_folder(candidate, out)
+    figures = measure(candidate, config)
+    files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
+    parts = [head(candidate), *stages(runs), *card.tables(figures)]
+    if options.seeds:
+        parts += card.seeds([figures, *(measure(folder / "model", config) for folder in options.seeds)])
+    if options.ablations:
+        parts += card.ablations(json.loads(options.ablations.read_text()))
+    notes = "\n".join(line for _, line in files.lines(options.notes))
+    files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
+    files.replace_folder(candidate, out)
 
 
-def card(runs: list[Path], model: Path, rated: list[Path]) -> str:
-    """The model card: what it was trained on and how, and what was measured."""
+def head(model: Path) -> str:
+    """What the model is."""
     loaded = checkpoint.load(model)
-    parameters = sum(p.numel() for p in loaded.encoder.parameters())
     config = loaded.encoder.config
-    parts = [
-        "---\nlibrary_name: simllm\ntags: [sentence-similarity, code-summarization]\n---",
-        "# The default model of simllm",
+    parameters = sum(p.numel() for p in loaded.encoder.parameters())
+    return (
+        "---\nlibrary_name: simllm\ntags: [sentence-similarity, code-summarization]\n---\n\n"
+        "# The default model of simllm\n\n"
         f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.vocab_size:,} tokens, "
         f"{parameters / 1e6:.1f}M parameters, stored as float16; longest input {config.max_length} tokens. "
-        f"Model hash {loaded.hash}, tokenizer hash {loaded.tokenizer.hash}.",
-        "## Training",
-    ]
+        f"Model hash {loaded.hash}, tokenizer hash {loaded.tokenizer.hash}."
+    )
+
+
+def stages(runs: list[Path]) -> list[str]:
+    """How it was trained: what a reader of the card wants to know of each run."""
+    parts = ["## Training"]
     for number, folder in enumerate(runs, 1):
         stage = checkpoint.load(folder / "model").info.provenance
-        parts += [f"### {number}. {stage['objective']}", _table(["", ""], _facts(stage))]
-    parts += ["The logs are beside this file.", "## Agreement with people", _agreement(model, rated)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _facts(stage: dict[str, Any]) -> list[list[str]]:
-    """What a reader of the card wants to know of one stage of training."""
-    names = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_spearman", "hardware", "date")
-    rows = [[name.replace("_", " "), f"{stage[name]}"] for name in (*names, "git_revision") if name in stage]
-    for name in ("corpus_counts", "pairs"):
-        counts = stage.get(name, {})
-        rows += [[f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()]
-    return [*rows, ["configuration", f"`{json.dumps(stage['config'])}`"]]
-
-
-def _agreement(model: Path, rated: list[Path]) -> str:
-    rows = []
-    for file in rated:
-        for row in study(file, model=model).rows:
-            interval = f"{row.low:.3f} to {row.high:.3f}"
-            rows.append([file.stem, str(row.n), row.metric, f"{row.spearman:.4f}", interval])
-    return _table(["ratings", "pairs", "metric", "Spearman", "95% interval"], rows)
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines_ = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines_)
+        rows = [[name.replace("_", " "), f"{stage[name]}"] for name in _FACTS if name in stage]
+        for name in ("corpus_counts", "pairs"):
+            counts = stage.get(name, {})
+            rows += [
+                [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
+            ]
+        rows.append(["configuration", f"`{json.dumps(stage['config'])}`"])
+        parts += [f"### {number}. {stage['objective']}", card.table(["", ""], rows)]
+    return [*parts, "The logs are beside this file."]
 
 
 if __name__ == "__main__":

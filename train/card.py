@@ -1,0 +1,86 @@
+"""The tables of a model card, in Markdown, from the figures of `train.measure`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def tables(figures: dict[str, Any]) -> list[str]:
+    """Agreement with people, meaning over words, languages and unrelated texts."""
+    return [
+        "## Agreement with people",
+        "Spearman's correlation with human ratings, and its 95% bootstrap interval.",
+        _agreement(figures["spearman"]),
+        "## Meaning over words",
+        "The share of triples in which a rewording scores higher than a change of meaning; where both "
+        "share equally many words with the reference (balanced: overlap alone gets 50%), and where the "
+        "change shares more (adversarial: 0%). The words that these triples turn on were held out of "
+        "the word lists that the model has learned from.",
+        _contrast(figures["contrast"]),
+        "## Languages",
+        "Held-out repositories: how often a summary is nearest to the rest of its own description, among "
+        "as many of its language; and the mean reciprocal rank.",
+        _languages(figures["languages"]),
+        "## What a score means",
+        "Two random held-out comments score {mean:.2f} on average (median {median:.2f}, 5th percentile "
+        "{p5:.2f}, 95th {p95:.2f}).".format(**figures["random_pairs"]),
+    ]
+
+
+def _agreement(sets: dict[str, Any]) -> str:
+    metrics = [name for name in next(iter(sets.values())) if name != "pairs"]
+    rows = [
+        [
+            name,
+            f"{found['pairs']:,}",
+            *("{rho:.4f} [{low:.3f}, {high:.3f}]".format(**found[m]) for m in metrics),
+        ]
+        for name, found in sets.items()
+    ]
+    return table(["ratings", "pairs", *metrics], rows)
+
+
+def _contrast(metrics: dict[str, Any]) -> str:
+    forms = list(next(iter(metrics.values())))
+    kinds = list(metrics["simllm"][forms[0]])
+    header = ["kind", *(f"{name}, {form}" for form in forms for name in metrics)]
+    rows = [[kind, *(f"{metrics[m][form][kind]:.0%}" for form in forms for m in metrics)] for kind in kinds]
+    return table(header, rows)
+
+
+def _languages(found: dict[str, Any]) -> str:
+    rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in found.items()]
+    return table(["language", "pairs", "nearest", "MRR"], rows)
+
+
+def _row(figures: dict[str, Any]) -> dict[str, float]:
+    row = {name: found["simllm"]["rho"] for name, found in figures["spearman"].items()}
+    return row | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
+
+
+def seeds(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """The spread over seeds: the released model first."""
+    rows = [_row(figures) for figures in runs]
+    spread = {name: [row[name] for row in rows] for name in rows[0]}
+    lines = [
+        [name, *(f"{value:.3f}" for value in values), f"{np.std(values, ddof=1):.3f}"]
+        for name, values in spread.items()
+    ]
+    header = ["", *(f"seed {number}" for number in range(1, len(rows) + 1)), "standard deviation"]
+    return ["## Seeds", "The second stage with other seeds.", table(header, lines)]
+
+
+def ablations(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """What each ingredient gives."""
+    lines = [[row["variant"], *(f"{value:.3f}" for value in _row(row).values())] for row in rows]
+    intro = "Short runs of the second stage, each without one ingredient; one seed, so .01 is noise."
+    return ["## What each ingredient gives", intro, table(["variant", *_row(rows[0])], lines)]
