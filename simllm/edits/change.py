@@ -10,26 +10,33 @@ import numpy as np
 from simllm.edits.inflection import THIRD_PERSON
 from simllm.edits.lexicon import Lexicon, Replacements
 from simllm.edits.numerals import other_number
-from simllm.edits.sentence import DETERMINERS, FUNCTION_WORDS, replace, replaceable
+from simllm.edits.sentence import replace, replaceable
+from simllm.edits.words import DETERMINERS, FUNCTION_WORDS
+from simllm.text import clean
 
-# What a negation is put into, or taken out of. (?!…): the other is there already.
+# What a negation is put into, or taken out of. (?!…): the other is there already. Where `if` means
+# `whether`, nothing can be put in its place.
+_ASKING = (
+    "check checks checking test tests determine determines verify verifies tell tells see know out ask asks"
+)
+_NOT_ASKING = "".join(rf"(?<!\b{word} )" for word in _ASKING.split())
 _NEGATIONS = [
     (re.compile(pattern), new)
     for pattern, new in [
         (r"\b(is|are|was|were|should|must|may|will|does|do|did|could)\b(?! not\b)", r"\1 not"),
-        (r"\b(is|are|was|were|should|must|may|will|could) not\b", r"\1"),
-        (r"\b(?:does|do) not (\w+)\b", r"\1"),
-        (r"\bcan\b(?! not\b)", "cannot"),
+        (r"\b(is|are|was|were|should|must|may|will|does|could) not\b", r"\1"),
+        (r"\bdo not (\w+)\b", r"\1"),
+        (r"\bcan\b(?! not\b|')", "cannot"),
         (r"\b(?:cannot|can not|can't)\b", "can"),
-        (r"\b(?:isn't|aren't)\b", "is"),
-        (r"\bif\b(?! not\b)", "unless"),
-        (r"\bwhen\b", "unless"),
+        (r"\b(is|are|was|were|does|do|did|should|could|would)n't\b", r"\1"),
+        (rf"{_NOT_ASKING}\bif (?!not\b)", "unless "),
+        (r"\bwhen (?!to\b)", "unless "),
         (r"\bunless\b", "if"),
         (r"\bnon - ", ""),
-        (r"\bno\b", "a"),
+        (r"\bno\b", "some"),
         (r"\bnot\b ", ""),
         (r"\bwithout\b", "with"),
-        (r"\bwith\b", "without"),
+        (r"\bwith\b(?! no\b)", "without"),
         (r"\bnever\b", "always"),
     ]
 ]
@@ -41,7 +48,8 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
     """(kind, text) with one change of meaning, of a kind drawn at random; None where none fits."""
     for number in random.permutation(len(KINDS)):
         name = list(KINDS)[number]
-        options = list(dict.fromkeys(KINDS[name](text, lexicon, random)))
+        changed = (clean(option) for option in KINDS[name](text, lexicon, random))
+        options = [option for option in dict.fromkeys(changed) if option not in ("", text)]
         if options:
             return name, options[random.integers(len(options))]
     return None
@@ -61,7 +69,7 @@ def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterato
     """Each number, as another one."""
     words = text.split()
     for place, word in enumerate(words):
-        if (other := other_number(word, random)) is not None:
+        if word != "one" and (other := other_number(word, random)) is not None:  # it may be no number
             yield " ".join(replace(words, place, place + 1, other))
 
 
@@ -72,10 +80,13 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
             yield text[: match.start()] + match.expand(new) + text[match.end() :]
     words = text.split()
     for place, word in enumerate(words):
-        forms = lexicon.verb_forms.get(word)
-        if forms and word == forms[THIRD_PERSON] and (not place or word not in lexicon.nouns):
+        forms = lexicon.verb_forms.get(word, ("",))
+        is_noun = word in lexicon.nouns
+        if forms[0] in ("", "be", "have"):
+            continue
+        if word == forms[THIRD_PERSON] and not (place and (is_noun or words[place - 1] in DETERMINERS)):
             yield " ".join([*words[:place], "does not", forms[0], *words[place + 1 :]])
-        elif forms and word == forms[0] and not place:
+        elif word == forms[0] and not place and (not is_noun or DETERMINERS.intersection(words[1:2])):
             yield f"do not {text}"
 
 
@@ -86,9 +97,10 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
         return
     for place, word in enumerate(words):
         if word in _SWAPPED_AROUND:
-            start, end = _thing_before(words, place), _thing_after(words, place + 1)
+            start, end = _thing_before(words, place, lexicon), _thing_after(words, place + 1, lexicon)
             left, right = words[start:place], words[place + 1 : end]
-            if left and right and left != right:
+            infinitive = word == "to" and right and lexicon.is_base(right[0])
+            if left and right and left != right and not infinitive:
                 yield " ".join([*words[:start], *right, word, *left, *words[end:]])
 
 
@@ -106,24 +118,29 @@ def _exchanged(
 ) -> Iterator[str]:
     words = text.split()
     for start, end, options in replaceable(words, table, lexicon):
-        yield " ".join(replace(words, start, end, options[random.integers(len(options))]))
+        others = [option for option in options if option not in words]  # "between min and min" says nothing
+        if others:
+            new = others[random.integers(len(others))]
+            if not (new in DETERMINERS and DETERMINERS.intersection(words[end : end + 1])):  # "no the"
+                yield " ".join(replace(words, start, end, new))
 
 
-def _thing_before(words: list[str], end: int) -> int:
+def _thing_before(words: list[str], end: int, lexicon: Lexicon) -> int:
     """Where the thing begins that ends before `end`: up to three words and a determiner."""
     start = end
-    while start > 1 and end - start < 3 and _names(words[start - 1]):
+    while start > 1 and end - start < 3 and _names(words[start - 1], lexicon):
         start -= 1
     return start - 1 if 1 < start < end and words[start - 1] in DETERMINERS else start
 
 
-def _thing_after(words: list[str], start: int) -> int:
-    """Where the thing ends that begins at `start`."""
+def _thing_after(words: list[str], start: int, lexicon: Lexicon) -> int:
+    """Where the thing ends that begins at `start`; there, if it does not end after three words."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
-    while end < len(words) and end - first < 3 and _names(words[end]):
+    while end < len(words) and _names(words[end], lexicon):
         end += 1
-    return end if end > first else start
+    return end if first < end <= first + 3 else start
 
 
-def _names(word: str) -> bool:
-    return word not in FUNCTION_WORDS and word[0].isalnum()
+def _names(word: str, lexicon: Lexicon) -> bool:
+    is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
+    return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb

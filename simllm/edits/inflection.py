@@ -8,9 +8,13 @@ from collections.abc import Mapping
 # Forms of one place in this order belong together: a replacement takes the form that it replaces.
 Forms = tuple[str, ...]
 THIRD_PERSON = 1  # its place among the forms of a verb
+Irregular = Mapping[tuple[str, str], Forms]  # by kind and base
+
+_ENDINGS = [("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("d", ""), ("ed", ""), ("ied", "y")]
+_ENDINGS += [("ing", ""), ("ing", "e"), ("ying", "ie")]
 
 
-def inflected(kind: str, base: str, irregular: Mapping[tuple[str, str], Forms]) -> Forms:
+def inflected(kind: str, base: str, irregular: Irregular) -> Forms:
     """All forms of a word of this kind: base, -s, past, participle, -ing of a verb, singular and
     plural of a noun, the word itself of any other. Of several words a verb's first, a noun's
     last is inflected.
@@ -28,12 +32,20 @@ def inflected(kind: str, base: str, irregular: Mapping[tuple[str, str], Forms]) 
     return (base,)
 
 
+def family(form: str, irregular: Irregular) -> set[str]:
+    """All forms of each verb and each noun that this may be a form of, and itself."""
+    bases = {base for (_, base), forms in irregular.items() if form in forms}
+    bases |= {form.removesuffix(old) + new for old, new in _ENDINGS if form.endswith(old)}
+    forms = (inflected(kind, base, irregular) for kind in ("verb", "noun") for base in bases if base)
+    return {form}.union(*(some for some in forms if form in some))
+
+
 def article(following: str) -> str:
     """The indefinite article before a word."""
     letters = r"(?:[aefhilmnorsx]|url|api|xml|html|http|sql|rgb|sha|md5|id)\b"
     if re.match(r"(?:hour|honest|heir)", following) or (re.match(letters, following) and len(following) < 5):
         return "a" if following in ("url",) else "an"
-    if re.match(r"(?:uni|use|usu|uri|url|utf|one|once|eu)", following) and not following.startswith("unin"):
+    if re.match(r"(?:uni(?![mn])|us[aeru]|uri|url|utf|uuid|one|once|eu)", following):
         return "a"
     return "an" if following[:1] in "aeiou" else "a"
 

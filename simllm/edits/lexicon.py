@@ -3,21 +3,22 @@
 synonyms.txt       verb: compute, calculate
 antonyms.txt       verb: open | close, shut          any of the left against any of the right
 neighbours.txt     noun: row, column, cell           of one category, each something else
-phrases.txt        ^returns true if {1}$ | ^checks whether {1}$
+phrases.txt        ^returns true if {1}$ | ^checks whether {1}$     see `templates`
 abbreviations.txt  config: configuration
 irregular.txt      verb: send, sends, sent, sent, sending
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
-from simllm.edits.inflection import Forms, inflected
+from simllm.edits.held_out import HeldOut
+from simllm.edits.inflection import Forms, Irregular, inflected
+from simllm.edits.templates import Template, templates
 from simllm.files import lines
 from simllm.text import clean
 
@@ -37,15 +38,6 @@ Replacements = dict[str, list[Replacement]]  # by the word or the words that the
 
 
 @dataclass(frozen=True)
-class Template:
-    """A phrase with slots, as a pattern to be found, and the phrases that it may become."""
-
-    pattern: re.Pattern[str]
-    words: frozenset[str]  # that a text must have for the pattern to be there
-    others: list[str]
-
-
-@dataclass(frozen=True)
 class Lexicon:
     """Everything in `data`, but for what is held out."""
 
@@ -56,41 +48,49 @@ class Lexicon:
     verb_forms: dict[str, Forms]  # by each of them
     nouns: frozenset[str]  # forms
 
+    def is_base(self, word: str) -> bool:
+        """Whether this is a verb as it stands after `to`."""
+        return self.verb_forms.get(word, ("",))[0] == word
+
 
 def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> Lexicon:
     """Read the lexicon, without the pairs of words that are held out to test with.
 
-    A held-out pair of verbs, nouns, adjectives or adverbs (in any form) is not among the synonyms,
-    and neither of the two among opposites or neighbours, whatever it is paired with there.
+    A held-out pair (in any form) is neither among the synonyms nor what two phrases differ by,
+    and of the verbs, nouns, adjectives and adverbs among opposites and neighbours none is one
+    of the two, whatever it is paired with there.
     """
-    irregular = _irregular(folder / "irregular.txt")
+    irregular = irregular_forms(folder)
+    held = HeldOut(held_out, irregular)
 
-    def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], whole: bool) -> Replacements:
-        pairs = {frozenset(pair) for pair in held_out}
-        words = {word for pair in held_out for word in pair} if whole else set()
+    def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
         found: Replacements = defaultdict(list)
         for kind, bases in groups:
             for a, b in bases:
-                forms = tuple(inflected(kind, base, irregular) for base in (a, b))
-                if kind in _OPEN and _is_held_out(forms, pairs, words):
+                old, new = (inflected(kind, base, irregular) for base in (a, b))
+                if held.between(a, b) or (kind in _OPEN and words.intersection(old + new)):
                     continue
-                for old, new in dict.fromkeys(zip(*forms, strict=True)):
-                    found[old].append(Replacement(kind, new))
+                forms = dict(zip(old, new, strict=True))  # `displayed` is a participle more often than a past
+                forms[old[0]] = new[0]  # and `set` the base
+                for form, other in forms.items():
+                    if (replacement := Replacement(kind, other)) not in found[form] and form != other:
+                        found[form].append(replacement)
         return dict(found)
 
-    synonyms = table(_groups(folder / "synonyms.txt"), whole=False)
+    synonyms = table(_groups(folder / "synonyms.txt"), frozenset())
     for old, new in _abbreviations(folder / "abbreviations.txt"):
-        synonyms.setdefault(old, []).append(Replacement("noun", new))
-    opposites = table(_sides(folder / "antonyms.txt"), whole=True)
-    neighbours = table(_groups(folder / "neighbours.txt"), whole=True)
-    verbs, nouns = _forms(folder, irregular)
-    return Lexicon(synonyms, opposites, neighbours, _templates(folder / "phrases.txt"), verbs, nouns)
+        if not held.between(old, new):
+            synonyms.setdefault(old, []).append(Replacement("noun", new))
+    opposites = table(_sides(folder / "antonyms.txt"), held.words)
+    neighbours = table(_groups(folder / "neighbours.txt"), held.words)
+    phrases = templates(folder / "phrases.txt", held)
+    return Lexicon(synonyms, opposites, neighbours, phrases, *_forms(folder, irregular))
 
 
-def _is_held_out(forms: Sequence[Forms], pairs: set[frozenset[str]], words: set[str]) -> bool:
-    if any(form in words for word in forms for form in word):
-        return True
-    return any(frozenset((a, b)) in pairs for a in forms[0] for b in forms[1])
+def irregular_forms(folder: Path = FOLDER) -> Irregular:
+    """The forms of irregular verbs and nouns, by kind and base."""
+    words = ((kind, tuple(_words(rest))) for kind, rest in _entries(folder / "irregular.txt"))
+    return {(kind, forms[0]): forms for kind, forms in words}
 
 
 def _entries(file: Path) -> Iterator[tuple[str, str]]:
@@ -123,51 +123,17 @@ def _abbreviations(file: Path) -> Iterator[tuple[str, str]]:
         yield from ((a, b), (b, a))
 
 
-def _irregular(file: Path) -> dict[tuple[str, str], Forms]:
-    words = ((kind, tuple(_words(rest))) for kind, rest in _entries(file))
-    return {(kind, forms[0]): forms for kind, forms in words}
-
-
-def _forms(folder: Path, irregular: dict[tuple[str, str], Forms]) -> tuple[dict[str, Forms], frozenset[str]]:
+def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozenset[str]]:
     """All forms of all verbs, held out or not: how a word stands in a sentence is no secret."""
+    files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "neighbours")]
+    entries = [(kind, rest.replace("|", ",")) for file in files for kind, rest in _entries(file)]
     verbs: dict[str, Forms] = {}
     nouns: set[str] = set()
-    files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "neighbours", "irregular")]
-    for kind, rest in (entry for file in files for entry in _entries(file)):
-        for base in _words(rest.replace("|", ",")):
-            if kind == "verb" and " " not in base:
-                forms = inflected(kind, base, irregular)
-                verbs = dict.fromkeys(forms, forms) | verbs  # what came first stays
-            elif kind == "noun":
-                nouns |= set(inflected(kind, base, irregular))
+    for kind, base in [*irregular, *((kind, base) for kind, rest in entries for base in _words(rest))]:
+        if kind == "verb" and " " not in base:
+            forms = inflected(kind, base, irregular)
+            verbs = dict.fromkeys(forms, forms) | verbs  # what came first stays
+            verbs[base] = forms  # but for `lay`, which `lie` has, too
+        elif kind == "noun":
+            nouns |= set(inflected(kind, base, irregular))
     return verbs, frozenset(nouns)
-
-
-def _templates(file: Path) -> list[Template]:
-    found = []
-    for _, line in lines(file):
-        phrases = [_cleaned(phrase) for phrase in line.split(" | ")]
-        if line.strip() and not line.startswith("#"):
-            found += [
-                _template(phrase, [other for other in phrases if other != phrase])
-                for phrase in phrases
-                if not phrase.startswith(("^the ", "^a ", "^an "))  # what is returned; else a sentence
-            ]
-    return sorted(found, key=lambda template: -len(template.words))
-
-
-def _cleaned(phrase: str) -> str:
-    """A template as it reads in cleaned texts; `^` and `$` are kept at its ends."""
-    inside = phrase.strip().removeprefix("^").removesuffix("$")
-    text = clean(re.sub(r"\{(\d)\}", r"slot\1slot", inside))
-    start, end = phrase.strip().startswith("^"), phrase.strip().endswith("$")
-    return "^" * start + re.sub(r"slot(\d)slot", r"{\1}", text) + "$" * end
-
-
-def _template(phrase: str, others: list[str]) -> Template:
-    inside = phrase.removeprefix("^").removesuffix("$")
-    pattern = re.sub(r"\\\{(\d)\\\}", r"(?P<s\1>\\S+(?: \\S+){0,7}?)", re.escape(inside))
-    pattern = ("^" if phrase.startswith("^") else r"(?<!\S)") + pattern
-    pattern += r"(?=(?: \.)?$)" if phrase.endswith("$") else r"(?!\S)"
-    words = frozenset(word for word in inside.split() if "{" not in word)
-    return Template(re.compile(pattern), words, [o.removeprefix("^").removesuffix("$") for o in others])

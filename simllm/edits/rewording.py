@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,48 +11,61 @@ from simllm.edits.lexicon import Lexicon
 from simllm.edits.numerals import other_spelling
 from simllm.edits.sentence import replace, replaceable
 from simllm.edits.structure import restructure
+from simllm.edits.templates import Template
+from simllm.text import clean
 
-_DOUBLED = re.compile(r"\b(?:the|a|an|many|any|each) (?:the|a|an)\b")
+_WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 
 
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Say the same in other words; how many of them change is drawn, too."""
+    """Say the same in other words; how many of them change is drawn, too.
+
+    Where the rules know nothing about a text, it stays as it is.
+    """
     strength = random.choice([0.15, 0.5, 0.9])
     for _ in range(2):
         if random.random() < strength:
             text = rephrase(text, lexicon, random)
     words = text.split()
-    if random.random() < strength:
+    if words and random.random() < strength:
         words = restructure(words, lexicon, random)
     if random.random() < strength:
         words = _fewer_articles(words, random)
     words = with_synonyms(words, lexicon, random, strength)
     words = [other_spelling(word) if random.random() < strength else word for word in words]
-    if words[-1:] == ["."] and len(words) > 1 and random.random() < 0.5:
+    if words[-1:] == ["."] and random.random() < 0.5:
         words = words[:-1]
-    return " ".join(words)
+    return clean(" ".join(words)) or text
 
 
 def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     """Put one phrase for another of the same meaning, where the text has any."""
-    present = frozenset(text.split())
-    fitting = [template for template in lexicon.templates if template.words <= present]
+    words = frozenset(text.split())
+    fitting = [template for template in lexicon.templates if template.words <= words]
     for number in random.permutation(len(fitting)):
         template = fitting[number]
-        match = template.pattern.search(text)
-        if match and not any(map(_is_no_slot, match.groups())):
-            other = template.others[random.integers(len(template.others))]
-            for name, value in match.groupdict().items():
-                other = other.replace("{" + name[1:] + "}", value)
-            changed = text[: match.start()] + other + text[match.end() :]
-            if not _DOUBLED.search(changed) or _DOUBLED.search(text):
-                return changed
+        other = template.others[random.integers(len(template.others))]
+        rephrased = _in_place(text, template, other, lexicon)
+        if rephrased and not _WRONG.search(rephrased):
+            return rephrased
     return text
 
 
-def _is_no_slot(value: str) -> bool:
-    """Whether what a slot has matched is more, or less, than one thing."""
-    return bool(re.search(r"[,;:.()]|^(?:and|or|not|but)\b|^\W+$", value))
+def _in_place(text: str, template: Template, other: str, lexicon: Lexicon) -> str | None:
+    """The text with this phrase for the template's; None where it does not fit."""
+    match = template.pattern.search(text)
+    if match is None:
+        return None
+    for name, value in match.groupdict().items():
+        if name != "end":
+            slot, words = f"{{{name[1:]}}}", value.split()
+            goes_on = any(
+                a == "and" and b in lexicon.verb_forms for a, b in pairwise(words)
+            )  # `it and returns`
+            if goes_on or (f"{slot}'s" in other and len(words) > 3):
+                return None
+            other = other.replace(slot, value)
+    return text[: match.start()] + other + match["end"] + text[match.end() :]
 
 
 def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generator, share: float) -> list[str]:

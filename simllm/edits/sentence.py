@@ -6,21 +6,8 @@ from collections.abc import Iterator
 
 from simllm.edits.inflection import article
 from simllm.edits.lexicon import Lexicon, Replacement, Replacements
+from simllm.edits.words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
 
-DETERMINERS = frozenset("the a an this that these those its their each every any all some no".split())
-PREPOSITIONS = frozenset(
-    "of in on at by for from to into onto with without within between under over after before as than "
-    "through via per about against during until since across along using".split()
-)
-FUNCTION_WORDS = frozenset(DETERMINERS | PREPOSITIONS) | frozenset(
-    "and or but if when whether while unless is are was were be been being has have had do does did not "
-    "it they them he she we you i which who whose will can could should must may might so then else there "
-    "here only also such same other both either neither".split()
-)
-_BEFORE_VERBS = frozenset(
-    "to that which and or then will can could should must may might not never always also it they we you "
-    "who only does do did cannot".split()
-)
 _LONGEST = 3  # words that are replaced together
 
 
@@ -32,7 +19,7 @@ def replaceable(
         for end in range(min(start + _LONGEST, len(words)), start, -1):
             options = table.get(" ".join(words[start:end]))
             if options:
-                fitting = [option.word for option in options if _fits(words, start, option, lexicon)]
+                fitting = [option.word for option in options if _fits(words, start, end, option, lexicon)]
                 if fitting:
                     yield start, end, fitting
                     break
@@ -46,18 +33,24 @@ def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
     return [*before, *new.split(), *words[end:]]
 
 
-def _fits(words: list[str], start: int, option: Replacement, lexicon: Lexicon) -> bool:
-    """Whether the word at `start` is likely to be of the option's kind there."""
+def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
+    """Whether the words of [start, end) are likely to be of the option's kind there."""
     word, before = words[start], words[start - 1] if start else ""
-    is_noun = word in lexicon.nouns
+    after = words[end] if end < len(words) else ""
+    is_noun, is_verb = word in lexicon.nouns, word in lexicon.verb_forms
+    may_be_verb = not start or before in BEFORE_VERBS
     if option.kind == "verb":
-        if word.endswith(("ed", "ing")) and not is_noun:
-            return True
-        if not start or before in _BEFORE_VERBS:
+        if word in FUNCTION_WORDS or (" " in option.word and not after):  # does; exception handling
+            return False
+        if may_be_verb or (word.endswith(("ed", "ing")) and not is_noun):
             return True
         return word.endswith("s") and not is_noun and before not in FUNCTION_WORDS
-    if option.kind == "noun":
-        if word in lexicon.verb_forms:
-            return bool(start) and before not in _BEFORE_VERBS - {"and", "or"}
-        return True
+    if option.kind == "noun" and is_verb:
+        if before in PREPOSITIONS | DETERMINERS - {"to", "that"}:
+            return True
+        return before in ("and", "or") or not (may_be_verb or after in DETERMINERS | {"to"})
+    if option.kind == "adjective":
+        return not (is_verb and may_be_verb)
+    if option.kind == "preposition":  # "to" of an infinitive is none
+        return bool(after) and before not in PREPOSITIONS and not lexicon.is_base(after)
     return True

@@ -8,7 +8,7 @@ import numpy as np
 
 from simllm.edits.inflection import THIRD_PERSON
 from simllm.edits.lexicon import Lexicon
-from simllm.edits.sentence import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
+from simllm.edits.words import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
 
 _PLURAL = ("s", "data", "children", "indices", "vertices", "people")
 _SUBJECTS = ("this method", "this function", "the method", "it")
@@ -16,7 +16,7 @@ _MOVABLE = PREPOSITIONS - {"of", "than", "as", "about"}  # what these begin belo
 
 
 def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str]:
-    """The same in another structure; as it is, where none of the rules fits."""
+    """The same words, one or more, in another structure; as they are, where none of the rules fits."""
     for number in random.permutation(len(_RULES)):
         changed = _RULES[number](words, lexicon, random)
         if changed and changed != words:
