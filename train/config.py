@@ -172,7 +172,8 @@ class ContrastiveConfig(Optimization):
     rated: tuple[RatedConfig, ...] = ()
     overlap: OverlapConfig | None = None
     exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
-    dev: tuple[str, ...]  # rated files; the model with the highest mean correlation is kept
+    dev: tuple[str, ...]  # rated files, and
+    dev_comments: str  # cleaned comments: the model that agrees most with both is kept
     temperature: float  # of the softmax over cosine similarities
     hard_negative_weight: float  # of a hard negative, beside the other negatives
     pairs: int  # an update; every other pair's texts are negatives

@@ -12,47 +12,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from simllm import checkpoint, pooling
-from simllm.edits import lexicon
 from simllm.encode import padded
-from simllm.evaluation import contrast
 from simllm.metric import SimLLM
 from train import loop, run
 from train.agreement import Agreement
-from train.ahead import Ahead
 from train.batches import seed_of
-from train.config import ContrastiveConfig, PositivesConfig
-from train.corpus import evaluated
+from train.config import ContrastiveConfig
 from train.distributed import World
 from train.flops import PRECISIONS
 from train.info_nce import cosent, info_nce
 from train.log import log_of, say
-from train.overlap import Overlap, follow
-from train.positives import Positives, draw, same_meaning
-from train.rated import Drawn, Rated
+from train.overlap import follow
 from train.signals import Stop
 from train.state import Progress
-
-_COUNTED = 50_000  # pairs that document frequencies are taken from
-
-
-@dataclass(frozen=True)
-class Batch:
-    """An update: N texts, tokenized, and what is known of them."""
-
-    ids: list[list[int]]
-    ends: list[int]  # of the firsts, seconds, hard negatives, texts for the overlap, both sides of the rated
-    same: Tensor  # (B, B) see `same_meaning`
-    rated: list[Drawn]
-    cosines: Tensor | None  # by shared words, of the firsts and of all texts after the hard negatives
+from train.updates import Update, Updates
 
 
 class Contrastive:
@@ -63,20 +43,8 @@ class Contrastive:
         self.metric = SimLLM(config.model)
         self.model = self.metric.checkpoint.encoder.to(world.device)
         self.pool = pooling.named(self.metric.pooling)
-        excluded = evaluated.read(config.exclude)
-        known = lexicon.load(held_out=contrast.held_out())
-        self.positives = [Positives(source, excluded, known) for source in config.positives]
-        self.rated = [Rated(source, excluded) for source in config.rated]
-        self.overlap, self.generated = None, []
-        if config.overlap:
-            source = PositivesConfig(source=config.overlap.source, share=1, fields=config.overlap.fields)
-            self.generated = [Positives(source, excluded, known)]
-            some = draw(self.generated, _COUNTED, config.seed, 0)
-            texts = [text for pair in some for text in (pair.first, pair.second)]
-            ids = self.metric.checkpoint.tokenizer.encode(texts)
-            self.overlap = Overlap(ids, self.model.config.vocab_size)
+        self.updates = Updates(config, self.metric.checkpoint)
         self.agreement = Agreement(config)
-        self.ahead = Ahead(self._prepare)
 
     @property
     def flops_per_token(self) -> float:
@@ -89,7 +57,7 @@ class Contrastive:
 
     def describe(self, update: int) -> str:
         """The first pair of an update."""
-        first, *_ = draw(self.positives, self.config.pairs, self.config.seed, update)
+        first, *_ = self.updates.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
@@ -100,7 +68,7 @@ class Contrastive:
         no more than one is held in memory (Gao et al., "Scaling deep contrastive learning batch
         size under memory limited setup", 2021).
         """
-        batch = self.ahead[update]
+        batch = self.updates[update]
         order = sorted(range(len(batch.ids)), key=lambda i: len(batch.ids[i]))  # little padding
         size = self.config.chunk_texts
         chunks = [order[start : start + size] for start in range(0, len(order), size)]
@@ -128,34 +96,6 @@ class Contrastive:
         """How far the model agrees with people, and prefers meaning to words."""
         return self.agreement(self.metric)
 
-    def _prepare(self, update: int) -> Batch:
-        config = self.config
-        pairs = draw(self.positives, config.pairs, config.seed, update)
-        rated = [source.draw(config.seed, update) for source in self.rated]
-        count = config.overlap.pairs if config.overlap else 0
-        generated = draw(self.generated, count, config.seed, update) if count else []
-        parts = [
-            [pair.first for pair in pairs],
-            [pair.second for pair in pairs],
-            [negative for pair in pairs for negative in pair.negatives],
-            [text for pair in generated for text in (pair.first, pair.second)],
-            *(side for some in rated for side in (some.first, some.second)),
-        ]
-        tokenizer = self.metric.checkpoint.tokenizer
-        ids = [
-            tokenizer.cut(text, self.model.config.max_length)
-            for text in tokenizer.encode([text for part in parts for text in part])
-        ]
-        ends = np.cumsum([0, *map(len, parts)]).tolist()
-        compared = ids[: ends[1]] + ids[ends[3] :]
-        return Batch(
-            ids=ids,
-            ends=ends,
-            same=torch.from_numpy(same_meaning(pairs)),
-            rated=rated,
-            cosines=torch.from_numpy(self.overlap.cosines(compared)) if self.overlap else None,
-        )
-
     def _embed(self, ids: list[list[int]]) -> Tensor:
         """(len(ids), D) float32 embeddings."""
         device, precision = self.world.device, self.config.precision
@@ -163,7 +103,7 @@ class Contrastive:
         with torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32"):
             return self.pool(self.model(tokens, mask), mask).float()
 
-    def _loss(self, embeddings: Tensor, batch: Batch) -> Tensor:
+    def _loss(self, embeddings: Tensor, batch: Update) -> Tensor:
         config, device = self.config, self.world.device
         first, second, negatives, _, *sides = (embeddings[a:b] for a, b in pairwise(batch.ends))
         same = batch.same.to(device)
@@ -184,7 +124,7 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
     out, revision, log = Path(config.out), run.git_revision(), log_of(config, world)
     task = world.first_does(lambda: Contrastive(config, world))
     if world.first:
-        for source in task.positives:
+        for source in task.updates.positives:
             say(f"  {len(source):,} pairs from {source.config.source}")
         say("training")
     start = task.metric.checkpoint
@@ -192,9 +132,9 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
     def keep_best(progress: Progress) -> None:
         facts = {
             "objective": "contrastive (InfoNCE)",
-            "pairs": {source.config.source: len(source) for source in task.positives},
+            "pairs": {source.config.source: len(source) for source in task.updates.positives},
             **run.provenance(config, progress, world, revision),
-            "dev_spearman": round(-progress.best, 4),
+            "dev_criterion": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
         }
         info = checkpoint.ModelInfo(start.info.pooling, start.info.similarity, facts)

@@ -22,7 +22,7 @@ from train import card
 from train import config as configs
 from train.measure import MeasureConfig, measure
 
-_FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_spearman")
+_FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
 _FACTS += ("hardware", "date", "git_revision")
 
 
