@@ -1,0 +1,97 @@
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from simllm.errors import InputError
+from simllm.evaluation import contrast
+from simllm.evaluation.baselines import baseline
+from simllm.text import clean
+
+GOOD = {"reference": "a b", "rewording": "a c", "change": "a d", "kind": "verb", "form": "balanced"}
+
+
+class Jaccard:
+    """Overlap of cleaned words."""
+
+    def score(self, candidates, references):
+        values = baseline("jaccard")(
+            [clean(text) for text in candidates], [clean(text) for text in references]
+        )
+        return SimpleNamespace(values=values)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "contrast.jsonl: no triples"),
+        ([GOOD, {**GOOD, "change": None}], 'line 2: expected a text under "change"'),
+        ([{key: GOOD[key] for key in GOOD if key != "form"}], 'line 1: expected a text under "form"'),
+        (["a"], "line 1: expected a JSON object"),
+    ],
+)
+def test_bad_triples_name_the_line(tmp_path, rows, message):
+    file = tmp_path / "contrast.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=message):
+        contrast.load(file)
+
+
+def test_wins_losses_and_ties(tmp_path):
+    """The rewording shares more, as many and fewer words than the change."""
+    file = tmp_path / "contrast.jsonl"
+    rows = [{**GOOD, "rewording": "a b c"}, GOOD, {**GOOD, "change": "b a", "form": "adversarial"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    triples = contrast.load(file)
+    wins = contrast.wins(Jaccard(), triples)
+    assert wins.tolist() == [1, 0.5, 0]
+    assert contrast.by(triples.forms, wins) == {"balanced": 0.75, "adversarial": 0}
+
+
+def test_held_out_pairs_are_what_stands_in_the_place_of_each_other(tmp_path):
+    file = tmp_path / "contrast.jsonl"
+    rows = [
+        {
+            **GOOD,
+            "reference": "Opens the file.",
+            "rewording": "Unlocks the file.",
+            "change": "Closes the file.",
+        },
+        {
+            **GOOD,
+            "reference": "Send it.",
+            "rewording": "Pass on.",
+            "change": "Lose it.",
+            "form": "adversarial",
+        },
+        {**GOOD, "reference": "Copies a to b.", "rewording": "Copies b from a.", "change": "Copies b to a."},
+        {**GOOD, "reference": "Is case-blind.", "rewording": "Is it case-blind?", "change": "Is case-aware."},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = {("opens", "unlocks"), ("opens", "closes"), ("send", "lose"), ("case-blind", "case-aware")}
+    assert contrast.held_out(file) - {("to", "from")} == expected
+
+
+def test_the_shipped_triples():
+    triples = contrast.load()
+    columns = (triples.references, triples.rewordings, triples.changes)
+    assert len(triples.references) == 550
+    for texts in zip(*columns, strict=True):
+        assert len(set(texts)) == 3
+        assert all(text == text.strip() and text.isascii() and text[-1] in ".?" for text in texts)
+    assert Counter(triples.forms) == {"balanced": 275, "adversarial": 275}
+    assert min(Counter(triples.kinds).values()) >= 20
+    counts = Counter(zip(triples.references, triples.forms, strict=True))
+    assert set(counts.values()) == {1}
+    assert len({reference for reference, _ in counts}) == 275
+
+
+def test_words_alone_do_not_tell_them_apart():
+    """Balanced: half, but for one in twenty, where a mark or a part of a compound counts as a word."""
+    triples = contrast.load()
+    wins, forms = contrast.wins(Jaccard(), triples), np.array(triples.forms)
+    assert not wins[forms == "adversarial"].any()
+    assert (wins[forms == "balanced"] == 0.5).mean() > 0.94
+    assert wins[forms == "balanced"].mean() == pytest.approx(0.5, abs=0.02)
