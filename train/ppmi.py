@@ -19,21 +19,21 @@ _WINDOW = 5  # tokens on either side that count as neighbours
 _SMOOTHING = 0.75  # exponent of a context's count: rare contexts do not surprise as much
 
 
-def at(folder: Path, shards: Shards, vocab_size: int, size: int, std: float) -> np.ndarray:
+def at(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
     """The vectors of these shards, computed once and kept in `folder`."""
     file = folder / "vectors.npy"
     if not file.is_file():
         with replacing(folder) as partial:
-            np.save(partial / file.name, vectors(shards, vocab_size, size, std))
+            np.save(partial / file.name, vectors(shards, vocab_size, size))
     return np.load(file)
 
 
-def vectors(shards: Shards, vocab_size: int, size: int, std: float) -> np.ndarray:
-    """(vocab_size, size) float32 with entries of this standard deviation; zero for unseen tokens."""
+def vectors(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
+    """(vocab_size, size) float32 with entries of standard deviation 1; zero for unseen tokens."""
     start = np.ones(vocab_size)  # else eigsh draws one, and no two runs agree
     values, basis = eigsh(_ppmi(_neighbours(shards, vocab_size)), size, which="LA", v0=start)
     found = basis * np.sqrt(values.clip(min=0))
-    return (found * (std / found.std())).astype(np.float32)
+    return (found / found.std()).astype(np.float32)
 
 
 def _neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
@@ -54,10 +54,10 @@ def _neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
 def _ppmi(counts: sparse.csr_matrix) -> sparse.csr_matrix:
     """(V, V) max(0, log p(a, b) / (p(a) p(b))), the mean of a given b and b given a, smoothed."""
     pairs = counts.tocoo()
-    total = np.asarray(counts.sum(axis=1)).ravel().clip(min=1)
-    p = total / total.sum()
-    smoothed = total**_SMOOTHING / (total**_SMOOTHING).sum()
-    surprise = -(np.log(p) + np.log(smoothed)) / 2
+    total = np.asarray(counts.sum(axis=1)).ravel()
+    p, smoothed = total / total.sum(), total**_SMOOTHING / (total**_SMOOTHING).sum()
+    with np.errstate(divide="ignore"):  # of tokens that are in no pair
+        surprise = -(np.log(p) + np.log(smoothed)) / 2
     data = np.log(pairs.data / pairs.data.sum()) + surprise[pairs.row] + surprise[pairs.col]
     kept = data > 0
     return sparse.csr_matrix((data[kept], (pairs.row[kept], pairs.col[kept])), shape=counts.shape)

@@ -93,9 +93,9 @@ def prepare(config: PretrainConfig, speaks: bool) -> Material:
     vectors, model = None, config.model
     if config.token_vectors == "ppmi":
         tell("token vectors")
-        name = f"{corpus_hash[:12]}-{tokenizer.hash}-{model.hidden_size}"
-        size = model.vocab_size, model.hidden_size
-        vectors = ppmi.at(out / "vectors" / name, train, *size, model.initializer_range)
+        name = f"{corpus_hash[:12]}-{tokenizer.hash}-{model.max_length}-{model.hidden_size}"
+        vectors = ppmi.at(out / "vectors" / name, train, model.vocab_size, model.hidden_size)
+        vectors *= model.initializer_range
     tell("training")
     return Material(tokenizer, train, test, vectors, corpus_hash, corpus["counts"])
 

@@ -100,6 +100,20 @@ def test_the_best_model_holds_the_weights_of_its_update(finished):
     )
 
 
+def test_it_starts_from_vectors_of_its_corpus(finished, tmp_path):
+    """At a learning rate of nothing it stays there."""
+    corpus_file, _ = finished
+    still = ["updates=1", "warmup_updates=1", "learning_rate=1e-9", "warmup_start=1e-9", "weight_decay=1e-9"]
+    done = run(corpus_file, tmp_path / "run", *still, "token_vectors=ppmi", "model.initializer_range=0.05")
+    assert done.returncode == 0, done.stderr
+    (file,) = (tmp_path / "run" / "vectors").glob("*/vectors.npy")
+    vectors = np.load(file)
+    assert vectors.shape == (600, 32)
+    start = weights(tmp_path / "run")["model.encoder.embeddings.token.weight"].numpy()
+    assert start == pytest.approx(0.05 * vectors, abs=1e-6)
+    assert start.std() == pytest.approx(0.05, abs=1e-4)
+
+
 def test_killed_at_any_moment_it_ends_with_the_same_weights(finished, tmp_path):
     """25 times, every update saving its state; and no checkpoint is ever half-written."""
     corpus_file, _ = finished
