@@ -13,16 +13,13 @@ from typing import NoReturn
 import simllm
 from simllm import pairs, tables
 from simllm.errors import InputError
+from simllm.evaluation import cli as evaluation
 
 _SCORE_EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
   simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold
   simllm score -f json -- "--all lists everything" "lists everything"
-"""
-_EVALUATE_EXAMPLES = """examples:
-  simllm evaluate --ratings haque2022.jsonl
-  simllm evaluate --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
 """
 
 
@@ -92,24 +89,6 @@ def _pairs(options: argparse.Namespace) -> tuple[list[str], list[str]]:
     return [options.texts[0]], [options.texts[1]]
 
 
-def _evaluate(options: argparse.Namespace) -> None:
-    from simllm.evaluation.study import METRICS, study
-
-    metrics = METRICS if options.metrics is None else [name.strip() for name in options.metrics.split(",")]
-    result = study(options.ratings, metrics, options.model)
-    table = tables.Table(
-        columns=("metric", "spearman", "low", "high", "p_value"),
-        rows=[(row.metric, row.spearman, row.low, row.high, row.p_value) for row in result.rows],
-        summary={
-            "ratings": options.ratings.name,
-            "pairs": result.rows[0].n,
-            "interval": "95% bootstrap",
-            "signature": result.signature,
-        },
-    )
-    tables.write(table, options.format, options.output)
-
-
 class _Parser(argparse.ArgumentParser):
     """Answers a wrong command line by one line, as everything else is answered."""
 
@@ -142,16 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     score.set_defaults(run=_score)
 
     evaluate = _command(
-        commands, "evaluate", "correlate metrics with human ratings (Spearman)", _EVALUATE_EXAMPLES
+        commands, "evaluate", "correlate metrics with human ratings (Spearman)", evaluation.EXAMPLES
     )
-    evaluate.add_argument(
-        "--ratings", type=Path, required=True, metavar="FILE",
-        help="JSON lines with reference, candidate and rating",
-    )  # fmt: skip
-    evaluate.add_argument(
-        "--metrics", metavar="A,B,…", help="simllm, bleu, rouge-l, jaccard; default: all of them"
-    )
-    evaluate.set_defaults(run=_evaluate)
+    evaluation.add(evaluate, _command)
     return parser
 
 

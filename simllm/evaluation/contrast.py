@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
+from simllm.evaluation.baselines import Score
 from simllm.files import objects, text_under
+from simllm.text import clean
 
 OWN = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `held_out`
 _FIELDS = ("reference", "rewording", "change", "kind", "form")
@@ -62,9 +64,27 @@ def load(file: Path = OWN) -> Triples:
 
 def wins(metric: Metric, triples: Triples) -> NDArray[np.float64]:
     """(n,) 1 where the rewording scores higher than the change, 0.5 for a tie, else 0."""
-    same = metric.score(triples.rewordings, triples.references).values
-    other = metric.score(triples.changes, triples.references).values
+    return wins_of(lambda candidates, references: metric.score(candidates, references).values, triples)
+
+
+def wins_of(score: Score, triples: Triples) -> NDArray[np.float64]:
+    """The same of a function that scores candidates against references."""
+    same = score(triples.rewordings, triples.references)
+    other = score(triples.changes, triples.references)
     return (np.sign(same - other) + 1) / 2
+
+
+def cleaned(triples: Triples) -> Triples:
+    """The same triples as every metric is given them."""
+    columns = (triples.references, triples.rewordings, triples.changes)
+    references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
+    return Triples(references, rewordings, changes, triples.kinds, triples.forms)
+
+
+def accuracies(score: Score, triples: Triples) -> list[float]:
+    """The share of wins: of all triples, of each form, of each kind (in order of appearance)."""
+    won = wins_of(score, triples)
+    return [float(won.mean()), *by(triples.forms, won).values(), *by(triples.kinds, won).values()]
 
 
 def by(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:

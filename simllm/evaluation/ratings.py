@@ -1,9 +1,21 @@
-"""Rated data: JSON lines of a reference, a candidate and the people's rating of the pair."""
+"""Rated data: pairs of a reference and a candidate, and what people think of them.
+
+JSON lines, one pair each:
+
+reference, candidate   the texts; `candidate_clean`, where it is given, takes the candidate's place
+ratings                numbers, higher is more similar: a list, one a rater, or {"rater": number, …}
+raters                 who gave them, where `ratings` is a list (else: by position)
+rating                 their mean, or the only rating
+language, system       what wrote the candidate, and of code in what language
+metrics                {"name": number, …} scores that others have computed
+
+`rating` or `ratings` must be there. Haque et al.'s table (`.csv`) is read as its authors publish it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +24,7 @@ from numpy.typing import NDArray
 
 from simllm import files
 from simllm.errors import InputError
+from simllm.evaluation import haque
 
 
 @dataclass(frozen=True)
@@ -22,33 +35,90 @@ class Ratings:
     references: list[str]
     candidates: list[str]
     values: NDArray[np.float64]  # (n,) mean rating, higher is more similar
+    raters: NDArray[np.float64] = field(
+        default_factory=lambda: np.empty((0, 0))
+    )  # (n, raters), NaN: not rated
+    groups: dict[str, list[str]] = field(default_factory=dict)  # "language", "system" -> (n,)
+    columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # (n,) others' scores, NaN: missing
 
 
 def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
-    """Read rated pairs from the three fields: reference, candidate and a number.
+    """Read rated pairs; `fields` names reference, candidate and rating where they are called otherwise.
 
-    Without `fields` these are `reference`, `candidate_clean` or else `candidate`, and
-    `rating`; or `a`, `b` and `score`, as sets of sentence similarity have them. Raises
-    InputError that names the file, the line and what was expected there.
+    Sets of sentence similarity may call them `a`, `b` and `score`. Raises InputError that
+    names the file, the line and what was expected there.
     """
-    rows = [_row(row, fields or _fields(row), where) for where, row in files.objects(file)]
-    if len(rows) < 3:
-        raise InputError(f"{file}: {len(rows)} rated pairs; a correlation needs at least 3")
-    references, candidates, values = zip(*rows, strict=True)
+    rows = list(haque.rows(file) if file.suffix == ".csv" else files.objects(file))
+    pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
+    if len(pairs) < 3:
+        raise InputError(f"{file}: {len(pairs)} rated pairs; a correlation needs at least 3")
+    references, candidates, values = zip(*pairs, strict=True)
     if len(set(values)) == 1:
         raise InputError(f"{file}: all ratings are {values[0]:g}; there is nothing to correlate with")
-    return Ratings(file.stem, list(references), list(candidates), np.array(values, float))
+    return Ratings(
+        Path(file.name.removesuffix(".gz")).stem,
+        list(references),
+        list(candidates),
+        np.array(values, float),
+        _matrix(list(_by_rater(rows))),
+        {name: [str(row[name]) for _, row in rows] for name in _common(rows, ("language", "system"))},
+        {
+            name: _column(rows, name)
+            for name in dict.fromkeys(key for _, row in rows for key in row.get("metrics", ()))
+        },
+    )
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
-    return "reference", "candidate_clean" if "candidate_clean" in row else "candidate", "rating"
+    rating = "ratings" if "rating" not in row and "ratings" in row else "rating"
+    return "reference", "candidate_clean" if "candidate_clean" in row else "candidate", rating
 
 
-def _row(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, str, float]:
-    reference, candidate, name = fields
-    rating = row.get(name)
-    if isinstance(rating, bool) or not isinstance(rating, int | float) or not np.isfinite(rating):
-        raise InputError(f'{where}: expected a number under "{name}"')
-    return files.text_under(row, reference, where), files.text_under(row, candidate, where), float(rating)
+def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, str, float]:
+    reference, candidate, rating = fields
+    if rating == "ratings":
+        value = float(np.mean(list(_ratings_of(row, where).values())))
+    else:
+        value = _number(row.get(rating), f'{where}: expected a number under "{rating}"')
+    return files.text_under(row, reference, where), files.text_under(row, candidate, where), value
+
+
+def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, float]]:
+    for where, row in rows:
+        yield _ratings_of(row, where) if "ratings" in row else {}
+
+
+def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
+    """Rater -> rating."""
+    given = row["ratings"]
+    if isinstance(given, list):
+        raters = row.get("raters", list(range(1, len(given) + 1)))
+        if not isinstance(raters, list) or not len(set(map(str, raters))) == len(raters) == len(given):
+            raise InputError(f'{where}: expected {len(given)} different raters under "raters"')
+        given = dict(zip(raters, given, strict=True))
+    if not isinstance(given, dict) or not given:
+        raise InputError(f'{where}: expected a list of numbers, or an object, under "ratings"')
+    wanted = f'{where}: expected numbers under "ratings"'
+    return {str(rater): _number(rating, wanted) for rater, rating in given.items()}
+
+
+def _number(value: Any, otherwise: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise InputError(otherwise)
+    return float(value)
+
+
+def _matrix(ratings: list[dict[str, float]]) -> NDArray[np.float64]:
+    raters = list(dict.fromkeys(rater for row in ratings for rater in row))
+    return np.array([[row.get(rater, np.nan) for rater in raters] for row in ratings], float)
+
+
+def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
+    return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
+
+
+def _column(rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> NDArray[np.float64]:
+    cells = [row.get("metrics", {}).get(name) for _, row in rows]
+    return np.array([np.nan if cell is None else cell for cell in cells], float)

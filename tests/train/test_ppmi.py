@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
+from simllm.ppmi import information
 from train import ppmi
 from train.shards import Shards
 
@@ -42,7 +43,7 @@ def test_ppmi_by_hand():
     (0, 1): log(2/6) - (log(1/2 * .459458) + log(1/3 * .338982)) / 2 = .727025
     (0, 2): log(1/6) - (log(1/2 * .459458) + log(1/6 * .201560)) / 2 = .640382
     """
-    found = ppmi._ppmi(
+    found = information(
         ppmi._neighbours(shards(np.array([0, 1]), np.array([0, 1]), np.array([0, 2])), 4)
     ).toarray()
     expected = np.zeros((4, 4))
@@ -53,7 +54,7 @@ def test_ppmi_by_hand():
 
 def test_no_more_often_than_by_chance_is_zero():
     """Each of two tokens beside each, and itself, equally often."""
-    found = ppmi._ppmi(ppmi._neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2))
+    found = information(ppmi._neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2))
     assert found.toarray() == pytest.approx(np.zeros((2, 2)), abs=1e-12)
 
 

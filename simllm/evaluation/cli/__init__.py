@@ -1,0 +1,21 @@
+"""The command `simllm evaluate`: does a metric agree with people, and does it go by meaning?"""
+
+from __future__ import annotations
+
+import argparse
+
+from simllm.evaluation.cli import contrast, correlate
+from simllm.evaluation.cli.shared import Command
+
+EXAMPLES = """examples:
+  simllm evaluate --ratings haque2022.jsonl
+  simllm evaluate --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
+  simllm evaluate contrast --metrics simllm,rouge-l,word-vectors=corpus.jsonl
+"""
+
+
+def add(evaluate: argparse.ArgumentParser, command: Command) -> None:
+    """Give `simllm evaluate` its options and its own commands; `command` adds one."""
+    correlate.add(evaluate)
+    commands = evaluate.add_subparsers(title="commands", metavar="COMMAND")
+    contrast.add(commands, command)

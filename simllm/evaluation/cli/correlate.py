@@ -1,0 +1,38 @@
+"""`simllm evaluate --ratings FILE`: correlate metrics with human ratings."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.evaluation.cli.shared import add_metrics, eval_extra, metric_names, write
+from simllm.tables import Table
+
+
+def add(evaluate: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    evaluate.add_argument(
+        "--ratings", type=Path, metavar="FILE", help="JSON lines with reference, candidate and rating"
+    )
+    add_metrics(evaluate)
+    evaluate.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.ratings is None:
+        raise InputError("expected --ratings FILE, or a command (see simllm evaluate --help)")
+    with eval_extra():
+        from simllm.evaluation.correlate import correlate
+    result = correlate(options.ratings, metric_names(options.metrics), options.model)
+    table = Table(
+        columns=("metric", "spearman", "low", "high", "p_value"),
+        rows=[(row.metric, row.spearman, row.low, row.high, row.p_value) for row in result.rows],
+        summary={
+            "ratings": options.ratings.name,
+            "pairs": result.rows[0].n,
+            "interval": "95% bootstrap",
+            **{f"signature of {row.metric}": row.signature for row in result.rows},
+        },
+    )
+    write(table, result.missing, options)

@@ -1,0 +1,45 @@
+"""What the commands of `simllm evaluate` have in common."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from simllm import tables
+from simllm.errors import InputError
+
+Command = Callable[..., argparse.ArgumentParser]  # (commands, name, help, examples)
+Commands = Any  # what argparse's add_subparsers returns
+
+
+def add_metrics(command: argparse.ArgumentParser) -> None:
+    """Add the option that names metrics."""
+    command.add_argument("--metrics", metavar="A,B,…", help="names, or name=argument; default: all of them")
+
+
+def metric_names(given: str | None) -> list[str]:
+    """The names that the option has, or all."""
+    from simllm.evaluation import metrics
+
+    return list(metrics.ALL) if given is None else [name.strip() for name in given.split(",")]
+
+
+def write(table: tables.Table, missing: dict[str, str], options: argparse.Namespace) -> None:
+    """Write the table; what was asked for and is missing is warned of, and in the summary."""
+    for name, remedy in missing.items():
+        warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
+    left_out = {f"without {name}": remedy for name, remedy in missing.items()}
+    tables.write(replace(table, summary={**table.summary, **left_out}), options.format, options.output)
+
+
+@contextlib.contextmanager
+def eval_extra() -> Iterator[None]:
+    """What `simllm evaluate` imports is not installed with simllm itself."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed; install simllm with its extra `eval`") from None

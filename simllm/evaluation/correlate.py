@@ -1,0 +1,88 @@
+"""Several metrics on one set of rated pairs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.evaluation import metrics, ratings
+from simllm.evaluation.baselines import UnavailableError
+from simllm.evaluation.correlation import spearman
+from simllm.evaluation.metrics import Metric
+from simllm.evaluation.ratings import Ratings
+from simllm.text import clean
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric's correlation with the ratings of n pairs."""
+
+    metric: str
+    n: int
+    spearman: float
+    p_value: float
+    low: float  # 95% bootstrap interval
+    high: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Rows in the order of the metrics, and what to do about those that are missing."""
+
+    rows: list[Row]
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def correlate(
+    file: Path, names: Sequence[str] = metrics.ALL, model: str | os.PathLike[str] | None = None
+) -> Correlations:
+    """Correlate each metric with the ratings in `file`; raise InputError for bad input."""
+    rated = cleaned(ratings.load(file))
+    found, missing = metrics.load(names, model)
+    rows = []
+    for metric in found:
+        try:
+            values = scores(metric, rated)
+        except UnavailableError as error:
+            missing[metric.name] = str(error)
+            continue
+        result = spearman(values, rated.values)
+        rows.append(
+            Row(
+                metric.name,
+                len(values),
+                result.rho,
+                result.p_value,
+                result.low,
+                result.high,
+                metric.signature,
+            )
+        )
+    return Correlations(rows, missing)
+
+
+def cleaned(rated: Ratings) -> Ratings:
+    """The same pairs as every metric is given them: none gains or loses by case, markup or spacing."""
+    references, candidates = (
+        [clean(text) for text in texts] for texts in (rated.references, rated.candidates)
+    )
+    return replace(rated, references=references, candidates=candidates)
+
+
+def scores(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
+    """(n,) the metric's scores of the rated pairs; a column must be one of theirs."""
+    if metric.column:
+        values = rated.columns.get(metric.column, np.array([np.nan]))
+        if np.isnan(values).any():
+            known = ", ".join(name for name, column in rated.columns.items() if not np.isnan(column).any())
+            raise UnavailableError(
+                f"{rated.name} has no complete column {metric.column}; it has {known or 'none'}"
+            )
+        return values
+    return metric.score(rated.candidates, rated.references)

@@ -1,0 +1,91 @@
+import json
+
+import numpy as np
+import pytest
+
+from simllm import InputError
+from simllm.evaluation import ratings
+
+GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([GOOD, GOOD, GOOD], "all ratings are 2; there is nothing to correlate with"),
+        ([GOOD, GOOD], "2 rated pairs; a correlation needs at least 3"),
+        ([GOOD, {**GOOD, "rating": "high"}], 'line 2: expected a number under "rating"'),
+        ([GOOD, {**GOOD, "rating": float("nan")}], 'line 2: expected a number under "rating"'),
+        ([{**GOOD, "reference": None}], 'line 1: expected a text under "reference"'),
+        ([{"reference": "a", "rating": 1}], 'line 1: expected a text under "candidate"'),
+        ([[]], "line 1: expected a JSON object"),
+        ([{**GOOD, "ratings": 3}], 'line 1: expected a list of numbers, or an object, under "ratings"'),
+        ([GOOD, {**GOOD, "ratings": [1, None]}], 'line 2: expected numbers under "ratings"'),
+        ([{**GOOD, "ratings": [1, 2], "raters": ["x", "x"]}], "line 1: expected 2 different raters"),
+    ],
+)
+def test_bad_ratings_name_the_line(tmp_path, rows, message):
+    file = tmp_path / "ratings.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=message):
+        ratings.load(file)
+
+
+def test_raters_are_brought_into_line_by_name(tmp_path):
+    rows = [
+        {"reference": "a", "candidate": "b", "ratings": [1, 2], "raters": ["x", "y"], "language": "java"},
+        {"reference": "a", "candidate": "c", "ratings": {"y": 3, "z": 5}, "language": "go"},
+        {
+            "reference": "a",
+            "candidate": "d",
+            "ratings": [4],
+            "raters": ["z"],
+            "language": "go",
+            "metrics": {"m": 1},
+        },
+    ]
+    file = tmp_path / "ratings.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rated = ratings.load(file)
+    assert rated.values == pytest.approx([1.5, 4, 4])
+    nan = np.nan
+    assert rated.raters == pytest.approx(np.array([[1, 2, nan], [nan, 3, 5], [nan, nan, 4]]), nan_ok=True)
+    assert rated.groups == {"language": ["java", "go", "go"]}
+    assert rated.columns["m"] == pytest.approx([nan, nan, 1], nan_ok=True)
+
+
+TABLE = """,function_id,user_id,accurate,similarity,source,text,text.1,rouge-l,sb_euclidean,function
+0,7,1,4,4,reference,gets the name,returns <UNK> name,0.4,1.5,7
+1,7,3,4,1,baseline,returns <UNK> name,gets the name,0.4,1.5,7
+2,8,1,4,2,reference,"adds, then sorts",sorts it,0.3,,8
+3,9,3,4,3,baseline,closes it,closes the file,0.6,0.5,9
+"""
+
+
+def test_haques_table_as_its_authors_publish_it(tmp_path):
+    file = tmp_path / "final_megafile.csv"
+    file.write_text(TABLE)
+    rated = ratings.load(file)
+    assert rated.references == ["gets the name", "adds, then sorts", "closes the file"]
+    assert rated.candidates == ["returns name", "sorts it", "closes it"]
+    assert rated.values == pytest.approx([2.5, 2, 3])
+    assert rated.raters == pytest.approx(np.array([[4, 1], [2, np.nan], [np.nan, 3]]), nan_ok=True)
+    assert rated.columns.keys() == {"rouge-l", "sb_euclidean"}
+    assert rated.columns["sb_euclidean"] == pytest.approx([1.5, np.nan, 0.5], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (TABLE.replace("similarity", "likeness"), "not Haque et al.'s table; it has no column similarity"),
+        (
+            TABLE.replace(",2,reference", ",much,reference"),
+            r"line 4: not a line of Haque et al.'s table \(could not",
+        ),
+    ],
+)
+def test_what_is_not_haques_table(tmp_path, table, message):
+    file = tmp_path / "table.csv"
+    file.write_text(table)
+    with pytest.raises(InputError, match=message):
+        ratings.load(file)
