@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+LEVEL = 0.05
 _SWAPS, _SEED = 10_000, 12345
 _AT_ONCE = 500  # rows of swaps held in memory
 
@@ -59,29 +60,27 @@ def permutation(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
 
 def holm(p: Floats) -> Floats:
-    """(k,) p-values, corrected for being k (Holm, 1979)."""
-    order = np.argsort(p)
-    corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
-    return corrected[np.argsort(order)]
+    """(m, m) p-values of pairs, corrected for the number of pairs (Holm, 1979)."""
+    pairs = np.triu_indices(len(p), 1)
+    order = np.argsort(p[pairs])
+    factors = np.arange(len(order), 0, -1)
+    corrected = np.ones_like(p)
+    corrected[tuple(side[order] for side in pairs)] = np.maximum.accumulate(p[pairs][order] * factors).clip(
+        max=1
+    )
+    return np.minimum(corrected, corrected.T)
 
 
-def clusters(rho: Sequence[float], p: Floats, level: float = 0.05) -> list[int]:
-    """(m,) ranks of m metrics, 1 the best, shared by those that cannot be told apart.
+def clusters(rho: Sequence[float], p: Floats) -> list[int]:
+    """(m,) ranks of m metrics, 1 the best, shared by those that cannot be told apart at (m, m) `p` < 0.05.
 
-    From the best on, a metric opens a new cluster where it is significantly worse than all
-    in the last one, as in WMT's rankings; (m, m) `p` is corrected for its pairs.
+    From the best on, a metric opens a new cluster where it is significantly worse than any
+    in the last one: so WMT ranks metrics (Freitag et al., "Results of WMT23 metrics shared task", 2023).
     """
-    m = len(rho)
-    corrected = np.ones((m, m))
-    pairs = np.triu_indices(m, 1)
-    corrected[pairs] = holm(p[pairs])
-    corrected = np.minimum(corrected, corrected.T)
-    order = sorted(range(m), key=lambda i: -rho[i])
-    ranks, members = [0] * m, list[int]()
-    for place, i in enumerate(order):
-        if all(corrected[i, j] < level for j in members):
-            members = []
-            first = place + 1
+    ranks, members, first = [0] * len(rho), list[int](), 1
+    for place, i in enumerate(sorted(range(len(rho)), key=lambda i: -rho[i]), 1):
+        if any(p[i, j] < LEVEL for j in members):
+            members, first = [], place
         members.append(i)
         ranks[i] = first
     return ranks

@@ -1,65 +1,192 @@
-"""A study: several metrics on one set of rated pairs."""
+"""The study of the paper: how well metrics agree with people, on several rated sets.
+
+RQ1 all metrics on all sets; RQ2 the variants of simllm; RQ3 how alike the metrics are; RQ4
+training time; RQ5 by language, by system, by length. A study is plain data, so that the
+JSON file holds all of what the page shows.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from tqdm import tqdm
 
 from simllm.errors import InputError
-from simllm.evaluation import ratings
-from simllm.evaluation.baselines import BASELINES, baseline
-from simllm.metric import SimLLM
-from simllm.text import clean
+from simllm.evaluation import metrics, ratings, significance, variants
+from simllm.evaluation.agreement import Agreement, agreement
+from simllm.evaluation.baselines import UnavailableError
+from simllm.evaluation.correlate import cleaned, scores
+from simllm.evaluation.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
+from simllm.evaluation.groups import Group, groups
+from simllm.evaluation.metrics import Metric
+from simllm.evaluation.ratings import Ratings
+from simllm.evaluation.words import in_words
 
-METRICS = ("simllm", *BASELINES)
+QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+Matrix = list[list[float]]
+Floats = NDArray[np.float64]
+M = TypeVar("M", bound=Metric)
 
 
 @dataclass(frozen=True)
-class Row:
-    """One metric's correlation with the ratings of n pairs."""
+class Result:
+    """One metric on one set."""
 
     metric: str
-    n: int
     spearman: float
     p_value: float
-    low: float  # 95% bootstrap interval
+    low: float  # 95% bootstrap interval over pairs
     high: float
+    by_rater: tuple[float, float] | None  # the interval over pairs and raters
+    kendall: float  # tau-b
+    pearson: float
+    pairwise_accuracy: float
+    quantiles: list[float]  # of the scores: 5, 25, 50, 75 and 95%
+
+
+@dataclass(frozen=True)
+class SetStudy:
+    """Everything about one set of n rated pairs."""
+
+    name: str
+    pairs: int
+    agreement: Agreement | None  # of the raters; None where there is one
+    results: list[Result]
+    clusters: list[int]  # rank of each metric, shared by those that cannot be told apart
+    permutation: Matrix  # p-values that two metrics agree equally well with people
+    williams: Matrix
+    between: Matrix  # Spearman's rho of two metrics' scores
+    variants: list[Result]
+    checkpoints: list[tuple[float, Result]]  # updates, and the model then; 0: untrained
+    groups: list[Group]
+    missing: dict[str, str]  # metric -> what to do to have it on this set
+    words: list[str]  # what can be said
 
 
 @dataclass(frozen=True)
 class Study:
-    """Rows in the order of the metrics; the signature is simllm's, empty without it."""
+    """All sets, and what pins the numbers."""
 
-    rows: list[Row]
-    signature: str
+    sets: list[SetStudy]
+    signatures: dict[str, str]
+    missing: dict[str, str]  # metric -> what to do to have it
 
 
-def study(file: Path, metrics: Sequence[str] = METRICS, model: str | os.PathLike[str] | None = None) -> Study:
-    """Correlate each metric with the ratings in `file`.
+def study(
+    rated: Sequence[Path],
+    names: Sequence[str] = metrics.ALL,
+    model: str | os.PathLike[str] | None = None,
+    checkpoints: Path | None = None,
+    questions: Sequence[str] = QUESTIONS,
+) -> Study:
+    """Answer the questions on every rated set; raise InputError for bad input.
 
-    Every metric is given the same cleaned texts, so that none gains or loses by case,
-    markup or the spacing of punctuation. Raises InputError for a bad file, an unknown
-    metric or a library that is missing.
+    RQ1 and RQ3 rest on the same numbers, and are always there.
     """
-    for name in metrics:
-        if name not in METRICS:
-            raise InputError(f"metric {name!r}: expected one of {', '.join(METRICS)}")
-    try:
-        from simllm.evaluation.correlation import spearman
+    sets = [cleaned(ratings.load(file)) for file in rated]
+    found, missing = metrics.load(names, model)
+    nine = variants.variants(model) if "rq2" in questions else []
+    trained = variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
+    studies = []
+    work = len(sets) * (len(found) + len(nine) + len(trained))
+    with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:
+        for pairs in sets:
+            values, lacking = _values(_shown(found, bar), pairs)
+            studies.append(
+                _of_set(
+                    pairs,
+                    values,
+                    lacking,
+                    [result(m.name, scores(m, pairs), pairs) for m in _shown(nine, bar)],
+                    [(m.updates, result(m.name, scores(m, pairs), pairs)) for m in _shown(trained, bar)],
+                    groups(pairs, values) if "rq5" in questions else [],
+                )
+            )
+    return Study(studies, {metric.name: metric.signature for metric in (*found, *nine, *trained)}, missing)
 
-        rated = ratings.load(file)
-        candidates, references = ([clean(t) for t in texts] for texts in (rated.candidates, rated.references))
-        rows, signature = [], ""
-        for name in metrics:
-            if name == "simllm":
-                scores = SimLLM(model).score(candidates, references)
-                values, signature = scores.values, scores.signature
-            else:
-                values = baseline(name)(candidates, references)
-            result = spearman(values, rated.values)
-            rows.append(Row(name, len(values), result.rho, result.p_value, result.low, result.high))
-    except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed; install simllm with its extra `eval`") from None
-    return Study(rows, signature)
+
+def _shown(found: Sequence[M], bar: Any) -> Iterator[M]:
+    """The metrics, one after the other, with their names on the bar."""
+    for metric in found:
+        bar.set_postfix_str(metric.name)
+        yield metric
+        bar.update()
+
+
+def _values(found: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
+    """Each metric's scores, and what to do about those that this set has not."""
+    values, missing = {}, {}
+    for metric in found:
+        try:
+            values[metric.name] = scores(metric, rated)
+        except UnavailableError as error:
+            missing[metric.name] = str(error)
+        else:
+            if np.ptp(values[metric.name]) == 0:
+                del values[metric.name]
+                missing[metric.name] = "it gives all pairs the same score"
+    if not values:
+        raise InputError(f"{rated.name}: no metric is left; {missing}")
+    return values, missing
+
+
+def _of_set(
+    rated: Ratings,
+    values: dict[str, Floats],
+    missing: dict[str, str],
+    nine: list[Result],
+    trained: list[tuple[float, Result]],
+    parts: list[Group],
+) -> SetStudy:
+    n = len(rated.values)
+    results = [result(name, of, rated) for name, of in values.items()]
+    rho = [row.spearman for row in results]
+    between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(of) for of in values.values()])))
+    p = significance.permutation(list(values.values()), rated.values)
+    corrected, people = significance.holm(p), agreement(rated.raters)
+    return SetStudy(
+        name=rated.name,
+        pairs=n,
+        agreement=people,
+        results=results,
+        clusters=significance.clusters(rho, corrected),
+        permutation=p.tolist(),
+        williams=[
+            [significance.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
+            for i, a in enumerate(rho)
+        ],
+        between=between.tolist(),
+        variants=nine,
+        checkpoints=trained,
+        groups=parts,
+        missing=missing,
+        words=in_words(results, corrected, n, people),
+    )
+
+
+def result(name: str, values: Floats, rated: Ratings) -> Result:
+    """All figures of one metric's (n,) scores."""
+    rho = spearman(values, rated.values)
+    several = rated.raters.shape[1] > 1
+    return Result(
+        metric=name,
+        spearman=rho.rho,
+        p_value=rho.p_value,
+        low=rho.low,
+        high=rho.high,
+        by_rater=interval_by_rater(values, rated.raters) if several else None,
+        kendall=kendall(values, rated.values),
+        pearson=pearson(values, rated.values),
+        pairwise_accuracy=pairwise_accuracy(values, rated.values),
+        quantiles=np.quantile(values, _QUANTILES).tolist(),
+    )

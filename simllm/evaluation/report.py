@@ -1,0 +1,130 @@
+"""A study as one page of HTML that needs nothing else, as JSON, and as LaTeX tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from platform import platform, python_version
+from typing import Any
+
+import jinja2
+
+import simllm
+from simllm import files
+from simllm.evaluation import figures
+from simllm.evaluation.study import Result, SetStudy, Study
+from simllm.evaluation.words import number
+
+_LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
+
+
+def write(study: Study, folder: Path, command: str) -> None:
+    """Write `report.html`, `study.json` and `tables.tex`; raise InputError where that is impossible."""
+    facts = {"command": command, "versions": _versions(), "signatures": study.signatures}
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = _finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
+    files.write(folder / "study.json", json.dumps(numbers, indent=1) + "\n")
+    files.write(folder / "tables.tex", f"% {command}\n" + latex(study.sets))
+    files.write(folder / "report.html", html(study, facts))
+
+
+def html(study: Study, facts: dict[str, Any]) -> str:
+    """The page."""
+    template = Path(__file__).with_name("report.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {
+        "number": number,
+        "probability": _probability,
+        "svg": jinja2.utils.markupsafe.Markup,
+    }
+    return environment.from_string(template).render(study=study, sets=study.sets, figures=figures, **facts)
+
+
+def latex(sets: Sequence[SetStudy]) -> str:
+    """The tables of RQ1, RQ2 and RQ5, for the package booktabs."""
+    parts = [_correlations(sets)]
+    if sets[0].variants:
+        parts.append(_variants(sets))
+    parts += [_groups(one) for one in sets if one.groups]
+    return "% \\usepackage{booktabs}\n\n" + "\n".join(parts)
+
+
+def _correlations(sets: Sequence[SetStudy]) -> str:
+    """Metrics by sets; the best, and those that cannot be told apart from it, are bold."""
+    names = list(dict.fromkeys(row.metric for one in sets for row in one.results))
+    rows = []
+    for name in names:
+        cells = []
+        for one in sets:
+            found = [
+                (row, rank) for row, rank in zip(one.results, one.clusters, strict=True) if row.metric == name
+            ]
+            cells.append(_cell(*found[0]) if found else "--")
+        rows.append([_escaped(name), *cells])
+    header = ["Metric", *(f"{_escaped(one.name)} ($n={one.pairs}$)" for one in sets)]
+    return _tabular(
+        "Spearman's $\\rho$ and 95\\% intervals; bold: not told apart from the best.", header, rows
+    )
+
+
+def _cell(row: Result, rank: int) -> str:
+    rho = number(row.spearman)
+    shown = f"\\textbf{{{rho}}}" if rank == 1 else rho
+    return f"{shown} [{number(row.low)}, {number(row.high)}]"
+
+
+def _variants(sets: Sequence[SetStudy]) -> str:
+    rows = [
+        [_escaped(row.metric), *(number(one.variants[i].spearman) for one in sets)]
+        for i, row in enumerate(sets[0].variants)
+    ]
+    return _tabular(
+        "Spearman's $\\rho$ by pooling and similarity.", ["Variant", *(_escaped(s.name) for s in sets)], rows
+    )
+
+
+def _groups(one: SetStudy) -> str:
+    header = ["Metric", *(_escaped(f"{group.label} ({group.pairs})") for group in one.groups)]
+    rows = [
+        [_escaped(row.metric), *(number(group.spearman[row.metric]) for group in one.groups)]
+        for row in one.results
+    ]
+    return _tabular(f"Spearman's $\\rho$ on parts of {_escaped(one.name)}.", header, rows)
+
+
+def _tabular(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
+    return (
+        f"\\begin{{table}}\n\\caption{{{caption}}}\n\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}\n"
+        f"  \\toprule\n  {' & '.join(header)} \\\\\n  \\midrule\n{body}  \\bottomrule\n"
+        "\\end{tabular}\n\\end{table}\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)
+
+
+def _probability(value: float) -> str:
+    return "< .001" if value < 0.001 else number(value)
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for what has no JSON form."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _versions() -> dict[str, str]:
+    found = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
+    return found | {name: version(name) for name in _LIBRARIES}

@@ -1,0 +1,78 @@
+"""What a study's numbers allow to say, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.evaluation.agreement import Agreement
+from simllm.evaluation.significance import LEVEL
+
+_PAPER_LEVEL = 0.001  # SIMLLM calls a correlation significant below it
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A correlation or a p-value as papers have it: without the zero before the point."""
+    return "n/a" if math.isnan(value) else f"{value:.{digits}f}".replace("0.", ".", 1)
+
+
+class Correlated(Protocol):
+    """A metric's correlation with people."""
+
+    metric: str
+    spearman: float
+    p_value: float
+    low: float
+    high: float
+
+
+def in_words(
+    results: Sequence[Correlated],
+    p: NDArray[np.float64],
+    pairs: int,
+    people: Agreement | None,
+) -> list[str]:
+    """Who agrees best, who cannot be told apart from it by (m, m) corrected `p`, and the ceiling."""
+    order = sorted(range(len(results)), key=lambda i: -results[i].spearman)
+    best = results[order[0]]
+    said = [
+        f"{best.metric} agrees best with people: Spearman {number(best.spearman)}, "
+        f"95% interval {number(best.low)} to {number(best.high)}."
+    ]
+    peers = [i for i in order[1:] if p[order[0], i] >= LEVEL]
+    if peers:
+        listed = _listed([f"{results[i].metric} ({number(results[i].spearman)})" for i in peers])
+        widest = number(best.spearman - results[peers[-1]].spearman)
+        said.append(f"{pairs:,} pairs cannot separate it from {listed}: here a lead of {widest} is none.")
+    worse = [i for i in order if p[order[0], i] < LEVEL]
+    if worse:
+        listed = _listed([results[i].metric for i in worse])
+        test = f"permutation test, p < {LEVEL} after Holm's correction"
+        said.append(f"It is significantly better than {listed} ({test}).")
+    weak = [row.metric for row in results if row.p_value >= _PAPER_LEVEL]
+    said.append(
+        f"Not significant at p < {_PAPER_LEVEL}: {_listed(weak)}."
+        if weak
+        else f"Every correlation is significant at p < {_PAPER_LEVEL}."
+    )
+    return said + (_ceiling(best, people) if people else [])
+
+
+def _ceiling(best: Correlated, people: Agreement) -> list[str]:
+    single = [rho for rho in people.one_against_rest if not np.isnan(rho)]
+    said = [
+        f"Half of the {people.raters} raters correlates with the other half at {number(people.split_half)}, "
+        f"and one of them with the others at {number(min(single))} to {number(max(single))}: "
+        "about so far any metric can go."
+    ]
+    if best.spearman > max(single):
+        said.append(f"{best.metric} agrees with the raters better than any one of them with the others.")
+    return said
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
