@@ -41,7 +41,8 @@ Replacements = dict[str, list[Replacement]]  # by the word or the words that the
 class Lexicon:
     """Everything in `data`, but for what is held out."""
 
-    synonyms: Replacements
+    synonyms: Replacements  # abbreviations among them
+    abbreviations: Replacements  # a word for its abbreviation, and the other way round
     opposites: Replacements
     neighbours: Replacements
     templates: list[Template]
@@ -78,13 +79,15 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
         return dict(found)
 
     synonyms = table(_groups(folder / "synonyms.txt"), frozenset())
+    abbreviations: Replacements = {}
     for old, new in _abbreviations(folder / "abbreviations.txt"):
         if not held.between(old, new):
-            synonyms.setdefault(old, []).append(Replacement("noun", new))
+            for known in (synonyms, abbreviations):
+                known.setdefault(old, []).append(Replacement("noun", new))
     opposites = table(_sides(folder / "antonyms.txt"), held.words)
     neighbours = table(_groups(folder / "neighbours.txt"), held.words)
     phrases = templates(folder / "phrases.txt", held)
-    return Lexicon(synonyms, opposites, neighbours, phrases, *_forms(folder, irregular))
+    return Lexicon(synonyms, abbreviations, opposites, neighbours, phrases, *_forms(folder, irregular))
 
 
 def irregular_forms(folder: Path = FOLDER) -> Irregular:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from simllm.evaluation.cli import contrast, correlate, study
+from simllm.evaluation.cli import contrast, correlate, robustness, study
 from simllm.evaluation.cli.shared import Command
 
 EXAMPLES = """examples:
@@ -19,5 +19,5 @@ def add(evaluate: argparse.ArgumentParser, command: Command) -> None:
     """Give `simllm evaluate` its options and its own commands; `command` adds one."""
     correlate.add(evaluate)
     commands = evaluate.add_subparsers(title="commands", metavar="COMMAND")
-    for made in (study, contrast):
+    for made in (study, contrast, robustness):
         made.add(commands, command)

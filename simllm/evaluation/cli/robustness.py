@@ -1,0 +1,63 @@
+"""`simllm evaluate robustness`: do scores follow the meaning when summaries are edited?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simllm import files
+from simllm.evaluation.cli.shared import Command, Commands, add_metrics, eval_extra, metric_names, write
+from simllm.tables import Table
+
+_EXAMPLES = """examples:
+  simllm evaluate robustness
+  simllm evaluate robustness --summaries references.txt --metrics simllm,rouge-l -f json
+"""
+
+
+def add(commands: Commands, command: Command) -> None:
+    """Add the command."""
+    robustness = command(
+        commands, "robustness", "edit summaries and ask whether scores follow the meaning", _EXAMPLES
+    )
+    robustness.add_argument(
+        "--summaries", type=Path, metavar="FILE",
+        help="texts, one a line; default: the references of the included triples",
+    )  # fmt: skip
+    add_metrics(robustness)
+    robustness.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
+    robustness.add_argument(
+        "--examples", type=int, default=3, metavar="N", help="failures to show a metric; default: %(default)s"
+    )
+    robustness.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    with eval_extra():
+        from simllm.edits import lexicon
+        from simllm.evaluation import contrast, metrics
+        from simllm.evaluation.baselines import UnavailableError
+        from simllm.evaluation.robustness import KINDS, edits, robustness
+    given = options.summaries
+    summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
+    made = edits(summaries, lexicon.load(), options.seed)
+    found, missing = metrics.load(metric_names(options.metrics), options.model)
+    rows, separation, failures = [], {}, {}
+    for metric in found:
+        try:
+            result = robustness(metric.score, made, options.examples)
+        except UnavailableError as error:
+            missing[metric.name] = str(error)
+            continue
+        for kind, drop in result.drop.items():
+            count = made.kinds.count(kind)
+            rows.append((metric.name, kind, KINDS[kind], count, drop, result.auc_of[kind]))
+        separation[f"auc of {metric.name}"] = result.auc
+        for number, failure in enumerate(result.failures, 1):
+            failures[f"failure {number} of {metric.name}"] = str(failure)
+    table = Table(
+        columns=("metric", "edit", "meaning", "edits", "drop", "auc"),
+        rows=rows,
+        summary={"summaries": len(made.summaries), "seed": options.seed, **separation, **failures},
+    )
+    write(table, missing, options)

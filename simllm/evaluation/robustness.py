@@ -1,0 +1,131 @@
+"""Metamorphic relations: what keeps the meaning should move a score little, what changes it, much.
+
+From every summary an edit of each kind is made that fits, and scored against the summary itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from simllm.edits import change, keep
+from simllm.edits.lexicon import Lexicon
+from simllm.errors import InputError
+from simllm.evaluation.baselines import Score
+from simllm.text import clean
+
+KINDS = {**dict.fromkeys(keep.KINDS, "kept"), **dict.fromkeys(change.KINDS, "changed")}  # -> the meaning is
+
+
+@dataclass(frozen=True)
+class Edits:
+    """n edits of m summaries."""
+
+    summaries: list[str]  # (m,)
+    of: NDArray[np.int64]  # (n,) which summary each is of
+    texts: list[str]  # (n,)
+    kinds: list[str]  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A change of meaning that scores no lower than an edit that keeps it."""
+
+    summary: str
+    kept: str
+    kept_score: float
+    changed: str
+    changed_score: float
+
+    def __str__(self) -> str:
+        kept, changed = (
+            f'"{t}" {s:.3f}' for t, s in ((self.kept, self.kept_score), (self.changed, self.changed_score))
+        )
+        return f'"{self.summary}": {changed} is not below {kept}'
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Of one metric."""
+
+    drop: dict[str, float]  # kind -> mean loss of score, in units of the loss to an unrelated summary
+    auc: float  # how often an edit that keeps the meaning scores higher than one that changes it
+    auc_of: dict[str, float]  # kind -> the same of this kind's edits, against all of the other sort
+    failures: list[Failure]  # the worst
+
+
+def edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
+    """One edit of each kind that fits a summary, drawn at random; the same for the same seed.
+
+    Raises InputError for fewer than two different summaries, or none that any kind fits.
+    """
+    texts = [text for text in dict.fromkeys(map(clean, summaries)) if text]
+    if len(texts) < 2:
+        raise InputError(f"{len(texts)} different summaries; the relations need at least 2")
+    random = np.random.default_rng(seed)
+    found = []
+    for number, text in enumerate(texts):
+        for kind, make in {**keep.KINDS, **change.KINDS}.items():
+            options = [edit for edit in dict.fromkeys(make(text, lexicon, random)) if edit not in ("", text)]
+            if options:
+                found.append((number, options[random.integers(len(options))], kind))
+    if len({KINDS[kind] for _, _, kind in found}) < 2:
+        raise InputError("no edit that changes the meaning fits any of the summaries")
+    of, edited, kinds = zip(*found, strict=True)
+    return Edits(texts, np.array(of), list(edited), list(kinds))
+
+
+def robustness(score: Score, made: Edits, examples: int) -> Robustness:
+    """How a metric takes the edits; so many of the worst failures are given."""
+    m = len(made.summaries)
+    unrelated = [made.summaries[(i + m // 2) % m] for i in range(m)]
+    scored = score(
+        [*made.summaries, *unrelated, *made.texts],
+        [*made.summaries, *made.summaries, *(made.summaries[i] for i in made.of)],
+    )
+    same, other, edited = scored[:m], scored[m : 2 * m], scored[2 * m :]
+    span = same.mean() - other.mean()
+    drops = (same[made.of] - edited) / (span if span > 0 else np.nan)
+    kinds = np.array(made.kinds)
+    kept = np.array([KINDS[kind] == "kept" for kind in made.kinds])
+    present = [kind for kind in KINDS if kind in made.kinds]
+    return Robustness(
+        {kind: float(drops[kinds == kind].mean()) for kind in present},
+        _auc(edited[kept], edited[~kept]),
+        {
+            kind: _auc(edited[kinds == kind], edited[~kept])
+            if KINDS[kind] == "kept"
+            else _auc(edited[kept], edited[kinds == kind])
+            for kind in present
+        },
+        _failures(made, edited, kept)[:examples],
+    )
+
+
+def _auc(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
+    """The share of pairs in which the first is higher; ties count half."""
+    return float(stats.mannwhitneyu(higher, lower).statistic / (len(higher) * len(lower)))
+
+
+def _failures(made: Edits, edited: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
+    """A summary's worst pair of edits, where the wrong one scores as high; the widest gaps first."""
+    found = []
+    for number, summary in enumerate(made.summaries):
+        own = np.flatnonzero(made.of == number)
+        if not 0 < kept[own].sum() < len(own):
+            continue
+        low = min(own[kept[own]], key=lambda i: edited[i])
+        high = max(own[~kept[own]], key=lambda i: edited[i])
+        if edited[high] >= edited[low]:
+            failure = Failure(
+                summary, made.texts[low], float(edited[low]), made.texts[high], float(edited[high])
+            )
+            found.append(failure)
+    return sorted(found, key=lambda failure: failure.kept_score - failure.changed_score)

@@ -1,0 +1,102 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from simllm import InputError
+from simllm.edits import keep, lexicon
+from simllm.evaluation.robustness import KINDS, Edits, edits, robustness
+
+SUMMARIES = [
+    "Returns the first 2 arguments of the given method.",
+    "Adds a listener to the window.",
+    "Checks whether the file is open, then closes it.",
+    "Copies the row to the table.",
+]
+
+
+@pytest.fixture(scope="module")
+def known():
+    return lexicon.load()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("case", "gets it", {"Gets it", "GETS IT", "Gets It"}),
+        ("punctuation", "gets it , then stops .", {"gets it , then stops", "gets it then stops ."}),
+        ("punctuation", "gets it", {"gets it .", "gets it"}),
+        ("articles", "adds a key to the map", {"adds key to map"}),
+        ("abbreviation", "reads the arg", {"reads the argument"}),
+        ("numeral", "adds 2 values", {"adds 2 values", "adds two values"}),
+        ("numeral", "adds two values", {"adds two values", "adds 2 values"}),
+    ],
+)
+def test_what_keeps_the_meaning(known, kind, text, expected):
+    found = set(keep.KINDS[kind](text, known, np.random.default_rng(0)))
+    assert found == expected if kind != "abbreviation" else expected <= found
+
+
+def test_a_typo_exchanges_two_letters_inside_a_word(known):
+    (found,) = keep.typos("gets values", known, np.random.default_rng(0))
+    assert found != "gets values"
+    assert sorted(found) == sorted("gets values")
+    assert (found[:6], found[-1]) == ("gets v", "s")
+
+
+def test_edits_are_of_every_kind_and_the_same_for_a_seed(known):
+    made = edits(SUMMARIES, known, 1)
+    assert made == edits(SUMMARIES, known, 1) or made.texts == edits(SUMMARIES, known, 1).texts
+    assert made.texts != edits(SUMMARIES, known, 2).texts
+    assert set(made.kinds) == set(KINDS)
+    for text, number in zip(made.texts, made.of, strict=True):
+        assert text != made.summaries[number]
+
+
+@pytest.mark.parametrize(
+    ("summaries", "message"),
+    [
+        (["a b", "A b "], "1 different summaries; the relations need at least 2"),
+        (["xx", "yy"], "no edit that changes"),
+    ],
+)
+def test_too_little_to_edit(known, summaries, message):
+    with pytest.raises(InputError, match=message):
+        edits(summaries, known, 1)
+
+
+def test_drop_auc_and_failures_by_hand():
+    """Same 1, unrelated 0.2. Kept: 0.9 and 0.3; changed: 0.6 and 0.3, which ties."""
+    made = Edits(
+        ["s", "t"], np.array([0, 1, 0, 1]), ["s1", "t1", "s2", "t2"], ["case", "typo", "number", "number"]
+    )
+    of_edit = {"s": 1, "t": 1, "s1": 0.9, "t1": 0.3, "s2": 0.6, "t2": 0.3}
+
+    def score(candidates, references):
+        pairs = zip(candidates, references, strict=True)
+        return np.array([0.2 if {c, r} == {"s", "t"} else of_edit[c] for c, r in pairs])
+
+    result = robustness(score, made, examples=5)
+    assert result.drop == pytest.approx({"case": 0.1 / 0.8, "typo": 0.7 / 0.8, "number": 0.55 / 0.8})
+    assert result.auc == pytest.approx((2 + 0 + 0.5) / 4)
+    assert result.auc_of == pytest.approx({"case": 1, "typo": 0.25, "number": 2.5 / 4})
+    assert [str(failure) for failure in result.failures] == ['"t": "t2" 0.300 is not below "t1" 0.300']
+
+
+def test_the_command(tmp_path):
+    (tmp_path / "summaries.txt").write_text("\n".join(SUMMARIES))
+    command = [sys.executable, "-m", "simllm", "evaluate", "robustness", "--summaries", "summaries.txt"]
+    done = subprocess.run(
+        [*command, "--metrics", "jaccard", "--examples", "2", "-f", "json"], cwd=tmp_path, text=True,
+        capture_output=True, timeout=300, check=False, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    assert result["summaries"] == 4
+    rows = {row["edit"]: row for row in result["rows"]}
+    assert rows.keys() == set(KINDS)
+    assert rows["roles"]["drop"] == 0  # the same words in another order
+    assert rows["case"]["drop"] > 0  # words are compared as they are
+    assert "is not below" in result["failure 2 of jaccard"]
