@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,9 @@ import numpy as np
 
 from simllm import files
 from simllm.errors import InputError
-from simllm.evaluation import contrast, ratings
-from simllm.evaluation.baselines import baseline
-from simllm.evaluation.correlation import spearman
+from simllm.evaluation import contrast, metrics
+from simllm.evaluation.correlate import correlate
 from simllm.metric import SimLLM
-from simllm.text import clean
 from train import config as configs
 
 _SEED = 1
@@ -34,22 +32,10 @@ class MeasureConfig:
     """The sets that a model is measured on."""
 
     rated: tuple[str, ...]
-    baselines: tuple[str, ...]
+    baselines: tuple[str, ...]  # as `simllm evaluate --metrics` names them
     comments: str  # a corpus's comments.jsonl: its held-out ones, by language
     comments_per_language: int
     random_pairs: int
-
-
-class Baseline:
-    """A baseline with the calling convention of a metric."""
-
-    def __init__(self, name: str) -> None:
-        self.function = baseline(name)
-
-    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Baseline:
-        """Score n pairs of cleaned texts."""
-        self.values = np.asarray(self.function([*map(clean, candidates)], [*map(clean, references)]))
-        return self
 
 
 def main() -> int:
@@ -75,14 +61,16 @@ def main() -> int:
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     """All figures of a model, with those of the baselines beside them."""
-    simllm = SimLLM(model)
-    metrics = {"simllm": simllm, **{name: Baseline(name) for name in config.baselines}}
-    triples = contrast.load()
+    names = ("simllm", *config.baselines)
+    found, missing = metrics.load(names, model)
+    if missing:
+        raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
+    triples = contrast.cleaned(contrast.load())
     return {
-        "signature": simllm.signature,
-        "spearman": {named(Path(file)): agreement(metrics, Path(file)) for file in config.rated},
-        "contrast": {name: by_kind(metric, triples) for name, metric in metrics.items()},
-        **sanity(simllm, config),
+        "signature": found[0].signature,
+        "spearman": {named(Path(file)): agreement(Path(file), names, model) for file in config.rated},
+        "contrast": {short(metric.name): by_kind(metric, triples) for metric in found},
+        **sanity(SimLLM(model), config),
     }
 
 
@@ -91,24 +79,29 @@ def named(file: Path) -> str:
     return f"{file.parent.name}/{file.stem}"
 
 
-def agreement(metrics: dict[str, Any], file: Path) -> dict[str, Any]:
+def short(metric: str) -> str:
+    """A metric's name without what it was made from."""
+    return metric.partition("=")[0]
+
+
+def agreement(file: Path, names: Sequence[str], model: Path) -> dict[str, Any]:
     """Each metric's correlation with the ratings of a file, with its interval."""
-    rated = ratings.load(file)
-    scores = {
-        name: metric.score(rated.candidates, rated.references).values for name, metric in metrics.items()
-    }
-    found = {name: asdict(spearman(np.asarray(values), rated.values)) for name, values in scores.items()}
-    return {"pairs": len(rated.values), **found}
+    rows = correlate(file, names, model).rows
+    found = {short(row.metric): {"rho": row.spearman, "low": row.low, "high": row.high} for row in rows}
+    return {"pairs": rows[0].n, **found}
 
 
-def by_kind(metric: Any, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+def by_kind(metric: metrics.Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
     """The share of triples that a metric gets right: of each form, all together and by kind."""
-    wins = contrast.wins(metric, triples)
-    forms, kinds = np.array(triples.forms), np.array(triples.kinds)
+    won, forms, kinds = (
+        contrast.wins_of(metric.score, triples),
+        np.array(triples.forms),
+        np.array(triples.kinds),
+    )
     return {
         form: {
-            "all": float(wins[forms == form].mean()),
-            **contrast.by(list(kinds[forms == form]), wins[forms == form]),
+            "all": float(won[forms == form].mean()),
+            **contrast.by(list(kinds[forms == form]), won[forms == form]),
         }
         for form in dict.fromkeys(triples.forms)
     }
