@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm import files
+from simllm.edits.held_out import HeldOut
+from simllm.edits.lexicon import irregular_forms
 from simllm.errors import InputError
 from simllm.evaluation import contrast
 
@@ -101,11 +103,10 @@ def _synset(line: str) -> dict[str, Synset]:
 def pairs(synsets: dict[str, Synset], known: set[str]) -> Iterator[dict[str, str]]:
     """A known word and its definition; an example and the same with a synonym (or opposite) in it.
 
-    Nothing that the contrast set tests is among them: neither its pairs of words as synonyms,
-    nor any of its words as an opposite.
+    Nothing that the contrast set tests is among them, in any form: neither its pairs of words
+    as synonyms, nor any of its words as an opposite.
     """
-    tested = {frozenset(pair) for pair in contrast.held_out()}
-    tested_words = {word for pair in tested for word in pair}
+    held = HeldOut(contrast.held_out(), irregular_forms())
     for name, synset in synsets.items():
         opposites = {
             number: synsets[other].words[place]
@@ -114,20 +115,21 @@ def pairs(synsets: dict[str, Synset], known: set[str]) -> Iterator[dict[str, str
         }
         words = [(number, word) for number, word in enumerate(synset.words) if known.issuperset(word.split())]
         for number, word in words:
-            row = {"a": word, "b": synset.definition, "group": name}
-            yield row | _opposite(word, opposites.get(number), word, tested_words)
+            if not held.between(word, synset.definition):
+                row = {"a": word, "b": synset.definition, "group": name}
+                yield row | _opposite(word, opposites.get(number), word, held)
             for example in synset.examples:
                 if not re.search(rf"\b{re.escape(word)}\b", example):
                     continue
                 for _, other in words:
-                    if other != word and frozenset((word, other)) not in tested:
+                    if other != word and not held.between(word, other):
                         same = re.sub(rf"\b{re.escape(word)}\b", other, example)
                         row = {"a": example, "b": same, "group": f"{name} {example}"}
-                        yield row | _opposite(word, opposites.get(number), example, tested_words)
+                        yield row | _opposite(word, opposites.get(number), example, held)
 
 
-def _opposite(word: str, opposite: str | None, text: str, tested: set[str]) -> dict[str, str]:
-    if opposite is None or word in tested or opposite in tested:
+def _opposite(word: str, opposite: str | None, text: str, held: HeldOut) -> dict[str, str]:
+    if opposite is None or held.words & {word, opposite}:
         return {}
     return {"c": re.sub(rf"\b{re.escape(word)}\b", opposite, text)}
 
