@@ -1,4 +1,5 @@
 import json
+from dataclasses import dataclass
 
 import pytest
 
@@ -30,6 +31,23 @@ def test_every_problem_is_named_at_once():
 def test_shipped_configs_load(name):
     config = load(PretrainConfig, ROOT / "configs" / f"{name}.yaml", [])
     assert config.out == f"runs/{name}"
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: int
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner | None = None
+
+
+def test_an_optional_part():
+    assert build(Outer, {}, "c") == build(Outer, {"inner": None}, "c") == Outer()
+    assert build(Outer, {"inner": {"size": 3}}, "c") == Outer(Inner(3))
+    with pytest.raises(InputError, match=r"unknown key inner\.sise; missing key inner\.size"):
+        build(Outer, {"inner": {"sise": 3}}, "c")
 
 
 def test_overrides():

@@ -51,7 +51,14 @@ def test_references_and_candidates_are_read(tmp_path):
     assert all(text in found for text in ("gets the name", "x1", "sets it ."))
 
 
+def test_pairs_of_sentences_are_read(tmp_path):
+    (tmp_path / "rated.jsonl").write_text('{"a": "A man plays.", "b": "Somebody plays.", "score": 3}')
+    found = evaluated.read([str(tmp_path / "rated.jsonl")])
+    assert "a man plays ." in found
+    assert "somebody plays ." in found
+
+
 def test_a_rated_file_without_the_expected_texts_is_named(tmp_path):
     (tmp_path / "rated.jsonl").write_text('{"ref": "a b", "hyp": "a c"}')
-    with pytest.raises(InputError, match=r'rated\.jsonl, line 1: expected a text under "reference"'):
+    with pytest.raises(InputError, match=r'rated\.jsonl, line 1: expected texts under "reference" and'):
         evaluated.read([str(tmp_path / "rated.jsonl")])
