@@ -89,3 +89,15 @@ def test_what_is_not_haques_table(tmp_path, table, message):
     file.write_text(table)
     with pytest.raises(InputError, match=message):
         ratings.load(file)
+
+
+def test_the_fields_may_have_other_names(tmp_path):
+    file = tmp_path / "ratings.jsonl"
+    rows = [{"a": f"a {i}", "b": f"b {i}", "score": i, "rating": -i, "reference2": "r"} for i in range(3)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plain = ratings.load(file)  # as sets of sentence similarity have them
+    assert (plain.references[1], plain.candidates[1], plain.values.tolist()) == ("a 1", "b 1", [0, 1, 2])
+    named = ratings.load(file, ("b", "reference2", "rating"))
+    assert (named.references[1], named.candidates[1], named.values.tolist()) == ("b 1", "r", [0, -1, -2])
+    with pytest.raises(InputError, match='line 1: expected a number under "stars"'):
+        ratings.load(file, ("a", "b", "stars"))
