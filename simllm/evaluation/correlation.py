@@ -34,7 +34,7 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
         return Correlation(*[float("nan")] * 4)
     result = stats.spearmanr(scores, ratings)
     random = np.random.default_rng(_SEED)
-    resampled = [_rho(scores[rows], ratings[rows]) for rows in _resamples(len(scores), random)]
+    resampled = [rank_correlations(scores[rows], ratings[rows]) for rows in _resamples(len(scores), random)]
     return Correlation(float(result.statistic), float(result.pvalue), *_interval(np.concatenate(resampled)))
 
 
@@ -54,8 +54,17 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
         rows = random.integers(len(scores), size=len(scores))
         rows = rows[(rated[rows] @ weights) > 0]
         means = np.nan_to_num(raters[rows]) @ weights / (rated[rows] @ weights)
-        found.append(_rho(scores[None, rows], means[None])[0])
+        found.append(rank_correlations(scores[None, rows], means[None])[0])
     return _interval(np.array(found))
+
+
+def rank_correlations(a: Floats, b: Floats) -> Floats:
+    """(k, n), (k, n) -> (k,) values of Spearman's rho; NaN where a side is constant."""
+    ranks = [stats.rankdata(values, axis=1) for values in (a, b)]
+    centred = [r - r.mean(axis=1, keepdims=True) for r in ranks]
+    covariance = (centred[0] * centred[1]).sum(axis=1)
+    scale = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
+    return np.divide(covariance, scale, out=np.full_like(scale, np.nan), where=scale > 0)
 
 
 def kendall(scores: Floats, ratings: Floats) -> float:
@@ -95,6 +104,7 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:
+    # A resample of a small set may be constant, and is left out.
     low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return float(low), float(high)
 
@@ -103,13 +113,3 @@ def _resamples(n: int, random: np.random.Generator) -> Iterator[NDArray[np.int64
     """Yield (100, n) indices drawn with replacement, until there are `_RESAMPLES` rows."""
     for _ in range(_RESAMPLES // 100):
         yield random.integers(n, size=(100, n))
-
-
-def _rho(a: Floats, b: Floats) -> Floats:
-    """(k, n), (k, n) -> (k,) rank correlations."""
-    ranks = [stats.rankdata(values, axis=1) for values in (a, b)]
-    centred = [r - r.mean(axis=1, keepdims=True) for r in ranks]
-    covariance = (centred[0] * centred[1]).sum(axis=1)
-    scale = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
-    # A resample of a small set may be constant, and is left out of the interval.
-    return np.divide(covariance, scale, out=np.full_like(scale, np.nan), where=scale > 0)

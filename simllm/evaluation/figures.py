@@ -6,6 +6,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -15,7 +16,7 @@ from simllm.evaluation.study import Result, SetStudy
 from simllm.evaluation.words import number
 
 _OURS, _OTHERS, _INK, _PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: to be searched, and set in the page's font
     "svg.hashsalt": "simllm",  # the same study gives the same file
     "font.family": "sans-serif",
@@ -86,7 +87,8 @@ def _bars(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
     for place, row in enumerate(rows):
         axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
         axes.plot([row.low, row.high], [place, place], color=_INK, linewidth=0.8)
-        axes.text(max(row.high, 0) + 0.015, place, number(row.spearman), va="center", fontsize=8)
+        behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        axes.text(max(row.high, 0) + 0.015, place, number(row.spearman), va="center", fontsize=8, bbox=behind)
     if study.agreement is not None:
         axes.axvline(study.agreement.split_half, color=_INK, linestyle=":", linewidth=0.8)
         axes.text(

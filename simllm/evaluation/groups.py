@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.evaluation.correlation import spearman
+from simllm.evaluation.correlation import rank_correlations
 from simllm.evaluation.ratings import Ratings
 
 _FEWEST = 20  # pairs; of fewer a correlation says nothing
@@ -35,18 +35,18 @@ def groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> list[Group
         ]
         for label in parts if len(parts) > 1 else ():
             rows = of == label
-            rho = {name: spearman(scores[rows], rated.values[rows]).rho for name, scores in values.items()}
-            found.append(Group(by, label, int(rows.sum()), rho))
+            scores = np.stack([of_metric[rows] for of_metric in values.values()])
+            rho = rank_correlations(scores, np.broadcast_to(rated.values[rows], scores.shape))
+            found.append(Group(by, label, int(rows.sum()), dict(zip(values, rho.tolist(), strict=True))))
     return found
 
 
 def _lengths(references: Sequence[str]) -> list[str]:
     """A third of the texts each, by number of words; texts of one length stay together."""
     words = np.array([len(text.split()) for text in references])
-    low, high = np.quantile(words, [1 / 3, 2 / 3]).astype(int)
-    spans = [(int(words.min()), low), (low + 1, high), (high + 1, int(words.max()))]
-    named = [f"{a} word{'s' * (a != 1)}" if a == b else f"{a} to {b} words" for a, b in spans]
-    return [named[int(n > low) + int(n > high)] for n in words]
+    third = np.searchsorted(np.quantile(words, [1 / 3, 2 / 3], method="lower"), words)
+    spans = [(words[third == part].min(), words[third == part].max()) for part in third]
+    return [f"{a} word{'s' * (a > 1)}" if a == b else f"{a} to {b} words" for a, b in spans]
 
 
 def _in_order(label: str) -> tuple[float, str]:

@@ -47,6 +47,13 @@ class Metric:
         return values
 
 
+def check(names: Sequence[str]) -> None:
+    """Raise InputError for a name that is none."""
+    for name in names:
+        if (kind := name.partition("=")[0]) not in (*ALL, _COLUMN):
+            raise InputError(f"metric {kind!r}: expected one of {', '.join(ALL)}, column=NAME")
+
+
 def load(
     names: Sequence[str] = ALL, model: str | os.PathLike[str] | None = None
 ) -> tuple[list[Metric], dict[str, str]]:
@@ -56,6 +63,7 @@ def load(
     `column=NAME` scores that come with rated data. Raises InputError for a name that is none,
     and where no metric is left.
     """
+    check(names)
     found, missing = [], {}
     for name in dict.fromkeys(names):
         kind, _, argument = name.partition("=")
@@ -64,10 +72,8 @@ def load(
                 found.append(of_model(name, argument or model))
             elif kind == _COLUMN:
                 found.append(Metric(name, name, _of_texts_unknown, argument))
-            elif kind in BASELINES:
-                found.append(_of_baseline(name, kind, argument))
             else:
-                raise InputError(f"metric {kind!r}: expected one of {', '.join(ALL)}, column=NAME")
+                found.append(_of_baseline(name, kind, argument))
         except UnavailableError as error:
             missing[name] = str(error)
     if not found:

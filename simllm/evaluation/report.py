@@ -12,6 +12,7 @@ from platform import platform, python_version
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 import simllm
 from simllm import files
@@ -41,7 +42,7 @@ def html(study: Study, facts: dict[str, Any]) -> str:
     environment.filters |= {
         "number": number,
         "probability": _probability,
-        "svg": jinja2.utils.markupsafe.Markup,
+        "svg": Markup,
     }
     return environment.from_string(template).render(study=study, sets=study.sets, figures=figures, **facts)
 

@@ -73,7 +73,9 @@ def edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
     found = []
     for number, text in enumerate(texts):
         for kind, make in {**keep.KINDS, **change.KINDS}.items():
-            options = [edit for edit in dict.fromkeys(make(text, lexicon, random)) if edit not in ("", text)]
+            made = make(text, lexicon, random)
+            cleaned = map(clean, made) if kind in change.KINDS else made  # the others may be about case
+            options = [edit for edit in dict.fromkeys(cleaned) if edit not in ("", text)]
             if options:
                 found.append((number, options[random.integers(len(options))], kind))
     if len({KINDS[kind] for _, _, kind in found}) < 2:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simllm.evaluation.agreement import Agreement
 from simllm.evaluation.significance import LEVEL
+
+if TYPE_CHECKING:
+    from simllm.evaluation.study import Result
 
 _PAPER_LEVEL = 0.001  # SIMLLM calls a correlation significant below it
 
@@ -20,18 +23,8 @@ def number(value: float, digits: int = 3) -> str:
     return "n/a" if math.isnan(value) else f"{value:.{digits}f}".replace("0.", ".", 1)
 
 
-class Correlated(Protocol):
-    """A metric's correlation with people."""
-
-    metric: str
-    spearman: float
-    p_value: float
-    low: float
-    high: float
-
-
 def in_words(
-    results: Sequence[Correlated],
+    results: Sequence[Result],
     p: NDArray[np.float64],
     pairs: int,
     people: Agreement | None,
@@ -62,7 +55,7 @@ def in_words(
     return said + (_ceiling(best, people) if people else [])
 
 
-def _ceiling(best: Correlated, people: Agreement) -> list[str]:
+def _ceiling(best: Result, people: Agreement) -> list[str]:
     single = [rho for rho in people.one_against_rest if not np.isnan(rho)]
     said = [
         f"Half of the {people.raters} raters correlates with the other half at {number(people.split_half)}, "

@@ -7,6 +7,7 @@ from simllm import InputError
 from simllm.evaluation import ratings
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
+OTHER = {**GOOD, "rating": 3}
 
 
 @pytest.mark.parametrize(
@@ -19,9 +20,15 @@ GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
         ([{**GOOD, "reference": None}], 'line 1: expected a text under "reference"'),
         ([{"reference": "a", "rating": 1}], 'line 1: expected a text under "candidate"'),
         ([[]], "line 1: expected a JSON object"),
-        ([{**GOOD, "ratings": 3}], 'line 1: expected a list of numbers, or an object, under "ratings"'),
-        ([GOOD, {**GOOD, "ratings": [1, None]}], 'line 2: expected numbers under "ratings"'),
-        ([{**GOOD, "ratings": [1, 2], "raters": ["x", "x"]}], "line 1: expected 2 different raters"),
+        (
+            [{**GOOD, "ratings": 3}, GOOD, OTHER],
+            'line 1: expected a list of numbers, or an object, under "ratings"',
+        ),
+        ([GOOD, {**GOOD, "ratings": [1, None]}, OTHER], 'line 2: expected numbers under "ratings"'),
+        (
+            [{**GOOD, "ratings": [1, 2], "raters": ["x", "x"]}, GOOD, OTHER],
+            "line 1: expected 2 different raters",
+        ),
     ],
 )
 def test_bad_ratings_name_the_line(tmp_path, rows, message):

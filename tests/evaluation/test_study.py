@@ -167,7 +167,7 @@ def test_parts_by_language_and_by_length_by_hand():
         ("language", "java", 60),
         ("length", "1 word", 40),
         ("length", "2 words", 40),
-        ("length", "3 to 5 words", 40),
+        ("length", "5 words", 40),
     ]
     assert [g.spearman["m"] for g in found[:2]] == pytest.approx([-1, 1])
 

@@ -22,10 +22,12 @@ def add_metrics(command: argparse.ArgumentParser) -> None:
 
 
 def metric_names(given: str | None) -> list[str]:
-    """The names that the option has, or all."""
+    """The names that the option has, or all; raise InputError for one that is none."""
     from simllm.evaluation import metrics
 
-    return list(metrics.ALL) if given is None else [name.strip() for name in given.split(",")]
+    names = list(metrics.ALL) if given is None else [name.strip() for name in given.split(",")]
+    metrics.check(names)
+    return names
 
 
 def write(table: tables.Table, missing: dict[str, str], options: argparse.Namespace) -> None:
