@@ -115,15 +115,19 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(1.8 + 0.52 * len(columns), 1.4 + 0.3 * len(rows)), layout="constrained")
         axes = figure.subplots()
-        axes.imshow(cells, cmap="GnBu", vmin=0, vmax=1, aspect="auto")
-        axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(rows)), rows)
+        axes.pcolormesh(cells, cmap="GnBu", vmin=0, vmax=1, edgecolors="white", linewidth=1)
+        axes.invert_yaxis()
+        middles = [[place + 0.5 for place in range(len(names))] for names in (columns, rows)]
+        axes.set_xticks(middles[0], columns, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(middles[1], rows)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         for i, row in enumerate(cells):
             for j, value in enumerate(row):
                 colour = "white" if value > 0.6 else _INK
-                axes.text(j, i, number(value, 2), ha="center", va="center", color=colour, fontsize=8)
+                axes.text(
+                    j + 0.5, i + 0.5, number(value, 2), ha="center", va="center", color=colour, fontsize=8
+                )
         return _svg(figure)
 
 

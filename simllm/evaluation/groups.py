@@ -45,7 +45,7 @@ def _lengths(references: Sequence[str]) -> list[str]:
     """A third of the texts each, by number of words; texts of one length stay together."""
     words = np.array([len(text.split()) for text in references])
     third = np.searchsorted(np.quantile(words, [1 / 3, 2 / 3], method="lower"), words)
-    spans = [(words[third == part].min(), words[third == part].max()) for part in third]
+    spans = [(int(words[third == part].min()), int(words[third == part].max())) for part in third]
     return [f"{a} word{'s' * (a > 1)}" if a == b else f"{a} to {b} words" for a, b in spans]
 
 

@@ -85,15 +85,15 @@ def test_equal_empty_and_unrelated_texts(name):
     assert other < 0.3
 
 
-def test_word_vectors_know_what_stands_in_the_same_places(comments, tmp_path):
+def test_word_vectors_know_what_stands_in_the_same_places(tmp_path):
     lines = [
-        f"{verb} the {noun}" for verb in ("fetches", "obtains") for noun in "name size list value key".split()
+        f"{verb} the {noun}" for verb in ("gets", "returns") for noun in "name size list value key".split()
     ]
-    lines += [f"paints a {noun}" for noun in "circle line shape".split()]
+    lines += [f"draws a {noun}" for noun in "circle line shape".split()]
     plain, objects = tmp_path / "corpus.txt", tmp_path / "corpus.jsonl"
     plain.write_text("\n".join(lines * 20))
     objects.write_text("\n".join(json.dumps({"text": line}) for line in lines * 20))
-    pairs = (["fetches", "paints", ""], ["obtains", "obtains", "obtains"])
+    pairs = (["gets", "draws", ""], ["returns", "returns", "returns"])
     synonym, other, empty = baseline("word-vectors", str(plain))(*pairs)
     assert synonym > 0.8 > 0.3 > other
     assert empty == 0

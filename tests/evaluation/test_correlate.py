@@ -28,14 +28,13 @@ def rated(comments, tmp_path):
 def test_correlations_on_haque(shared):
     names = ["bleu", "bleu-1", "rouge-1", "rouge-l", "jaccard", "tf-idf", "column=use_cosine_dict"]
     rows = {row.metric: row for row in correlate(shared / "data" / "rated" / "haque2022.jsonl", names).rows}
-    assert rows["bleu"].spearman == pytest.approx(
-        0.7331, abs=5e-4
-    )  # the column has ties: 1.25e-231 is rounded
+    # BLEU's column has ties, for 1.25e-231 is rounded; ROUGE's differ a little (see test_baselines)
+    assert rows["bleu"].spearman == pytest.approx(0.7331, abs=5e-4)
     for name, rho in {"bleu-1": 0.7639, "jaccard": 0.7927, "tf-idf": 0.7306}.items():
         assert rows[name].spearman == pytest.approx(rho, abs=5e-5)
     assert rows["column=use_cosine_dict"].spearman == pytest.approx(0.8372, abs=5e-5)
     assert rows["rouge-l"].spearman == pytest.approx(0.8152, abs=2e-3)
-    assert rows["rouge-1"].spearman == pytest.approx(0.8016, abs=2e-3)
+    assert rows["rouge-1"].spearman == pytest.approx(0.8016, abs=3e-3)
     for row in rows.values():
         assert row.n == 210
         assert row.low < row.spearman < row.high

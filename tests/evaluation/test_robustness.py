@@ -49,7 +49,7 @@ def test_a_typo_exchanges_two_letters_inside_a_word(known):
 
 def test_edits_are_of_every_kind_and_the_same_for_a_seed(known):
     made = edits(SUMMARIES, known, 1)
-    assert made == edits(SUMMARIES, known, 1) or made.texts == edits(SUMMARIES, known, 1).texts
+    assert made.texts == edits(SUMMARIES, known, 1).texts
     assert made.texts != edits(SUMMARIES, known, 2).texts
     assert set(made.kinds) == set(KINDS)
     for text, number in zip(made.texts, made.of, strict=True):

@@ -56,8 +56,16 @@ def _weighted(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
     numbers = np.repeat(np.arange(len(texts)), lengths)
     frequency = np.bincount([token for ids in texts for token in set(ids)], minlength=vocab_size)
     idf = np.log((1 + len(texts)) / (1 + frequency))
-    vectors = ppmi.vectors(ppmi.neighbours(tokens, numbers, vocab_size), _SIZE)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12) * idf[:, None]
+    seen, compact = np.unique(tokens, return_inverse=True)
+    if len(seen) < 3:
+        raise InputError("word-vectors: no words in the corpus")
+    counts = ppmi.neighbours(compact, numbers, len(seen))
+    vectors = ppmi.vectors(counts, min(_SIZE, len(seen) - 1))
+    weighted = np.zeros((vocab_size, vectors.shape[1]))
+    weighted[seen] = (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12) * idf[seen, None]
+    )
+    return weighted
 
 
 def _texts(corpus: Path) -> Iterator[str]:
