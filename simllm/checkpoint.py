@@ -1,9 +1,9 @@
 """The model folder: one folder, three loaders (simllm, transformers, sentence-transformers).
 
 config.json               the encoder's shape (an MPNet model to transformers)
-model.safetensors         the weights, under transformers' names
+model.safetensors         the weights, under transformers' names; large ones in shards, with an index
 tokenizer.json            vocabulary and cleaning
-simllm.json               pooling, similarity, provenance
+simllm.json               pooling, similarity, provenance, calibration
 README.md                 the model card
 tokenizer_config.json, modules.json, …   what the other two loaders want to be told
 """
@@ -15,21 +15,22 @@ import json
 import os
 import shutil
 from dataclasses import asdict, dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from simllm import files
+from simllm import files, weights
+from simllm.calibration import Calibration
 from simllm.config import ModelConfig, build, read_json
 from simllm.errors import InputError
 from simllm.model import Encoder
 from simllm.tokenizer import SPECIAL_TOKENS, Tokenizer
 
-CONFIG, WEIGHTS, TOKENIZER, INFO = "config.json", "model.safetensors", "tokenizer.json", "simllm.json"
+CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class ModelInfo:
     pooling: str = "mean"
     similarity: str = "cosine"
     provenance: dict[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,10 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such model folder")
-    for name in (CONFIG, WEIGHTS, TOKENIZER):
+    for name in (CONFIG, TOKENIZER):
         if not (folder / name).is_file():
             raise InputError(f"{folder}: no {name}; expected a model folder")
+    stored = weights.files(folder)
     config = ModelConfig.load(folder / CONFIG)
     info = ModelInfo()
     if (folder / INFO).is_file():
@@ -99,32 +102,30 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
             f"{folder}: {TOKENIZER} has {tokenizer.vocab_size} tokens, {CONFIG} says {config.vocab_size}"
         )
     encoder = Encoder(config)
-    encoder.load_state_dict(_weights(folder / WEIGHTS, encoder))
+    encoder.load_state_dict(_weights(folder, encoder))
     digest = hashlib.sha256((folder / CONFIG).read_bytes())
-    digest.update((folder / WEIGHTS).read_bytes())
+    for file in stored:
+        digest.update(file.read_bytes())
     return Checkpoint(encoder.eval(), tokenizer, info, digest.hexdigest()[:12])
 
 
-def _weights(file: Path, encoder: Encoder) -> dict[str, Tensor]:
+def _weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
     """Read the weights as float32 under our names; a missing or misshapen one is an error."""
-    try:
-        stored = load_file(file)
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{file}: damaged ({error})") from None
+    stored = weights.read(folder)
     names = {transformers_name(name) for name in encoder.state_dict()}
     for name in stored.keys() - names:
         if not name.startswith(_NOT_OURS):
-            raise InputError(f"{file}: weight {name} has no place in the model of {CONFIG}")
+            raise InputError(f"{folder}: weight {name} has no place in the model of {CONFIG}")
     state = {}
     for name, parameter in encoder.state_dict().items():
         tensor = stored.get(transformers_name(name))
         if tensor is None:
-            raise InputError(f"{file}: no weight {transformers_name(name)}")
+            raise InputError(f"{folder}: no weight {transformers_name(name)}")
         if tensor.shape != parameter.shape:
             shapes = f"{tuple(tensor.shape)}, expected {tuple(parameter.shape)}"
-            raise InputError(f"{file}: {transformers_name(name)} has shape {shapes}")
+            raise InputError(f"{folder}: {transformers_name(name)} has shape {shapes}")
         if not tensor.isfinite().all():
-            raise InputError(f"{file}: {transformers_name(name)} holds values that are not finite")
+            raise InputError(f"{folder}: {transformers_name(name)} holds values that are not finite")
         state[name] = tensor.float()
     return state
 
@@ -138,14 +139,14 @@ def save(
     dtype: torch.dtype = torch.float32,
 ) -> None:
     """Write a model folder, whole or not at all; `dtype` is that of the stored weights."""
-    weights = {
+    state = {
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
     with files.replacing(folder) as partial:
         encoder.config.save(partial / CONFIG)
-        save_file(weights, partial / WEIGHTS, metadata={"format": "pt"})
-        shutil.copymode(partial / CONFIG, partial / WEIGHTS)  # save_file lets nobody else read it
+        save_file(state, partial / weights.WHOLE, metadata={"format": "pt"})
+        shutil.copymode(partial / CONFIG, partial / weights.WHOLE)  # save_file lets nobody else read it
         files.write(partial / TOKENIZER, tokenizer.backend.to_str(pretty=True))
         files.write(partial / "README.md", card)
         for name, values in {INFO: asdict(info), **_for_other_loaders(encoder.config, info)}.items():
@@ -182,3 +183,13 @@ def _for_other_loaders(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
             "pooling_mode_max_tokens": info.pooling == "max",
         },
     }
+
+
+def default_model() -> Path:
+    """The model folder that comes with the package, or with the checkout it runs from."""
+    installed = Path(str(resources.files("simllm"))) / "default_model"
+    checkout = Path(__file__).parent.parent / "checkpoints" / "default"
+    for folder in (installed, checkout):
+        if folder.is_dir():
+            return folder
+    raise InputError(f"no default model in {installed} or {checkout}; name a model folder")

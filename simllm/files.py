@@ -7,7 +7,8 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ from simllm.errors import InputError
 def lines(file: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a UTF-8 file, gzipped where its name ends in `.gz`, with their numbers.
 
-    Only line feeds, alone or after a carriage return, end a line; a byte-order mark is
+    `-` is standard input. Only line feeds, alone or after a carriage return, end a line; a byte-order mark is
     dropped. Raises InputError that names file and line for what cannot be read or decoded.
     """
     number = 0
     try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as data:
+        with _opened(file) as data:
             for number, line in enumerate(data, 1):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.removesuffix("\n").removesuffix("\r")
@@ -34,6 +35,17 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{file}: ends in the middle, after line {number}") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+
+
+def is_stdin(file: Path) -> bool:
+    """Whether `file` stands for standard input."""
+    return str(file) == "-"
+
+
+def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[bytes]]:
+    if is_stdin(file):
+        return contextlib.nullcontext(sys.stdin.buffer)
+    return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
 
 
 def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 import simllm
-from simllm import checkpoint
+from simllm import checkpoint, encode, matching
 from simllm import pooling as poolings
 from simllm import similarity as similarities
-from simllm.encode import Encoded, encode
+from simllm.checkpoint import default_model
+from simllm.encode import Tokenized
+from simllm.engine import MODES, engine
 from simllm.errors import InputError
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The scores of n pairs, in input order."""
-
-    values: NDArray[np.float64]  # (n,) 1 means the same; cosine -1..1, inverse-euclidean 0..1
-    empty: int  # pairs with a text of which cleaning leaves nothing
-    truncated: int  # texts, of both sides, cut at the model's longest input
-    deduplicated: int  # texts, of both sides, that were not encoded again
-    signature: str  # pins everything that decides on the values
-
-    @property
-    def mean(self) -> float:
-        """Mean of the values; NaN for no pairs."""
-        return float(self.values.mean()) if len(self.values) else float("nan")
+from simllm.frequencies import Frequencies
+from simllm.measure import ByToken, Measure, Pooled
+from simllm.scores import Scores, joined, warn
+from simllm.stream import Pair, chunks, scored
+from simllm.texts import checked
 
 
 class SimLLM:
-    """A loaded metric.
+    """A loaded metric; threads may share it.
 
     >>> metric = SimLLM()
     >>> metric.score(["adds two lists"], ["combines 2 arrays"]).values.shape
@@ -51,49 +39,92 @@ class SimLLM:
         *,
         pooling: str | None = None,
         similarity: str | None = None,
+        mode: str = "exact",
+        on_long: str = "truncate",
+        frequencies: Frequencies | None = None,
+        device: str | None = None,
     ) -> None:
         """Load a model folder, by default the model that comes with the package.
 
-        `pooling` (mean, cls, max) and `similarity` (cosine, inverse-euclidean) default to
-        what the model folder says. Raises InputError for a bad folder or an unknown name.
+        `pooling` (mean, cls, max) and `similarity` (cosine, inverse-euclidean, or token by
+        token precision, recall, f1) default to what the model folder says. `mode` is exact
+        (float32), fast (bfloat16), or plain for a model in training. `on_long` says what
+        becomes of a text longer than the model reads: truncate, window, error. `frequencies`
+        weigh tokens, by default those of the references. `device` is the GPU if there is one.
+        Raises InputError for a bad folder or an unknown name.
         """
+        self._made_with = (model, pooling, similarity, mode, on_long, frequencies, device)
         self.checkpoint = checkpoint.load(default_model() if model is None else model)
-        self.pooling = pooling or self.checkpoint.info.pooling
-        self.similarity = similarity or self.checkpoint.info.similarity
-        poolings.named(self.pooling)
-        self._similarity = similarities.named(self.similarity)
+        info = self.checkpoint.info
+        self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
+        self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
+        if on_long not in encode.ON_LONG:
+            raise InputError(f"on_long {on_long!r}: expected one of {', '.join(encode.ON_LONG)}")
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self.engine = engine(self.checkpoint.encoder.to(device), mode)
+        self._pool = poolings.named(self.pooling)
+        self.by_token = self.similarity in matching.MEASURES
+        self._similarity = None if self.by_token else similarities.named(self.similarity)
+        own = (self.pooling, self.similarity) == (info.pooling, info.similarity)
+        self.calibration = info.calibration if own else None
 
     @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike[str], **options: str) -> SimLLM:
+    def from_pretrained(cls, folder: str | os.PathLike[str], **options: Any) -> SimLLM:
         """Load a model folder; the same as `SimLLM(folder, **options)`."""
         return cls(folder, **options)
 
     def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scores:
         """Score each candidate against the reference at its index.
 
-        Symmetric, and independent of order, duplicates and other texts (to 1e-5). A text of
+        Symmetric (precision and recall change places), and independent of order, duplicates
+        and other texts (to 1e-5; but token weights may come from all references). A text of
         which cleaning leaves nothing scores 0, but 1 against the same text. Raises TypeError
         for anything but lists of texts, InputError where their lengths differ.
         """
-        candidates, references = _texts("candidates", candidates), _texts("references", references)
+        candidates, references = checked("candidates", candidates), checked("references", references)
         if len(candidates) != len(references):
             raise InputError(f"{len(candidates)} candidates but {len(references)} references")
-        encoded = self._encode([*candidates, *references])
-        n = len(candidates)
-        values = self._similarity(encoded.embeddings[:n], encoded.embeddings[n:])
-        empty = encoded.empty[:n] | encoded.empty[n:]
-        for i in np.flatnonzero(empty):
-            values[i] = float(candidates[i].split() == references[i].split())
-        return Scores(values, int(empty.sum()), encoded.truncated, encoded.deduplicated, self.signature)
+        frequencies = self.frequencies
+        if self.by_token and frequencies is None:
+            frequencies = self.count(references)
+        pairs = zip(candidates, references, strict=True)
+        scores = joined(self._scored(pairs, frequencies, 50_000), self.blank)
+        self.warn(2 * len(candidates), scores.truncated, scores.unreadable)
+        return scores
+
+    def stream(self, pairs: Iterable[Pair]) -> Iterator[Scores]:
+        """Score (candidate, reference) pairs as they come, some thousand at once, in little memory.
+
+        Token by token it needs `frequencies`, since the references are not there to be counted.
+        It does not warn; `warn` does.
+        """
+        if self.by_token and self.frequencies is None:
+            raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
+        return self._scored(pairs, self.frequencies, 4096)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the (n, d) float32 embeddings of n texts."""
-        return self._encode(_texts("texts", texts)).embeddings
+        texts = checked("texts", texts)
+        if not texts:
+            return np.empty((0, self.checkpoint.encoder.config.hidden_size), np.float32)
+        tokenized = self.tokenize(texts)
+        unreadable = sum(bool(texts[i].strip()) for i in np.flatnonzero(tokenized.empty))
+        self.warn(len(texts), len(tokenized.long), unreadable)
+        return encode.embeddings(self.engine, tokenized, self._pool)
 
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
         """Score under the calling convention of the `evaluate` library."""
         scores = self.score(predictions, references)
         return {"mean_score": scores.mean, "scores": scores.values.tolist(), "signature": scores.signature}
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        """Clean `texts` and turn them into inputs of the encoder."""
+        longest = self.checkpoint.encoder.config.max_length
+        return encode.tokenized(self.checkpoint.tokenizer, texts, longest, self.on_long)
+
+    def count(self, references: Iterable[str]) -> Frequencies:
+        """Count the references' document frequencies, for similarity token by token."""
+        return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.checkpoint.tokenizer)
 
     @property
     def signature(self) -> str:
@@ -101,44 +132,44 @@ class SimLLM:
         parts = {
             "model": self.checkpoint.hash,
             "tokenizer": self.checkpoint.tokenizer.hash,
-            "pooling": self.pooling,
+            "pooling": "none" if self.by_token else self.pooling,
             "similarity": self.similarity,
-            "dtype": "float32",
+            "dtype": str(MODES[self.mode]).removeprefix("torch."),
             "max_length": self.checkpoint.encoder.config.max_length,
-            "version": simllm.__version__,
         }
+        if self.by_token:
+            parts["frequencies"] = self.frequencies.hash if self.frequencies else "references"
+        if self.on_long == "window":
+            parts["long"] = "window"
+        parts["version"] = simllm.__version__
         return "|".join(f"{key}:{value}" for key, value in parts.items())
 
-    def _encode(self, texts: list[str]) -> Encoded:
-        encoded = encode(self.checkpoint, texts, self.pooling)
-        if encoded.truncated:
-            limit = self.checkpoint.encoder.config.max_length
-            warnings.warn(f"{encoded.truncated} of {len(texts)} texts cut at {limit} tokens", stacklevel=3)
-        unreadable = sum(bool(texts[i].strip()) for i in np.flatnonzero(encoded.empty))
-        if unreadable:
-            message = "of which cleaning leaves nothing (the model reads ASCII); scored 0 or, if the same, 1"
-            warnings.warn(f"{unreadable} of {len(texts)} texts {message}", stacklevel=3)
-        return encoded
+    def warn(self, texts: int, truncated: int, unreadable: int) -> None:
+        """Warn of what was not read, or not whole, of so many texts."""
+        limit = self.checkpoint.encoder.config.max_length
+        long = f"read in windows of {limit}" if self.on_long == "window" else f"cut at {limit}"
+        warn(texts, truncated, unreadable, long)
+
+    def _scored(self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int) -> Iterator[Scores]:
+        measure: Measure
+        if self._similarity:
+            measure = Pooled(self.engine, self._pool, self._similarity)
+        else:
+            assert frequencies is not None
+            weights = frequencies.weights(self.checkpoint.tokenizer)
+            measure = ByToken(self.engine, weights, self.similarity)
+        return scored(pairs, self.tokenize, measure, size, self.blank)
+
+    @property
+    def blank(self) -> Scores:
+        """The scores of no pairs."""
+        return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded, self._made_with
 
 
-def default_model() -> Path:
-    """The model folder that comes with the package, or with the checkout it runs from."""
-    installed = Path(str(resources.files("simllm"))) / "default_model"
-    checkout = Path(__file__).parent.parent / "checkpoints" / "default"
-    for folder in (installed, checkout):
-        if folder.is_dir():
-            return folder
-    raise InputError(f"no default model in {installed} or {checkout}; name a model folder")
-
-
-def _texts(name: str, texts: Sequence[str]) -> list[str]:
-    """Return `texts` as a list; raise TypeError for a lone string and for what is no text."""
-    if isinstance(texts, str):
-        raise TypeError(f"{name}: expected a list of texts, got a lone string; write [text]")
-    if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
-        raise TypeError(f"{name}: expected a list of texts, got {type(texts).__name__}")
-    texts = list(texts)
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"{name}[{index}]: expected a text, got {type(text).__name__}")
-    return texts
+def _loaded(model: Any, *options: Any) -> SimLLM:
+    """The same metric again, in another process."""
+    names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device")
+    return SimLLM(model, **dict(zip(names, options, strict=True)))

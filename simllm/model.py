@@ -140,7 +140,9 @@ class Encoder(nn.Module):
         """The share of attention weights that is dropped: none outside of training."""
         return self.config.attention_probs_dropout_prob if self.training else 0.0
 
-    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, tokens: Tensor, mask: Tensor | None = None, attention: Callable[..., Tensor] = attention
+    ) -> Tensor:
         """Encode (B, L) token ids -> (B, L, D); `mask` is true at the tokens that are not padding."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         bias = self.relative_bias(positions, positions)

@@ -28,42 +28,59 @@ class Table:
 
 
 def write(table: Table, format_: str | None, output: Path | None) -> None:
-    """Write to `output`, whole or not at all, or else to stdout.
-
-    Without a format, a terminal gets text and everything else TSV.
-    """
-    if format_ is None:
-        format_ = "text" if output is None and sys.stdout.isatty() else "tsv"
-    text = {"text": _text, "json": _json, "tsv": _tsv}[format_](table)
+    """Write to `output`, whole or not at all, or else to stdout."""
+    text = {"text": _text, "json": _json, "tsv": _tsv}[format_for(format_, output)](table)
     if output is None:
         sys.stdout.write(text)
     else:
         files.write(output, text)
 
 
+def format_for(format_: str | None, output: Path | None) -> str:
+    """The format; where none is asked for, a terminal gets text and everything else TSV."""
+    return format_ or ("text" if output is None and sys.stdout.isatty() else "tsv")
+
+
 def _json(table: Table) -> str:
-    rows = [dict(zip(table.columns, map(_finite, row), strict=True)) for row in table.rows]
-    summary = {key: _finite(value) for key, value in table.summary.items()}
-    return json.dumps({**summary, "rows": rows}, indent=2) + "\n"
+    rows = [finite(dict(zip(table.columns, row, strict=True))) for row in table.rows]
+    return json.dumps({**finite(table.summary), "rows": rows}, indent=2) + "\n"
 
 
-def _finite(value: Any) -> Any:
-    """NaN has no JSON form."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def finite(values: dict[str, Any]) -> dict[str, Any]:
+    """The same without NaN, which has no JSON form."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in values.items()
+    }
 
 
 def _tsv(table: Table) -> str:
-    rows = [table.columns, *table.rows]
+    return tsv([table.columns, *table.rows])
+
+
+def tsv(rows: Sequence[Sequence[Any]]) -> str:
+    """The rows as TSV, numbers to six significant digits."""
     return "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in rows)
 
 
 def _text(table: Table) -> str:
-    cells = [[_cell(value) for value in row] for row in (table.columns, *table.rows)]
-    widths = _widths(cells)
-    lines = [_line(row, widths) for row in cells]
-    lines.insert(1, _GAP.join("─" * width for width in widths))
-    summary = (f"{key}: {_cell(value)}" for key, value in table.summary.items())
-    return "\n".join([*lines, "", *summary]) + "\n"
+    fitting = widths([table.columns, *table.rows])
+    return header(table.columns, fitting) + lines(table.rows, fitting) + footer(table.summary)
+
+
+def header(columns: Sequence[str], widths: list[int]) -> str:
+    """The names of the columns, underlined."""
+    return lines([columns], widths) + _GAP.join("─" * width for width in widths) + "\n"
+
+
+def lines(rows: Sequence[Sequence[Any]], widths: list[int]) -> str:
+    """The rows, one a line."""
+    return "".join(_line([_cell(value) for value in row], widths) + "\n" for row in rows)
+
+
+def footer(summary: dict[str, Any]) -> str:
+    """What holds for all rows."""
+    return "\n" + "".join(f"{key}: {_cell(value)}\n" for key, value in summary.items())
 
 
 def _line(row: list[str], widths: list[int]) -> str:
@@ -74,9 +91,9 @@ def _line(row: list[str], widths: list[int]) -> str:
     return _GAP.join(cell.ljust(width) for cell, width in zip(fitted, widths, strict=True)).rstrip()
 
 
-def _widths(cells: list[list[str]]) -> list[int]:
+def widths(rows: Sequence[Sequence[Any]]) -> list[int]:
     """Column widths that fit the terminal; the widest columns give way first."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [max(len(_cell(value)) for value in column) for column in zip(*rows, strict=True)]
     room = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)
     while sum(widths) > room and max(widths) > 8:
         widths[widths.index(max(widths))] -= 1

@@ -62,6 +62,10 @@ class Tokenizer:
             ids += [encoding.ids for encoding in self.backend.encode_batch_fast(chunk)]
         return ids
 
+    def token(self, number: int) -> str:
+        """The token with this id."""
+        return str(self.backend.id_to_token(number))
+
     @staticmethod
     def cut(ids: list[int], longest: int) -> list[int]:
         """Shorten `ids` to `longest` tokens, the last of which is still `</s>`."""

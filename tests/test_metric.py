@@ -7,8 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm import InputError, SimLLM, checkpoint, pooling, similarity
-from simllm.encode import encode
+from simllm import InputError, SimLLM, engine, pooling, similarity
 
 TEXTS = st.lists(st.one_of(st.text(max_size=40), st.sampled_from(["adds two", "gets it", ""])), max_size=8)
 
@@ -52,12 +51,12 @@ def test_scores_are_symmetric_bounded_and_independent_of_order_and_company(metri
 
 
 @pytest.mark.parametrize("name", ["cls", "mean", "max"])
-def test_embeddings_do_not_depend_on_the_batch_size(model_folder, comments, name):
-    loaded, texts = checkpoint.load(model_folder), [c for c in comments[:150] if len(c) < 150]
-    whole = encode(loaded, texts, name, batch_tokens=10**6).embeddings
-    for batch_tokens in (1, 100, 1000):
-        part = encode(loaded, texts, name, batch_tokens).embeddings
-        assert np.abs(whole - part).max() < 1e-5
+def test_embeddings_do_not_depend_on_the_batch_size(model_folder, comments, name, monkeypatch):
+    metric, texts = SimLLM(model_folder, pooling=name), [c for c in comments[:150] if len(c) < 150]
+    whole = metric.embed(texts)
+    for batch_tokens in (1, 100, 10**6):
+        monkeypatch.setattr(engine, "_CPU_BATCH", batch_tokens)
+        assert np.abs(whole - metric.embed(texts)).max() < 1e-5
 
 
 def test_a_text_is_like_itself_and_like_its_other_spelling(metric):

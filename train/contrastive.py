@@ -40,7 +40,7 @@ class Contrastive:
 
     def __init__(self, config: ContrastiveConfig, world: World) -> None:
         self.config, self.world = config, world
-        self.metric = SimLLM(config.model)
+        self.metric = SimLLM(config.model, mode="plain", device="cpu")
         self.model = self.metric.checkpoint.encoder.to(world.device)
         self.pool = pooling.named(self.metric.pooling)
         self.updates = Updates(config, self.metric.checkpoint)

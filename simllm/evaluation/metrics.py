@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ def load(
     return found, missing
 
 
-def of_model(name: str, model: str | os.PathLike[str] | None, **options: str) -> Metric:
+def of_model(name: str, model: str | os.PathLike[str] | None, **options: Any) -> Metric:
     """The metric that `SimLLM(model, **options)` is."""
     loaded = SimLLM(model, **options)
     return Metric(name, loaded.signature, lambda c, r: loaded.score(c, r).values)

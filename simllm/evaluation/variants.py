@@ -41,7 +41,7 @@ def checkpoints(folder: Path) -> list[Trained]:
     The updates are those in a model's provenance, or else the number that its folder's name ends in. Raises
     InputError where there is no model, or one whose updates are unknown.
     """
-    found = sorted(path.parent for path in folder.glob(f"*/{checkpoint.WEIGHTS}"))
+    found = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
     if not found:
         raise InputError(f"{folder}: no model folders in it; expected one for each checkpoint")
     models = [_trained(path) for path in found]

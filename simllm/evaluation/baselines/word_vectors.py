@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm import files, ppmi
-from simllm.checkpoint import TOKENIZER
+from simllm.checkpoint import TOKENIZER, default_model
 from simllm.errors import InputError
 from simllm.evaluation.baselines import Score, UnavailableError
-from simllm.metric import default_model
 from simllm.similarity import cosine
 from simllm.tokenizer import Tokenizer
 

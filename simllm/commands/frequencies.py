@@ -1,0 +1,31 @@
+"""`simllm frequencies`: the table that weighs tokens in scores token by token."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simllm import files
+from simllm.errors import InputError
+
+FORMATS = ()  # what it writes is JSON
+EXAMPLES = """example:
+  simllm frequencies references.txt -o frequencies.json
+  simllm score -c c.txt -r r.txt --similarity f1 --frequencies frequencies.json
+"""
+
+
+def add_options(frequencies: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    frequencies.add_argument("references", type=Path, metavar="FILE", help="references, one a line")
+    frequencies.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Count, and save."""
+    if options.output is None:
+        raise InputError("expected -o FILE, to write the table to")
+    from simllm.metric import SimLLM
+
+    metric = SimLLM(options.model)
+    metric.count(line for _, line in files.lines(options.references)).save(options.output)

@@ -1,0 +1,129 @@
+"""`simllm score`: any number of pairs, in little memory; what is done can be seen, and stopped."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from simllm import pairs
+from simllm.errors import InputError
+from simllm.pairs import Row
+from simllm.rows import Rows
+from simllm.tables import FORMATS as FORMATS
+
+if TYPE_CHECKING:
+    from simllm.frequencies import Frequencies
+
+EXAMPLES = """examples:
+  simllm score "adds two lists" "combines 2 arrays"
+  simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
+  simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold --id-field key
+  zcat pairs.jsonl.gz | simllm score --jsonl - --mode fast --scale percentile
+  simllm score -f json -- "--all lists everything" "lists everything"
+"""
+
+
+def add_options(score: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    score.add_argument("texts", nargs="*", metavar="TEXT", help="a candidate and a reference")
+    score.add_argument("-c", "--candidates", type=Path, metavar="FILE", help="candidates, one a line")
+    score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one a line")
+    score.add_argument("--jsonl", type=Path, metavar="FILE", help="pairs as JSON lines; - is standard input")
+    score.add_argument("--candidate-field", default="candidate", metavar="NAME", help="default: %(default)s")
+    score.add_argument("--reference-field", default="reference", metavar="NAME", help="default: %(default)s")
+    score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
+    score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
+    score.add_argument(
+        "--similarity", metavar="NAME",
+        help="cosine, inverse-euclidean, or token by token precision, recall, f1; default: the model's",
+    )  # fmt: skip
+    score.add_argument(
+        "--frequencies", type=Path, metavar="FILE",
+        help="document frequencies that weigh tokens (see simllm frequencies); default: the references'",
+    )  # fmt: skip
+    score.add_argument("--mode", default="exact", metavar="NAME", help="exact (the default) or fast")
+    score.add_argument(
+        "--on-long", default="truncate", metavar="NAME",
+        help="texts longer than the model reads: truncate (the default), window or error",
+    )  # fmt: skip
+    score.add_argument(
+        "--scale", default="raw", metavar="NAME",
+        help="raw (the default), percentile among random pairs, or rating: what people would say",
+    )  # fmt: skip
+    score.add_argument("--skip", type=int, default=0, metavar="N", help="go on after N pairs (TSV)")
+    score.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Score, and write row by row."""
+    source = pairs.source(options)
+    for file in source.files:
+        if options.output and file.resolve() == options.output.resolve():
+            raise InputError(f"-o {options.output}: would overwrite what is to be scored")
+    total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
+    scale, skip = options.scale, options.skip
+    columns = [
+        *(["id"] if options.id_field else []),
+        "score",
+        *(["low", "high"] if scale == "rating" else []),
+    ]
+    columns += ["candidate", "reference"]
+    with Rows(columns, options.format, options.output, skip) as out:
+        from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
+        from simllm.scores import joined
+
+        metric = SimLLM(
+            options.model,
+            pooling=options.pooling,
+            similarity=options.similarity,
+            mode=options.mode,
+            on_long=options.on_long,
+            frequencies=_frequencies(options.frequencies),
+        )
+        if metric.by_token and metric.frequencies is None and source.repeatable:
+            metric.frequencies = metric.count(row.reference for row in source.rows())
+        waiting: deque[Row] = deque()
+        parts = []
+        bar = tqdm(total=total, initial=skip, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
+        for part in metric.stream(_noting(islice(source.rows(), skip, None), waiting)):
+            rows = [waiting.popleft() for _ in part.values]
+            numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
+            out.write(
+                [*([row.id] if options.id_field else []), *values, row.candidate, row.reference]
+                for row, *values in zip(rows, *(column.tolist() for column in numbers), strict=True)
+            )
+            parts.append(part)
+            bar.update(len(rows))
+        bar.close()
+        scores = joined(parts, metric.blank)
+        metric.warn(2 * len(scores.values), scores.truncated, scores.unreadable)
+        values = scores.on(scale)
+        out.summary = {
+            "pairs": len(values),
+            "mean": float(values.mean()) if len(values) else float("nan"),
+            **({"scale": scale} if scale != "raw" else {}),
+            "empty": scores.empty,
+            "truncated": scores.truncated,
+            "deduplicated": scores.deduplicated,
+            "signature": scores.signature,
+        }
+
+
+def _frequencies(file: Path | None) -> Frequencies | None:
+    from simllm.frequencies import Frequencies
+
+    return Frequencies.load(file) if file else None
+
+
+def _noting(rows: Iterator[Row], waiting: deque[Row]) -> Iterator[tuple[str, str]]:
+    """The pairs of `rows`, which are noted for when their scores are there."""
+    for row in rows:
+        waiting.append(row)
+        yield row.candidate, row.reference

@@ -1,0 +1,18 @@
+"""What a caller hands over, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+
+def checked(name: str, texts: Sequence[str]) -> list[str]:
+    """Return `texts` as a list; raise TypeError for a lone string and for what is no text."""
+    if isinstance(texts, str):
+        raise TypeError(f"{name}: expected a list of texts, got a lone string; write [text]")
+    if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
+        raise TypeError(f"{name}: expected a list of texts, got {type(texts).__name__}")
+    texts = list(texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{index}]: expected a text, got {type(text).__name__}")
+    return texts

@@ -1,0 +1,102 @@
+"""Token-level similarity: numbers worked out by hand, and the same by another way."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from simllm import InputError, SimLLM, matching
+from simllm.encode import Tokenized
+from simllm.frequencies import Frequencies
+from tests.test_cli import run
+
+# Two candidate tokens against three reference tokens, in the plane: 0 and 90 degrees against
+# 0, 60 and 180 degrees, of any length.
+CANDIDATE = np.array([[2.0, 0.0], [0.0, 3.0]])
+REFERENCE = np.array([[1.0, 0.0], [0.5, math.sqrt(3) / 2], [-4.0, 0.0]])
+
+
+def test_states_are_normalised_before_they_are_multiplied():
+    half, root = 0.5, math.sqrt(3) / 2
+    assert matching.cosines(CANDIDATE, REFERENCE) == pytest.approx(np.array([[1, half, -1], [0, root, 0]]))
+    assert matching.cosines(np.zeros((1, 2)), REFERENCE) == pytest.approx(np.zeros((1, 3)))
+
+
+def test_precision_recall_and_f1_by_hand():
+    similar, w, v = (
+        matching.cosines(CANDIDATE, REFERENCE), np.array([1.0, 3.0]), np.array([2.0, 1.0, 1.0]),
+    )  # fmt: skip
+    precision = (1 * 1 + 3 * math.sqrt(3) / 2) / 4
+    recall = (2 * 1 + 1 * math.sqrt(3) / 2 + 1 * 0) / 4
+    assert matching.precision(similar, w, v) == pytest.approx(precision)
+    assert matching.recall(similar, w, v) == pytest.approx(recall)
+    assert matching.f1(similar, w, v) == pytest.approx(2 * precision * recall / (precision + recall))
+    assert matching.f1(-np.ones((1, 1)), w[:1], v[:1]) == 0
+
+
+def test_document_frequencies_weigh_as_in_scikit_learn(tokenizer):
+    texts = ["adds two numbers two", "adds a number", "removes it"]
+    inputs = [[tuple(ids)] for ids in tokenizer.encode(texts)]
+    weights = Frequencies.count([Tokenized(inputs[:2]), Tokenized(inputs[2:])], tokenizer).weights(tokenizer)
+    theirs = TfidfVectorizer(analyzer=lambda ids: [str(i) for i in ids], norm=None)
+    theirs.fit([ids[1:-1] for (ids,) in inputs])
+    for token, place in theirs.vocabulary_.items():
+        assert weights[int(token)] == pytest.approx(theirs.idf_[place])
+    assert weights[4] == pytest.approx(math.log(4) + 1)  # a token of no document
+
+
+def test_scores_token_by_token(model_folder, comments):
+    candidates, references = comments[:40], comments[20:60]
+    scores = {
+        name: SimLLM(model_folder, similarity=name).score(candidates, references)
+        for name in ("precision", "recall", "f1")
+    }
+    p, r, f = (scores[name].values for name in ("precision", "recall", "f1"))
+    assert f == pytest.approx(2 * p * r / (p + r))
+    metric = SimLLM(model_folder, similarity="f1")
+    frequencies = metric.count(references)
+    same = SimLLM(model_folder, similarity="precision", frequencies=frequencies)
+    other = SimLLM(model_folder, similarity="recall", frequencies=frequencies)
+    assert same.score(candidates, references).values == pytest.approx(p)
+    assert same.score(candidates, references).values == pytest.approx(
+        other.score(references, candidates).values
+    )
+    assert metric.score(["adds two", ""], ["adds two", "adds"]).values == pytest.approx([1.0, 0.0])
+    assert "|frequencies:references|" in metric.signature
+    assert f"|frequencies:{frequencies.hash}|" in same.signature
+
+
+def test_one_pair_worked_out_from_the_states(model_folder):
+    metric = SimLLM(model_folder, similarity="f1")
+    a, b = metric.tokenize(["adds two numbers"]), metric.tokenize(["gets the sum of it"])
+    weights = metric.count(["gets the sum of it"]).weights(metric.checkpoint.tokenizer)
+    (x,), (y,) = matching.states(metric.engine, a), matching.states(metric.engine, b)
+    best = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for v in y) for u in x]
+    back = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for u in x) for v in y]
+    p = np.average(best, weights=weights[list(a.inputs[0][0][1:-1])])
+    r = np.average(back, weights=weights[list(b.inputs[0][0][1:-1])])
+    value = metric.score(["adds two numbers"], ["gets the sum of it"]).values[0]
+    assert value == pytest.approx(2 * p * r / (p + r), abs=1e-5)
+
+
+def test_a_saved_table_on_the_command_line(model_folder, comments, tmp_path):
+    (tmp_path / "r.txt").write_text("".join(" ".join(c.split()) + "\n" for c in comments[:50]))
+    table, model = tmp_path / "table.json", ("--model", model_folder)
+    assert run("frequencies", tmp_path / "r.txt", "-o", table, *model).returncode == 0
+    assert json.loads(table.read_text())["documents"] == 50
+    files = ("-c", tmp_path / "r.txt", "-r", tmp_path / "r.txt", *model)
+    by_table = run("score", *files, "--similarity", "f1", "--frequencies", table)
+    assert by_table.stdout == run("score", *files, "--similarity", "f1").stdout
+    assert by_table.stdout
+    table.write_text('{"documents": 2, "of": {"no such token": 1}}')
+    assert (
+        "'no such token' is not in the model's"
+        in run("score", "a", "b", "--similarity", "f1", "--frequencies", table, *model).stderr
+    )
+
+
+def test_a_stream_needs_a_table(model_folder):
+    with pytest.raises(InputError, match="a stream needs a table of frequencies"):
+        SimLLM(model_folder, similarity="f1").stream([("a", "b")])

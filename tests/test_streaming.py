@@ -1,0 +1,153 @@
+"""Long inputs: scored as they come, stopped and gone on with."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from transformers import AutoModel
+
+from simllm import InputError, SimLLM, checkpoint
+from simllm.encode import padded
+from tests.test_cli import run
+
+
+@pytest.fixture
+def many(comments, tmp_path):
+    """30,000 pairs, each with an id."""
+    file = tmp_path / "pairs.jsonl"
+    with file.open("w") as target:
+        for i in range(30_000):
+            row = {"key": f"k{i}", "candidate": f"{comments[i % 997]} {i}", "reference": comments[i % 1009]}
+            target.write(json.dumps(row) + "\n")
+    return file
+
+
+def interrupted(file, model_folder, *arguments, **options):
+    """Score until the first chunks are written, then press Ctrl-C."""
+    command = [sys.executable, "-m", "simllm", "score", "--jsonl", file, "--model", model_folder, *arguments]
+    process = subprocess.Popen([*map(str, command)], text=True, stderr=subprocess.PIPE, **options)
+    target = Path(options["stdout"].name if options else f"{arguments[-1]}.partial")
+    deadline = time.monotonic() + 120
+    while not (target.exists() and target.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    return process.returncode, errors
+
+
+def test_an_interrupted_file_is_gone_on_with(many, model_folder, tmp_path):
+    out = tmp_path / "scores.tsv"
+    status, errors = interrupted(many, model_folder, "--id-field", "key", "-o", out)
+    assert status == 130
+    assert not out.exists()
+    done = int(re.search(r"--skip (\d+) goes on", errors)[1])
+    lines = (tmp_path / "scores.tsv.partial").read_text().splitlines()
+    assert len(lines) == done + 1
+    assert lines[0] == "id\tscore\tcandidate\treference"
+    with (tmp_path / "scores.tsv.partial").open("a") as partial:
+        partial.write("k999\t0.")  # a row that a kill cut
+    arguments = ("score", "--jsonl", many, "--id-field", "key", "-o", out, "--model", model_folder)
+    assert run(*arguments, "--skip", done + 5000).returncode == 2
+    assert run(*arguments, "--skip", done).returncode == 0
+    rows = [line.split("\t")[:2] for line in out.read_text().splitlines()[1:]]
+    assert [row[0] for row in rows] == [f"k{i}" for i in range(30_000)]
+    pairs = [json.loads(line) for line in many.read_text().splitlines()]
+    with pytest.warns(UserWarning, match="texts cut at 64 tokens"):
+        expected = SimLLM(model_folder).score(*([p[k] for p in pairs] for k in ("candidate", "reference")))
+    assert np.abs(np.array([float(row[1]) for row in rows]) - expected.values).max() < 1e-5
+
+
+def test_interrupted_json_is_json(many, model_folder, tmp_path):
+    with (tmp_path / "scores.json").open("w") as target:
+        status, errors = interrupted(many, model_folder, "-f", "json", stdout=target)
+    assert status == 130
+    result = json.loads((tmp_path / "scores.json").read_text())
+    assert result["interrupted"]
+    assert 0 < len(result["rows"]) < 30_000
+    assert f"interrupted after {len(result['rows']):,} pairs" in errors
+
+
+def test_a_stream_is_read_as_it_is_scored(model_folder):
+    drawn = 0
+
+    def pairs():
+        nonlocal drawn
+        for drawn in range(1, 50_001):
+            yield "adds two", f"gets {drawn % 7}"
+
+    parts = SimLLM(model_folder).stream(pairs())
+    first = next(parts)
+    assert len(first.values) * 3 >= drawn
+    assert len(first.values) + sum(len(part.values) for part in parts) == 50_000
+
+
+def test_standard_input_and_pipes(many, model_folder):
+    head = "".join(many.read_text().splitlines(keepends=True)[:3])
+    done = run("score", "--jsonl", "-", "--id-field", "key", "--model", model_folder, input=head)
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["id", "k0", "k1", "k2"]
+    done = run("score", "-c", "-", "-r", "/dev/null", "--model", model_folder, input="a\nb\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "/dev/null: empty" in done.stderr
+
+
+def test_a_terminal_sees_a_bar_with_the_time_left(many, model_folder, tmp_path):
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 90, 0, 0))
+    command = [sys.executable, "-m", "simllm", "score", "--jsonl", many, "--model", model_folder]
+    subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=slave, timeout=300, check=True)
+    shown = os.read(master, 100_000).decode()
+    assert re.search(r"\d+/30000 \[\d+:\d+<\d+:\d+, .*pairs/s\]", shown)
+
+
+LONG = "returns the first value of the list " * 100
+
+
+def test_long_texts_can_be_refused_or_read_in_windows(model_folder, tmp_path):
+    (tmp_path / "c.txt").write_text(f"adds two\n{LONG}\n")
+    (tmp_path / "r.txt").write_text("adds two\nadds two\n")
+    files = ("score", "-c", tmp_path / "c.txt", "-r", tmp_path / "r.txt", "--model", model_folder)
+    done = run(*files, "--on-long", "error")
+    assert done.returncode == 2
+    assert re.search(r"error: candidate 2: \d+ tokens, more than the model's 64\n", done.stderr)
+    done = run(*files, "--on-long", "window", "-f", "json")
+    assert "1 of 4 texts read in windows of 64 tokens" in done.stderr
+    assert "|long:window|" in json.loads(done.stdout)["signature"]
+
+
+@pytest.mark.filterwarnings("ignore:.*texts read in windows")
+def test_a_windowed_text_is_the_mean_of_its_windows(model_folder):
+    metric = SimLLM(model_folder, on_long="window")
+    first, second = "adds two " * 200, "removes it " * 200
+    windows = metric.tokenize([first + second]).inputs[0]
+    assert {len(ids) for ids in windows[:-1]} == {64}
+    states = [metric.engine(*padded([ids])).mean(1)[0].detach().numpy() for ids in windows]
+    expected = np.average(states, axis=0, weights=[len(ids) - 2 for ids in windows])
+    assert metric.embed([first + second])[0] == pytest.approx(expected, abs=1e-5)
+    assert (
+        np.abs(metric.embed([first + second]) - SimLLM(model_folder).embed(["adds two " * 200])).max() > 0.01
+    )
+
+
+def test_weights_in_shards_are_read(model_folder, tmp_path):
+    AutoModel.from_pretrained(model_folder).save_pretrained(tmp_path / "m", max_shard_size="50KB")
+    (tmp_path / "m" / "tokenizer.json").write_bytes((model_folder / "tokenizer.json").read_bytes())
+    shards = sorted((tmp_path / "m").glob("model-*.safetensors"))
+    assert len(shards) > 1
+    texts = ["adds two numbers", "removes it"]
+    assert np.abs(SimLLM(tmp_path / "m").embed(texts) - SimLLM(model_folder).embed(texts)).max() < 1e-6
+    whole = checkpoint.load(tmp_path / "m").hash
+    shards[-1].unlink()
+    with pytest.raises(InputError, match=f"no {shards[-1].name}"):
+        checkpoint.load(tmp_path / "m")
+    assert whole != checkpoint.load(model_folder).hash
