@@ -1,0 +1,110 @@
+"""How fast pairs are scored, beside sentence-transformers and BERTScore with the same weights.
+
+    python -m tests.benchmarks.score
+    taskset -c 1 python -m tests.benchmarks.score --pairs 1000 --json tests/benchmarks/results/score-cpu.json
+
+All ways score the same pairs with the same model folder, in turns, and the fastest turn of each
+counts. sentence-transformers' `encode` is called at its defaults, and the cosines of what it
+gives are the scores that ours are held against. Without --source the pairs are the first
+paragraphs of docstrings of the Python that is installed here, each with its neighbour's.
+Where only one core is allowed, processor time is measured in the place of the clock: on an idle
+machine they are the same, on a busy one it leaves out the waiting.
+"""
+
+import argparse
+import itertools
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer
+
+from simllm import SimLLM, files
+from simllm.checkpoint import default_model
+from tests.benchmarks import machine
+from train.corpus import sources
+from train.corpus.extract import extract
+from train.corpus.tally import Tally
+
+
+def pairs(source, count, fields):
+    """So many pairs, of texts that all differ."""
+    if source is None:
+        codes = (item for item in sources.read(sources.INSTALLED_PYTHON, 0, Tally()))
+        comments = (found for code in codes for found in extract(code.data, code.language, Counter()))
+        texts = (found.description or found.summary for found in comments)
+    else:
+        texts = (row[field] for _, row in files.objects(source) for field in fields)
+    texts = list(itertools.islice(dict.fromkeys(texts), 2 * count))
+    return texts[0::2], texts[1::2]
+
+
+def ways(model):
+    """What scores: name -> function of candidates and references."""
+    modes = {mode: SimLLM(model, mode=mode) for mode in ("exact", "fast")}
+    theirs = SentenceTransformer(str(model), device=str(modes["exact"].engine.device))
+
+    def sentence_transformers(candidates, references):
+        a, b = theirs.encode(candidates), theirs.encode(references)
+        return (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+
+    found = {"sentence-transformers": sentence_transformers}
+    for name, metric in modes.items():
+        found[name] = lambda c, r, metric=metric: metric.score(c, r).values
+    try:
+        from bert_score import BERTScorer
+    except ModuleNotFoundError:
+        return found
+    layers = modes["exact"].checkpoint.encoder.config.num_hidden_layers
+    scorer = BERTScorer(model_type=str(model), num_layers=layers)
+    return found | {"BERTScore": lambda c, r: scorer.score(c, r)[2].numpy()}
+
+
+def measure(scorers, candidates, references, turns):
+    """Seconds of the fastest turn, and the scores, by name."""
+    clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter
+    seconds, values = dict.fromkeys(scorers, float("inf")), {}
+    for score in scorers.values():
+        score(candidates[:64], references[:64])  # warms up
+    for _, (name, score) in itertools.product(range(turns), scorers.items()):
+        started = clock()
+        values[name] = score(candidates, references)
+        seconds[name] = min(seconds[name], clock() - started)
+    return seconds, values, clock.__name__
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path, default=default_model(), help="a model folder")
+    parser.add_argument("--source", type=Path, help="JSON lines of pairs")
+    parser.add_argument("--fields", nargs=2, default=["candidate", "reference"], metavar="NAME")
+    parser.add_argument("--pairs", type=int, default=10_000)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args()
+    candidates, references = pairs(options.source, options.pairs, options.fields)
+    seconds, values, clock = measure(ways(options.model), candidates, references, options.turns)
+    baseline = values["sentence-transformers"]
+    result = {
+        name: {
+            "pairs_per_second": round(len(candidates) / seconds[name], 1),
+            "ratio": round(seconds["sentence-transformers"] / seconds[name], 2),
+            "largest_difference": float(np.abs(values[name] - baseline).max()),
+            "spearman": float(spearmanr(values[name], baseline).statistic),
+        }
+        for name in seconds
+    }
+    for name, row in result.items():
+        print(f"{name:22} {row['pairs_per_second']:>9,} pairs/s   {row['ratio']:>5.2f} x   off by "
+              f"{row['largest_difference']:.1e}   Spearman {row['spearman']:.5f}")  # fmt: skip
+    if options.json:
+        machine.write(options.json, pairs=len(candidates), clock=clock, ways=result)
+
+
+if __name__ == "__main__":
+    main()
