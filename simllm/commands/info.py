@@ -1,0 +1,43 @@
+"""`simllm info`: what a model folder holds, and where it comes from."""
+
+from __future__ import annotations
+
+import argparse
+
+from simllm import tables
+from simllm.tables import FORMATS as FORMATS
+
+EXAMPLES = """examples:
+  simllm info
+  simllm info --model my/model -f json
+"""
+_PROVENANCE = ("objective", "updates", "date", "hardware", "git_revision", "dev_spearman")
+
+
+def add_options(info: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    info.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Load, and tell."""
+    from simllm.checkpoint import default_model
+    from simllm.metric import SimLLM
+
+    metric = SimLLM(options.model)
+    encoder, stored = metric.checkpoint.encoder, metric.checkpoint.info
+    config = encoder.config
+    origin = {name: stored.provenance[name] for name in _PROVENANCE if name in stored.provenance}
+    facts = {
+        "folder": str(options.model or default_model()),
+        "parameters": sum(p.numel() for p in encoder.parameters()),
+        "layers": config.num_hidden_layers,
+        "hidden size": config.hidden_size,
+        "vocabulary": config.vocab_size,
+        "longest input": config.max_length,
+        "calibrated on": stored.calibration.fitted_on if stored.calibration else "nothing",
+        **{name.replace("_", " "): value for name, value in origin.items()},
+        "device": str(metric.engine.device),
+        "signature": metric.signature,
+    }
+    tables.write(tables.Table(("what", "value"), list(facts.items()), {}), options.format, options.output)

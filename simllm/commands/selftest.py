@@ -1,0 +1,56 @@
+"""`simllm selftest`: are the scores right here, and how fast are they?"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+from simllm import tables
+from simllm.errors import InputError
+from simllm.tables import FORMATS as FORMATS
+
+EXAMPLES = """example:
+  simllm selftest
+"""
+_TEXTS = 500
+
+
+def add_options(selftest: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    selftest.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Check each mode against the golden scores, and time it; a wrong score is an error."""
+    import torch
+
+    from simllm import golden
+    from simllm.checkpoint import default_model
+    from simllm.metric import SimLLM
+
+    folder = Path(options.model or default_model())
+    rows, wrong = [], []
+    texts = [f"returns the value number {i} of the list, or nothing if it has none" for i in range(_TEXTS)]
+    for mode, tolerance in golden.TOLERANCE.items():
+        metric = SimLLM(folder, mode=mode)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the golden pairs are meant to be odd
+            off = golden.largest_difference(metric, folder)
+        metric.embed(texts[:64])
+        started = time.perf_counter()
+        metric.embed(texts)
+        speed = len(texts) / 2 / (time.perf_counter() - started)
+        rows.append((mode, off, tolerance, "right" if off <= tolerance else "WRONG", round(speed)))
+        wrong += [mode] if off > tolerance else []
+    summary = {
+        "pairs": len(golden.PAIRS),
+        "device": str(metric.engine.device),
+        "threads": torch.get_num_threads(),
+        "signature": SimLLM(folder).signature,
+    }
+    columns = ("mode", "largest difference", "tolerance", "scores", "pairs/s")
+    tables.write(tables.Table(columns, rows, summary), options.format, options.output)
+    if wrong:
+        raise InputError(f"scores of mode {', '.join(wrong)} differ from the golden ones of {folder}")
