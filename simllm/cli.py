@@ -13,12 +13,13 @@ from typing import NoReturn
 
 import simllm
 from simllm import tables
-from simllm.commands import explain, frequencies, info, score, selftest
+from simllm.commands import compare, explain, frequencies, info, score, selftest
 from simllm.errors import InputError
 from simllm.evaluation import cli as evaluation
 
 _COMMANDS = {
     score: "score pairs of a candidate and a reference",
+    compare: "compare systems, with intervals and significance",
     explain: "show which words make a score",
     info: "tell what a model folder is",
     selftest: "check scores and speed on this machine",
