@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import simllm
 from simllm import tables
-from simllm.commands import compare, explain, frequencies, info, score, selftest
+from simllm.commands import compare, explain, export, frequencies, info, score, selftest
 from simllm.errors import InputError
 from simllm.evaluation import cli as evaluation
 
@@ -24,6 +24,7 @@ _COMMANDS = {
     info: "tell what a model folder is",
     selftest: "check scores and speed on this machine",
     frequencies: "count how many references hold each token, to weigh tokens by",
+    export: "write the model as ONNX",
 }
 
 

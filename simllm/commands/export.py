@@ -1,0 +1,27 @@
+"""`simllm export`: the model for other engines."""
+
+from __future__ import annotations
+
+import argparse
+
+from simllm.errors import InputError
+
+FORMATS = ()
+EXAMPLES = """example:
+  simllm export -o model.onnx
+"""
+
+
+def add_options(export: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    export.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Load, and write."""
+    if options.output is None:
+        raise InputError("expected -o FILE, to write the ONNX model to")
+    from simllm.checkpoint import default_model, load
+    from simllm.export import to_onnx
+
+    to_onnx(load(options.model or default_model()), options.output)
