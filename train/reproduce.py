@@ -92,7 +92,10 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
     release = ["train.release", "runs/mini", runs[0], "--out", str(options.out)]
     release += ["--notes", "checkpoints/notes.md", "--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
-    return [*steps, [*release, "--ablations", str(ablations)] if ablations.is_file() else release]
+    if ablations.is_file():
+        release += ["--ablations", str(ablations)]
+    calibrate = ["train.calibrate", str(options.out), "--comments", "runs/mini/corpus/test.txt"]
+    return [*steps, release, [*calibrate, "--ratings", rated[1]], ["train.golden", str(options.out)]]
 
 
 if __name__ == "__main__":
