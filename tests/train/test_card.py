@@ -1,0 +1,112 @@
+"""Figures, card and release of a model, by the commands that make the default one."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from simllm import SimLLM
+from tests.conftest import ROOT
+from train.reproduce import repositories
+
+
+@pytest.fixture
+def sets(comments, tmp_path):
+    """A configuration of figures over real comments, rated by how many words they share."""
+    rated, rows = tmp_path / "set" / "rated.jsonl", tmp_path / "comments.jsonl"
+    rated.parent.mkdir()
+    with rated.open("w") as file:
+        for a, b in zip(comments[:60], comments[1:61], strict=True):
+            row = {"reference": a, "candidate": b, "rating": len(set(a.split()) & set(b.split()))}
+            file.write(json.dumps(row) + "\n")
+    with rows.open("w") as file:
+        for number, text in enumerate(comments[:200]):
+            half = text[: len(text) // 2].strip() or text
+            row = {"summary": half, "description": text, "language": ("python", "go")[number % 2]}
+            file.write(json.dumps(row | {"split": ("train", "test")[number % 3 > 0]}) + "\n")
+    config = {
+        "rated": [str(rated)], "baselines": ["jaccard"], "comments": str(rows),
+        "comments_per_language": 20, "random_pairs": 50,
+    }  # fmt: skip
+    file = tmp_path / "measure.yaml"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+def command(name, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", f"train.{name}", *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def test_a_model_is_measured(model_folder, sets):
+    done = command("measure", model_folder, "--config", sets)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["signature"] == SimLLM(model_folder).signature
+    agreement = figures["spearman"]["set/rated"]
+    assert agreement["pairs"] == 60
+    assert all(
+        agreement[name]["low"] <= agreement[name]["rho"] <= agreement[name]["high"]
+        for name in ("simllm", "jaccard")
+    )
+    assert (
+        figures["contrast"]["jaccard"]["adversarial"]["all"]
+        < 0.05
+        < figures["contrast"]["simllm"]["balanced"]["all"]
+    )
+    assert set(figures["languages"]) == {"python", "go"}
+    for found in figures["languages"].values():
+        assert found["pairs"] == 20
+        assert found["first"] <= found["mrr"] <= 1
+    unrelated = figures["random_pairs"]
+    assert -1 <= unrelated["p5"] <= unrelated["median"] <= unrelated["p95"] <= 1
+
+
+def test_a_set_that_is_not_there_is_named(model_folder, sets, tmp_path):
+    config = yaml.safe_load(sets.read_text()) | {"rated": [str(tmp_path / "none.jsonl")]}
+    sets.write_text(yaml.safe_dump(config))
+    done = command("measure", model_folder, "--config", sets)
+    assert done.returncode == 2
+    assert "none.jsonl: cannot be read" in done.stderr.splitlines()[-1]
+
+
+def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(model_folder, run / "model")
+    info = json.loads((run / "model" / "simllm.json").read_text())
+    info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": 1}}
+    (run / "model" / "simllm.json").write_text(json.dumps(info))
+    (run / "log.jsonl").write_text("{}\n")
+    (tmp_path / "notes.md").write_text("## Notes\n\nOf mine.\n")
+    out = tmp_path / "released"
+    done = command(
+        "release", run, "--out", out, "--notes", tmp_path / "notes.md", "--config", sets, "--seeds", run
+    )
+    assert done.returncode == 0, done.stderr
+    card = (out / "README.md").read_text()
+    assert card.endswith("## Notes\n\nOf mine.\n")
+    figures = json.loads((out / "figures.json").read_text())
+    rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
+    assert f"| set/rated | 60 | {rho:.4f} [" in card
+    assert "| seed 1 | seed 2 | standard deviation |" in card
+    before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
+    assert after < 0.6 * before
+    assert SimLLM(out).embed(["adds two lists"]).shape == (1, 32)
+    assert (out / "log-1-run.jsonl").is_file()
+
+
+def test_the_recipe_names_its_repositories_and_what_is_missing(tmp_path):
+    named = repositories(ROOT / "configs" / "repositories.tsv")
+    assert len(named) > 100
+    assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
+    done = command("reproduce", "--trees", tmp_path, "--wordnet", tmp_path / "none")
+    assert done.returncode == 2
+    assert (
+        done.stderr.splitlines() == [f"error: {Path(tmp_path / 'none')}: no such folder"]
+        or "shared" in done.stderr
+    )
