@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import yaml
@@ -19,7 +20,7 @@ def sets(comments, tmp_path):
     rated, rows = tmp_path / "set" / "rated.jsonl", tmp_path / "comments.jsonl"
     rated.parent.mkdir()
     with rated.open("w") as file:
-        for a, b in zip(comments[:60], comments[1:61], strict=True):
+        for a, b in pairwise(comments[:61]):
             row = {"reference": a, "candidate": b, "rating": len(set(a.split()) & set(b.split()))}
             file.write(json.dumps(row) + "\n")
     with rows.open("w") as file:
@@ -106,7 +107,5 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(tmp_path):
     assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
     done = command("reproduce", "--trees", tmp_path, "--wordnet", tmp_path / "none")
     assert done.returncode == 2
-    assert (
-        done.stderr.splitlines() == [f"error: {Path(tmp_path / 'none')}: no such folder"]
-        or "shared" in done.stderr
-    )
+    assert done.stderr.count("\n") == 1
+    assert "no such folder" in done.stderr
