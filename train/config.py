@@ -95,6 +95,8 @@ class PretrainConfig(Optimization):
             problems.append("predict_probability must be below 1")
         if self.token_vectors not in ("random", "ppmi"):
             problems.append(f"token_vectors must be random or ppmi, not {self.token_vectors!r}")
+        elif self.token_vectors == "ppmi" and self.model.hidden_size >= self.model.vocab_size:
+            problems.append("token_vectors: ppmi needs a vocabulary larger than hidden_size")
         if self.packing not in ("documents", "blocks"):
             problems.append(f"packing must be documents or blocks, not {self.packing!r}")
         if self.batch_tokens < self.model.max_length:
