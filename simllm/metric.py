@@ -92,15 +92,15 @@ class SimLLM:
         self.warn(2 * len(candidates), scores.truncated, scores.unreadable)
         return scores
 
-    def stream(self, pairs: Iterable[Pair]) -> Iterator[Scores]:
+    def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[Scores]:
         """Score (candidate, reference) pairs as they come, some thousand at once, in little memory.
 
         Token by token it needs `frequencies`, since the references are not there to be counted.
-        It does not warn; `warn` does.
+        It does not warn; `warn` does. In errors the pairs are numbered from `first`.
         """
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
-        return self._scored(pairs, self.frequencies, 4096)
+        return self._scored(pairs, self.frequencies, 4096, first)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the (n, d) float32 embeddings of n texts."""
@@ -150,7 +150,9 @@ class SimLLM:
         long = f"read in windows of {limit}" if self.on_long == "window" else f"cut at {limit}"
         warn(texts, truncated, unreadable, long)
 
-    def _scored(self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int) -> Iterator[Scores]:
+    def _scored(
+        self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
+    ) -> Iterator[Scores]:
         measure: Measure
         if self._similarity:
             measure = Pooled(self.engine, self._pool, self._similarity)
@@ -158,7 +160,7 @@ class SimLLM:
             assert frequencies is not None
             weights = frequencies.weights(self.checkpoint.tokenizer)
             measure = ByToken(self.engine, weights, self.similarity)
-        return scored(pairs, self.tokenize, measure, size, self.blank)
+        return scored(pairs, self.tokenize, measure, size, self.blank, first)
 
     @property
     def blank(self) -> Scores:

@@ -26,9 +26,13 @@ def scored(
     measure: Measure,
     size: int,
     blank: Scores,
+    first: int = 1,
 ) -> Iterator[Scores]:
-    """Yield the scores of every `size` pairs; what is the same for all is taken from `blank`."""
-    numbered = zip(count(1, size), chunks(pairs, size), strict=False)
+    """Yield the scores of every `size` pairs; what is the same for all is taken from `blank`.
+
+    The pairs are numbered from `first`, for errors.
+    """
+    numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in ahead(lambda item: _prepared(*item, tokenize), numbered):
         n = len(chunk)
         values = measure(texts)

@@ -191,7 +191,20 @@ def test_a_reader_that_leaves_early_is_no_error(files, model_folder):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("command", [(), ("score",), ("evaluate",)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        ("score",),
+        ("evaluate",),
+        ("compare",),
+        ("explain",),
+        ("info",),
+        ("selftest",),
+        ("frequencies",),
+        ("export",),
+    ],
+)
 def test_help_has_an_example(command):
     done = run(*command, "--help")
     assert done.returncode == 0

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
         waiting: deque[Row] = deque()
         parts = []
         bar = tqdm(total=total, initial=skip, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
-        for part in metric.stream(_noting(islice(source.rows(), skip, None), waiting)):
+        for part in metric.stream(_noting(islice(source.rows(), skip, None), waiting), skip + 1):
             rows = [waiting.popleft() for _ in part.values]
             numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
             out.write(
