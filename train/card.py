@@ -27,7 +27,7 @@ def tables(figures: dict[str, Any]) -> list[str]:
         "the word lists that the model has learned from.",
         _contrast(figures["contrast"]),
         "## Languages",
-        "Held-out repositories: how often a summary is nearest to the rest of its own description, among "
+        "Held-out comments: how often a summary is nearest to the rest of its own description, among "
         "as many of its language; and the mean reciprocal rank.",
         _languages(figures["languages"]),
         "## What a score means",

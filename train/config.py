@@ -118,7 +118,7 @@ class PositivesConfig:
     share: float  # of the pairs of an update
     word_dropout: float = 0.0  # each text without this share of its words; of rewordings, the second
     rewording: bool = False  # the second text is said in other words, by rule
-    hard_negatives: int = 0  # so many changes of the first text's meaning, by rule, are negatives
+    hard_negatives: int = 0  # changes of the first text's meaning are negatives: those given, then by rule
     fields: tuple[str, ...] = ("a", "b")  # a pair's two texts, perhaps a hard negative; none: plain lines
     max_words: int = 256  # longer texts are left out
     min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
@@ -131,6 +131,10 @@ class PositivesConfig:
             raise InputError("share and max_words must be positive, hard_negatives not negative")
         if not 0 <= self.word_dropout < 1:
             raise InputError("word_dropout must be from 0 to below 1")
+        if not 0 <= self.min_overlap <= self.max_overlap <= 1:
+            raise InputError("min_overlap and max_overlap must be from 0 to 1")
+        if not self.fields and (self.min_overlap, self.max_overlap) != (0, 1):
+            raise InputError("min_overlap and max_overlap are of pairs, not of plain lines")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ from train.log import log_of, say
 from train.overlap import follow
 from train.signals import Stop
 from train.state import Progress
-from train.updates import Update, Updates
+from train.updates import Update, Updates, digest
 
 
 class Contrastive:
@@ -106,8 +106,8 @@ class Contrastive:
     def _loss(self, embeddings: Tensor, batch: Update) -> Tensor:
         config, device = self.config, self.world.device
         first, second, negatives, _, *sides = (embeddings[a:b] for a, b in pairwise(batch.ends))
-        same = batch.same.to(device)
-        loss = info_nce(first, second, same, config.temperature, negatives, config.hard_negative_weight)
+        same, known, weight = batch.same.to(device), batch.known.to(device), config.hard_negative_weight
+        loss = info_nce(first, second, same, config.temperature, negatives, weight, known)
         if batch.cosines is not None and config.overlap:
             compared = torch.cat([first, embeddings[batch.ends[3] :]])
             loss = loss + config.overlap.weight * follow(
@@ -132,7 +132,10 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
     def keep_best(progress: Progress) -> None:
         facts = {
             "objective": "contrastive (InfoNCE)",
-            "pairs": {source.config.source: len(source) for source in task.updates.positives},
+            "pairs": {
+                f"{number}. {source.config.source}": len(source)
+                for number, source in enumerate(task.updates.positives, 1)
+            },
             **run.provenance(config, progress, world, revision),
             "dev_criterion": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
@@ -141,7 +144,7 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
         card = run.card("Pretrained on code comments, then trained on pairs that mean the same", facts)
         checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
 
-    loop.train(config, task, world, stop, run.identity(config, start.hash), log, keep_best)
+    loop.train(config, task, world, stop, run.identity(config, start.hash, digest(config)), log, keep_best)
     return out / "model"
 
 

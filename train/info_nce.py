@@ -16,12 +16,14 @@ def info_nce(
     temperature: float,
     negatives: Tensor | None = None,
     weight: float = 1.0,
+    known: Tensor | None = None,
 ) -> Tensor:
     """Symmetric InfoNCE of (B, D) against (B, D): row i of one belongs to row i of the other.
 
     The negatives of a row are all other rows, but for those that (B, B) `same` marks as
-    meaning the same. Hard `negatives` (H, D) are negatives of each row of `first`, too, and
-    count `weight` times (van den Oord et al., 2018; with hard negatives: Gao et al., "SimCSE", 2021).
+    meaning the same. Hard `negatives` (H, D) are negatives of each row of `first`, too, but for
+    those that (B, H) `known` marks likewise, and count `weight` times (van den Oord et al.,
+    2018; with hard negatives: Gao et al., "SimCSE", 2021).
     """
     a, b = F.normalize(first, dim=1), F.normalize(second, dim=1)
     logits = a @ b.T / temperature
@@ -30,6 +32,8 @@ def info_nce(
     forward = logits
     if negatives is not None and len(negatives):
         hard = a @ F.normalize(negatives, dim=1).T / temperature + math.log(weight)
+        if known is not None:
+            hard = hard.masked_fill(known, -torch.inf)
         forward = torch.cat([logits, hard], dim=1)
     targets = torch.arange(len(a), device=a.device)
     return (F.cross_entropy(forward, targets) + F.cross_entropy(logits.T, targets)) / 2

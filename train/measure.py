@@ -1,6 +1,7 @@
 """What a model's card says of it: agreement with people, meaning over words, languages, sanity.
 
     python -m train.measure runs/contrastive/model -o figures.json
+    python -m train.measure runs/mine/model comments=runs/mine/corpus/comments.jsonl
 
 Which sets are read stands in configs/measure.yaml, or in another file after `--config`.
 """
@@ -33,7 +34,7 @@ class MeasureConfig:
 
     rated: tuple[str, ...]
     baselines: tuple[str, ...]  # as `simllm evaluate --metrics` names them
-    comments: str  # a corpus's comments.jsonl: its held-out ones, by language
+    comments: str  # a corpus's comments.jsonl, of which the held-out ones are taken
     comments_per_language: int
     random_pairs: int
 
@@ -46,11 +47,14 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", type=Path, help="a model folder")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=value", default=[], help="such as rated=[my.jsonl]"
+    )
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
     options = parser.parse_args()
     try:
-        figures = measure(options.model, configs.load(MeasureConfig, options.config, []))
+        figures = measure(options.model, configs.load(MeasureConfig, options.config, options.overrides))
         text = json.dumps(figures, indent=1) + "\n"
         files.write(options.output, text) if options.output else sys.stdout.write(text)
     except InputError as error:
@@ -110,15 +114,18 @@ def by_kind(metric: metrics.Metric, triples: contrast.Triples) -> dict[str, dict
 def sanity(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Scores of unrelated comments, and by language: is a summary nearest to its own description?
 
-    The comments are of repositories that were held out. A description is what follows its
+    The comments are those that were held out. A description is what follows its
     first sentence, the summary; one language's summaries look for theirs among as many.
     """
     random, found = np.random.default_rng(_SEED), {}
     held_out: dict[str, list[tuple[str, str]]] = {}
-    for _, row in files.objects(Path(config.comments)):
-        rest = row.get("description", "").removeprefix(row["summary"]).strip()
-        if row["split"] == "test" and len(rest.split()) > 3:
-            held_out.setdefault(row["language"], []).append((row["summary"], rest))
+    for where, row in files.objects(Path(config.comments)):
+        summary, split = (files.text_under(row, name, where) for name in ("summary", "split"))
+        rest = row.get("description", "").removeprefix(summary).strip()
+        if split == "test" and len(rest.split()) > 3:
+            held_out.setdefault(row.get("language", "unknown"), []).append((summary, rest))
+    if sum(map(len, held_out.values())) < 2:
+        raise InputError(f"{config.comments}: fewer than two held-out comments with a description")
     for language, pairs in sorted(held_out.items()):
         chosen = random.permutation(len(pairs))[: config.comments_per_language]
         summaries, rests = (metric.embed([pairs[i][side] for i in chosen]) for side in (0, 1))

@@ -92,22 +92,27 @@ def draw(positives: list[Positives], count: int, seed: int, update: int) -> list
     return [positives[number].draw(random) for number in chosen]
 
 
-def same_meaning(pairs: Sequence[Pair]) -> np.ndarray:
+def same_meaning(pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
     """(B, B) whether the first text of one pair and the second of another mean the same, as far
-    as is known: their group is the same, or a text of one is a text of the other.
+    as is known, and (B, H) whether the first of one does and any pair's hard negative.
+
+    Texts mean the same that are equal, or of one pair, or of pairs of one group.
     """
     numbers: dict[bytes | str, int] = {}
 
-    def numbered(keys: list[bytes] | list[str]) -> np.ndarray:
-        return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    def numbered(keys: Sequence[bytes | str]) -> np.ndarray:
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], int)
 
-    groups, first, second = (
+    group, first, second = (
         numbered(keys)
         for keys in ([p.group for p in pairs], [p.first for p in pairs], [p.second for p in pairs])
     )
-    return np.logical_or.reduce(
-        [a[:, None] == a for a in (groups, first, second)] + [first[:, None] == second]
-    )
+    negatives = numbered([negative for pair in pairs for negative in pair.negatives])
+    crossed = first[:, None] == second
+    same = (group[:, None] == group) | (first[:, None] == first) | (second[:, None] == second)
+    same |= crossed | crossed.T
+    known = (first[:, None] == negatives) | (second[:, None] == negatives)
+    return same, (same.astype(np.float32) @ known) > 0
 
 
 def _pairs(file: Path, config: PositivesConfig) -> list[Pair]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -52,21 +51,28 @@ def release(options: argparse.Namespace) -> None:
     """Write the model folder; it is measured as it will be loaded, and put in place last."""
     runs, out = options.runs, options.out
     config = configs.load(MeasureConfig, options.config, [])
+    notes = "\n".join(line for _, line in files.lines(options.notes))
+    logs = {f"log-{n}-{run.name}.jsonl": _text(run / "log.jsonl") for n, run in enumerate(runs, 1)}
+    ablations = json.loads(_text(options.ablations)) if options.ablations else []
+    training = stages(runs)
     trained = checkpoint.load(runs[-1] / "model")
     candidate = out.with_name(out.name + ".candidate")
     checkpoint.save(candidate, trained.encoder, trained.tokenizer, trained.info, "", torch.float16)
-    for number, folder in enumerate(runs, 1):
-        shutil.copy(folder / "log.jsonl", candidate / f"log-{number}-{folder.name}.jsonl")
+    for name, log in logs.items():
+        files.write(candidate / name, log)
     figures = measure(candidate, config)
     files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
-    parts = [head(candidate), *stages(runs), *card.tables(figures)]
+    parts = [head(candidate), *training, *card.tables(figures)]
     if options.seeds:
         parts += card.seeds([figures, *(measure(folder / "model", config) for folder in options.seeds)])
-    if options.ablations:
-        parts += card.ablations(json.loads(options.ablations.read_text()))
-    notes = "\n".join(line for _, line in files.lines(options.notes))
+    if ablations:
+        parts += card.ablations(ablations)
     files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
     files.replace_folder(candidate, out)
+
+
+def _text(file: Path) -> str:
+    return "".join(line + "\n" for _, line in files.lines(file))
 
 
 def head(model: Path) -> str:
@@ -88,6 +94,8 @@ def stages(runs: list[Path]) -> list[str]:
     parts = ["## Training"]
     for number, folder in enumerate(runs, 1):
         stage = checkpoint.load(folder / "model").info.provenance
+        if not {"objective", "config"} <= set(stage):
+            raise InputError(f"{folder / 'model'}: does not say how it was trained")
         rows = [[name.replace("_", " "), f"{stage[name]}"] for name in _FACTS if name in stage]
         for name in ("corpus_counts", "pairs"):
             counts = stage.get(name, {})

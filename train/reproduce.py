@@ -64,8 +64,11 @@ def repositories(file: Path) -> list[tuple[str, str]]:
 
 
 def tree(folder: Path, name: str, revision: str) -> Path:
-    """The bare repository, cloned where it is not there yet; its HEAD is the revision."""
-    path = folder / name.replace("/", "+")
+    """The bare repository, cloned where it is not there yet; its HEAD is the revision.
+
+    What is held out depends on the last two folders of its path.
+    """
+    path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
         with files.replacing(path) as partial:
             clone = ["git", "clone", "--bare", "--quiet", f"{_HOST}/{name}", str(partial)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from simllm.evaluation import contrast
 from train.ahead import Ahead
 from train.config import ContrastiveConfig, PositivesConfig
 from train.corpus import evaluated
+from train.corpus.sources import matching
 from train.overlap import Overlap
 from train.positives import Pair, Positives, draw, same_meaning
 from train.rated import Drawn, Rated
@@ -28,6 +30,7 @@ class Update:
     ids: list[list[int]]
     ends: list[int]  # of each of these parts; each rated source has two
     same: Tensor  # (B, B) see `same_meaning`
+    known: Tensor  # (B, H)
     rated: list[Drawn]
     cosines: Tensor | None  # by shared words, of the firsts and of all texts after the hard negatives
 
@@ -74,8 +77,23 @@ class Updates:
         ends = np.cumsum([0, *map(len, parts)]).tolist()
         compared = ids[: ends[1]] + ids[ends[3] :]
         cosines = torch.from_numpy(self.overlap.cosines(compared)) if self.overlap else None
-        return Update(ids, ends, torch.from_numpy(same_meaning(pairs)), rated, cosines)
+        same, known = map(torch.from_numpy, same_meaning(pairs))
+        return Update(ids, ends, same, known, rated, cosines)
 
 
 def _texts(pairs: list[Pair]) -> list[str]:
     return [text for pair in pairs for text in (pair.first, pair.second)]
+
+
+def digest(config: ContrastiveConfig) -> str:
+    """SHA-256 of everything that is learned from, held out, and judged by."""
+    patterns = [source.source for source in config.positives]
+    patterns += [pattern for source in config.rated for pattern in source.sources]
+    patterns += [config.overlap.source] if config.overlap else []
+    patterns += [*config.exclude, *config.dev, config.dev_comments]
+    found = [file for pattern in patterns for file in matching(pattern)]
+    hashed = hashlib.sha256()
+    for file in [*found, contrast.OWN, *sorted(lexicon.FOLDER.iterdir())]:
+        with file.open("rb") as data:
+            hashed.update(hashlib.file_digest(data, "sha256").digest())
+    return hashed.hexdigest()

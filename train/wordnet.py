@@ -114,8 +114,10 @@ def pairs(synsets: dict[str, Synset], known: set[str]) -> Iterator[dict[str, str
             if other in synsets and place < len(synsets[other].words)
         }
         words = [(number, word) for number, word in enumerate(synset.words) if known.issuperset(word.split())]
+        told: list[str] = []  # of two words that are a held-out pair the definition is given to one
         for number, word in words:
-            if not held.between(word, synset.definition):
+            if not any(held.between(word, other) for other in (synset.definition, *told)):
+                told.append(word)
                 row = {"a": word, "b": synset.definition, "group": name}
                 yield row | _opposite(word, opposites.get(number), word, held)
             for example in synset.examples:
@@ -129,7 +131,7 @@ def pairs(synsets: dict[str, Synset], known: set[str]) -> Iterator[dict[str, str
 
 
 def _opposite(word: str, opposite: str | None, text: str, held: HeldOut) -> dict[str, str]:
-    if opposite is None or held.words & {word, opposite}:
+    if opposite is None or held.words.intersection(f"{word} {opposite}".split()):
         return {}
     return {"c": re.sub(rf"\b{re.escape(word)}\b", opposite, text)}
 

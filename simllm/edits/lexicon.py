@@ -69,7 +69,7 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
         for kind, bases in groups:
             for a, b in bases:
                 old, new = (inflected(kind, base, irregular) for base in (a, b))
-                if held.between(a, b) or (kind in _OPEN and words.intersection(old + new)):
+                if held.between(a, b) or (kind in _OPEN and words.intersection(" ".join(old + new).split())):
                     continue
                 forms = dict(zip(old, new, strict=True))  # `displayed` is a participle more often than a past
                 forms[old[0]] = new[0]  # and `set` the base

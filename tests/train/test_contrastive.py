@@ -15,6 +15,7 @@ from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.text import clean
 from tests.conftest import ROOT
+from train.ablations import AblationsConfig
 from train.config import ContrastiveConfig, PositivesConfig, RatedConfig, load
 from train.corpus.evaluated import Evaluated
 from train.positives import Pair, Positives, draw, same_meaning
@@ -101,16 +102,18 @@ def test_the_hard_negative_of_a_pair_stays_that_of_its_first(tmp_path):
 
 
 def test_what_means_the_same():
-    """By group, or by a text in common."""
+    """By group, or by a text in common; and of the hard negatives, those that are such a text."""
     texts = [("a", "b", b"1"), ("c", "d", b"1"), ("a", "e", b"2"), ("f", "c", b"3"), ("g", "b", b"4")]
-    same = same_meaning([Pair(*pair) for pair in texts])
+    same, known = same_meaning([Pair(*pair) for pair in texts])
     expected = np.eye(5, dtype=bool)
     for i, j in [(0, 1), (0, 2), (0, 4), (1, 3)]:
         expected[i, j] = expected[j, i] = True
-    assert same[[0, 0, 0], [1, 2, 4]].all()
-    assert same[1, 3]
-    assert not same[[1, 2, 2, 3, 3], [4, 3, 4, 4, 2]].any()
-    assert (same | same.T == expected).all()
+    assert (same == expected).all()
+    assert known.shape == (5, 0)
+    _, known = same_meaning(
+        [Pair("a", "b", b"1", ("x", "d")), Pair("c", "d", b"2", ("b",)), Pair("d", "e", b"3")]
+    )
+    assert known.tolist() == [[False, False, True], [False, True, False], [False, True, False]]
 
 
 @pytest.fixture
@@ -143,10 +146,16 @@ def test_rated_pairs_are_drawn_as_a_function_of_seed_and_update(rated_file, tmp_
 
 
 def test_the_shipped_config_loads():
-    config = load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", [])
+    recipe = ROOT / "configs" / "contrastive.yaml"
+    config = load(ContrastiveConfig, recipe, [])
     assert sum(source.share for source in config.positives) == pytest.approx(1)
-    assert any(source.hard_negatives for source in config.positives)
-    assert config.overlap is not None
+    ablations = load(AblationsConfig, ROOT / "configs" / "ablations.yaml", [])
+    assert ROOT / ablations.recipe == recipe
+    for variant in ablations.variants:
+        changed = load(ContrastiveConfig, recipe, [*ablations.overrides, *variant.overrides])
+        assert (
+            changed != load(ContrastiveConfig, recipe, list(ablations.overrides)) or variant.name == "recipe"
+        )
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_the_command_writes_definitions_and_examples_with_their_opposites(folder
     out = folder / "pairs.jsonl"
     done = command(folder, folder / "corpus.txt", out)
     assert done.returncode == 0, done.stderr
-    assert "12 pairs, 3 with an opposite" in done.stderr
+    assert "11 pairs, 3 with an opposite" in done.stderr
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     texts = [(row["a"], row["b"], row.get("c")) for row in rows]
     assert texts == [
@@ -78,8 +78,7 @@ def test_the_command_writes_definitions_and_examples_with_their_opposites(folder
         ("varnish the wall", "colour in the wall", "rinse the wall"),
         ("colour in", "cover", None),
         ("rinse", "take the dye off", "varnish"),
-        ("encrypt", "make secret", None),  # held out to test with, as is encrypts and enciphers
-        ("encipher", "make secret", None),
+        ("encrypt", "make secret", None),  # not enciphers, which is held out to be tested with it
         ("decrypt", "make readable", None),
         ("wall", "an upright structure", None),
         ("swift", "moving fast", None),
