@@ -28,7 +28,8 @@ _MOST_TEXTS = 1_000_000  # more change little, and take more than a minute
 def load(corpus: str) -> Score:
     """Return what scores in -1..1.
 
-    `corpus` has plain lines, or lines of JSON with `text` or `summary`; its first million are read.
+    `corpus` has plain lines, or as `.jsonl` or `.jsonl.gz` lines of JSON with `text` or `summary`;
+    its first million are read.
     """
     if not Path(corpus).is_file():
         raise UnavailableError(f"{corpus}: no such file; expected texts, one a line, or JSON lines with text")
@@ -68,8 +69,9 @@ def _weighted(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
 
 
 def _texts(corpus: Path) -> Iterator[str]:
+    plain = ".jsonl" not in corpus.suffixes
     for number, line in files.lines(corpus):
-        if not line.startswith("{"):
+        if plain:
             yield line
             continue
         row = files.parsed(line, where := f"{corpus}, line {number}")
