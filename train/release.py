@@ -1,6 +1,7 @@
 """Make the default model: half-precision weights, training logs, and a card with measured figures.
 
-    python -m train.release runs/mini runs/contrastive --out checkpoints/default --notes checkpoints/notes.md
+    python -m train.release runs/mini runs/contrastive --out checkpoints/default \
+        --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
 The runs are given in the order in which they trained; the last one's model is released. What
 is measured stands in configs/measure.yaml, or in another file after `--config`.
@@ -15,12 +16,14 @@ from pathlib import Path
 
 import torch
 
-from simllm import checkpoint, files
+from simllm import checkpoint, encode, files, pooling
+from simllm.engine import Engine
 from simllm.errors import InputError
 from train import card
 from train import config as configs
 from train.measure import MeasureConfig, measure
 
+_SOME = 20  # every so many-th comment is enough to know their mean
 _FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
 _FACTS += ("hardware", "date", "git_revision")
 
@@ -36,6 +39,7 @@ def main() -> int:
     parser.add_argument("--out", required=True, type=Path, help="the model folder to make")
     parser.add_argument("--notes", required=True, type=Path, help="Markdown that the card ends with")
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
+    parser.add_argument("--centre", type=Path, help="comments, one a line, whose embeddings' mean becomes 0")
     parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs with other seeds")
     parser.add_argument("--ablations", type=Path, help="what train.ablations wrote")
     options = parser.parse_args()
@@ -56,6 +60,8 @@ def release(options: argparse.Namespace) -> None:
     ablations = json.loads(_text(options.ablations)) if options.ablations else []
     training = stages(runs)
     trained = checkpoint.load(runs[-1] / "model")
+    if options.centre:
+        centre(trained, [line for _, line in files.lines(options.centre)][::_SOME])
     candidate = out.with_name(out.name + ".candidate")
     checkpoint.save(candidate, trained.encoder, trained.tokenizer, trained.info, "", torch.float16)
     for name, log in logs.items():
@@ -73,6 +79,16 @@ def release(options: argparse.Namespace) -> None:
 
 def _text(file: Path) -> str:
     return "".join(line + "\n" for _, line in files.lines(file))
+
+
+def centre(model: checkpoint.Checkpoint, texts: list[str]) -> None:
+    """Shift all states, by the last layer norm's bias, so that the mean embedding of texts is 0.
+
+    Unrelated texts then score about 0; mean pooling is linear, so that nothing else is needed.
+    """
+    tokenized = encode.tokenized(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
+    embedded = encode.embeddings(Engine(model.encoder), tokenized, pooling.mean)
+    model.encoder.layers[-1].norm.bias.data -= torch.from_numpy(embedded.mean(axis=0))
 
 
 def head(model: Path) -> str:

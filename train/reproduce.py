@@ -93,7 +93,14 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
     for seed, run in enumerate(runs, 1):
         steps.append(["train.contrastive", "configs/contrastive.yaml", f"seed={seed}", f"out={run}"])
     release = ["train.release", "runs/mini", runs[0], "--out", str(options.out)]
-    release += ["--notes", "checkpoints/notes.md", "--seeds", *runs[1:]]
+    release += [
+        "--notes",
+        "checkpoints/notes.md",
+        "--centre",
+        "runs/mini/corpus/test.txt",
+        "--seeds",
+        *runs[1:],
+    ]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]
