@@ -48,6 +48,8 @@ def source(options: argparse.Namespace) -> Source:
         if options.candidates is None or options.references is None:
             raise InputError("-c and -r go together: a file of candidates, a file of references")
         both = options.candidates, options.references
+        if str(both[0]) == str(both[1]) == "-":
+            raise InputError("-c - and -r -: standard input can be one of them only")
         return Source(lambda: from_files(*both), both)
     if len(options.texts) != 2:
         raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")

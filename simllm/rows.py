@@ -68,20 +68,23 @@ class Rows:
     ) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
-        if kind is None or (stopped and not self._first):
+        kept = kind is not None and self.done > 0  # an error is no reason to lose what was scored
+        if kind is None or (kept and not self._first):
             if self._first:
                 self.write([])
-            self._say(self._end({"interrupted": True} if stopped else self.summary))
+            self._say(self._end({"interrupted": True} if kept else self.summary))
         if self._target and self._target is not sys.stdout:
             self._target.close()
         if self._partial and self.output and kind is None:
             with _written(self.output):
                 files.sync(self._partial)
                 self._partial.replace(self.output)
-        elif self._partial and self._target and not stopped:
+        elif self._partial and self._target and not kept:
             self._partial.unlink(missing_ok=True)
         if stopped:
             raise KeyboardInterrupt(self._how_to_go_on()) from None
+        if kept and isinstance(error, InputError):
+            raise InputError(f"{error}; stopped {self._how_to_go_on()}") from None
 
     def _how_to_go_on(self) -> str:
         where = f" in {self._partial}" if self._partial else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from tokenizers import Tokenizer as Backend
@@ -49,7 +50,7 @@ class Tokenizer:
         """Number of tokens, the special ones included."""
         return self.backend.get_vocab_size()
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """First 12 hex digits of the SHA-256 of everything that decides on the ids."""
         return hashlib.sha256(self.backend.to_str().encode()).hexdigest()[:12]

@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -88,7 +89,8 @@ def centre(model: checkpoint.Checkpoint, texts: list[str]) -> None:
     """
     tokenized = encode.tokenized(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
     embedded = encode.embeddings(Engine(model.encoder), tokenized, pooling.mean)
-    model.encoder.layers[-1].norm.bias.data -= torch.from_numpy(embedded.mean(axis=0))
+    last: Any = model.encoder.layers[-1]
+    last.norm.bias.data -= torch.from_numpy(embedded.mean(axis=0))
 
 
 def head(model: Path) -> str:

@@ -42,8 +42,9 @@ def run(options: argparse.Namespace) -> None:
         started = time.perf_counter()
         metric.embed(texts)
         speed = len(texts) / 2 / (time.perf_counter() - started)
-        rows.append((mode, off, tolerance, "right" if off <= tolerance else "WRONG", round(speed)))
-        wrong += [mode] if off > tolerance else []
+        right = off <= tolerance  # NaN is not
+        rows.append((mode, off, tolerance, "right" if right else "WRONG", round(speed)))
+        wrong += [] if right else [mode]
     summary = {
         "pairs": len(golden.PAIRS),
         "device": str(metric.engine.device),

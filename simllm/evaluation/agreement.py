@@ -26,9 +26,9 @@ class Agreement:
 
 
 def agreement(raters: Floats) -> Agreement | None:
-    """From (n, raters) ratings, NaN where there is none; None where no item has two."""
+    """From (n, raters) ratings, NaN where there is none; None where no item has two, or all are alike."""
     rated = raters[(~np.isnan(raters)).sum(axis=1) >= 2]
-    if len(rated) < 3:
+    if len(rated) < 3 or np.nanmin(rated) == np.nanmax(rated):
         return None
     ordinal, interval = (
         float(krippendorff.alpha(rated.T, level_of_measurement=level)) for level in ("ordinal", "interval")

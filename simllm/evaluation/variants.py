@@ -14,6 +14,7 @@ from simllm import checkpoint
 from simllm.errors import InputError
 from simllm.evaluation import metrics
 from simllm.evaluation.metrics import Metric
+from simllm.matching import MEASURES
 from simllm.model import Encoder
 from simllm.pooling import POOLINGS
 from simllm.similarity import SIMILARITIES
@@ -27,12 +28,13 @@ class Trained(Metric):
 
 
 def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Every pooling with every similarity (SIMLLM, Table 1)."""
-    return [
+    """Every pooling with every similarity, and token by token (SIMLLM, Table 1)."""
+    pooled = [
         metrics.of_model(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
         for pooling in POOLINGS
         for similarity in SIMILARITIES
     ]
+    return pooled + [metrics.of_model(f"tokens, {name}", model, similarity=name) for name in MEASURES]
 
 
 def checkpoints(folder: Path) -> list[Trained]:

@@ -57,6 +57,8 @@ def in_words(
 
 def _ceiling(best: Result, people: Agreement) -> list[str]:
     single = [rho for rho in people.one_against_rest if not np.isnan(rho)]
+    if not single:
+        return []
     said = [
         f"Half of the {people.raters} raters correlates with the other half at {number(people.split_half)}, "
         f"and one of them with the others at {number(min(single))} to {number(max(single))}: "

@@ -85,8 +85,20 @@ def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_pat
     (run / "log.jsonl").write_text("{}\n")
     (tmp_path / "notes.md").write_text("## Notes\n\nOf mine.\n")
     out = tmp_path / "released"
+    (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
     done = command(
-        "release", run, "--out", out, "--notes", tmp_path / "notes.md", "--config", sets, "--seeds", run
+        "release",
+        "--centre",
+        tmp_path / "comments.txt",
+        run,
+        "--out",
+        out,
+        "--notes",
+        tmp_path / "notes.md",
+        "--config",
+        sets,
+        "--seeds",
+        run,
     )
     assert done.returncode == 0, done.stderr
     card = (out / "README.md").read_text()
@@ -97,7 +109,8 @@ def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_pat
     assert "| seed 1 | seed 2 | standard deviation |" in card
     before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
     assert after < 0.6 * before
-    assert SimLLM(out).embed(["adds two lists"]).shape == (1, 32)
+    centred = SimLLM(out).embed([f"adds {i} lists" for i in range(0, 60, 20)])
+    assert abs(centred.mean(axis=0)).max() < 0.01 < abs(centred).max()
     assert (out / "log-1-run.jsonl").is_file()
 
 

@@ -21,3 +21,8 @@ def add(evaluate: argparse.ArgumentParser, command: Command) -> None:
     commands = evaluate.add_subparsers(title="commands", metavar="COMMAND")
     for made in (study, contrast, robustness):
         made.add(commands, command)
+    shared = {action.dest for action in evaluate._actions} - {"help"}
+    for nested in commands.choices.values():  # else its defaults take the place of what was given before it
+        for action in nested._actions:
+            if action.dest in shared and not action.required:
+                action.default = argparse.SUPPRESS

@@ -25,6 +25,8 @@ def _run(options: argparse.Namespace) -> None:
     with eval_extra():
         from simllm.evaluation.correlate import correlate
     result = correlate(options.ratings, metric_names(options.metrics), options.model)
+    if not result.rows:
+        raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
     table = Table(
         columns=("metric", "spearman", "low", "high", "p_value"),
         rows=[(row.metric, row.spearman, row.low, row.high, row.p_value) for row in result.rows],
