@@ -71,7 +71,7 @@ def test_the_numbers(report):
     assert three["results"][0]["low"] < rho["simllm"] < three["results"][0]["high"]
     assert three["agreement"]["raters"] == 3
     assert one["agreement"] is None
-    assert len(three["variants"]) == 6
+    assert len(three["variants"]) == 9
     updates, untrained = three["checkpoints"][0]
     assert (updates, untrained["metric"]) == (0, "untrained")
     assert [at for at, _ in three["checkpoints"]] == [0, 10, 20]

@@ -28,8 +28,9 @@ def test_contrastive_goes_on_and_evaluate_rates_its_model(cluster, model_folder,
     lines.write_text("".join(json.loads(line)["text"].split("\n")[0] + "\n" for line in texts.open()))
     job = cluster.submit(
         "slurm/contrastive.sbatch", "configs/contrastive.yaml", *SMALL,
-        f"out={tmp_path}/run", f"model={model_folder}", f"dev={rated}", f"exclude=[{rated}]",
-        f"positives=[{{source: {lines}, share: 1, word_dropout: 0.2}}]",
+        f"out={tmp_path}/run", f"model={model_folder}", f"dev=[{rated}]", f"exclude=[{rated}]",
+        f"dev_comments={lines}", "rated=[]", "overlap=null",
+        f"positives=[{{source: {lines}, fields: [], share: 1, word_dropout: 0.2}}]",
     )  # fmt: skip
     cluster.pause(job, "update 4 ")
     cluster.slurm("scancel", "--batch", "--signal=USR1", job)
