@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from simllm import files, pooling
 from simllm.checkpoint import Checkpoint
+from simllm.engine import products
 from simllm.errors import InputError
 
 
@@ -22,13 +23,13 @@ class Embedder(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, L), (B, L) int64, as tokenizers give them -> (B, D) float32."""
         mask = attention_mask.bool()
-        return self.pool(self.encoder(input_ids, mask), mask)
+        return self.pool(self.encoder(input_ids, mask, products), mask)
 
 
 def to_onnx(checkpoint: Checkpoint, file: Path) -> None:
     """Write the model as ONNX, whole or not at all, for batches of any size and length.
 
-    Inputs `input_ids` and `attention_mask` (int64), output `embedding` (float32), pooled as
+    Inputs `input_ids` and `attention_mask` (int64), output `sentence_embedding` (float32), pooled as
     the model folder says. Needs the extra `onnx`; raises InputError without it, and where
     `file` cannot be written.
     """
@@ -39,7 +40,7 @@ def to_onnx(checkpoint: Checkpoint, file: Path) -> None:
             Embedder(checkpoint, checkpoint.info.pooling).eval(),
             (example, (example != 1).long()),
             input_names=["input_ids", "attention_mask"],
-            output_names=["embedding"],
+            output_names=["sentence_embedding"],
             dynamic_shapes={name: {0: "batch", 1: "length"} for name in ("input_ids", "attention_mask")},
             dynamo=True,
             verbose=False,

@@ -114,5 +114,5 @@ def test_onnx_gives_the_same_embeddings(metric, model_folder, comments, tmp_path
         ids = metric.tokenize(texts)
         tokens, mask = padded([windows[0] for windows in ids.inputs])
         feed = {"input_ids": tokens.numpy(), "attention_mask": mask.long().numpy()}
-        (found,) = session.run(["embedding"], feed)
+        (found,) = session.run(["sentence_embedding"], feed)
         assert np.abs(found - metric.embed(texts)).max() < 1e-5

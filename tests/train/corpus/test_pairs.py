@@ -32,10 +32,11 @@ def test_functions_of_one_name_in_one_file_are_none(tmp_path, git, tree):
 
 
 def test_pairs_train_the_contrastive_stage(tree, tmp_path):
+    from simllm.edits import lexicon
     from train.config import PositivesConfig
     from train.corpus.evaluated import Evaluated
     from train.positives import Positives
 
     build.build(CorpusConfig((str(tree(tmp_path / "code" / "a").parent),)), tmp_path / "corpus")
     config = PositivesConfig(source=str(tmp_path / "corpus" / "pairs.jsonl"), share=1.0)
-    assert len(Positives(config, Evaluated([])).pairs) >= 2
+    assert len(Positives(config, Evaluated([]), lexicon.load())) >= 2
