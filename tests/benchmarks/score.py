@@ -24,6 +24,7 @@ from sentence_transformers import SentenceTransformer
 
 from simllm import SimLLM, files
 from simllm.checkpoint import default_model
+from simllm.text import clean
 from tests.benchmarks import machine
 from train.corpus import sources
 from train.corpus.extract import extract
@@ -38,7 +39,10 @@ def pairs(source, count, fields):
         texts = (found.description or found.summary for found in comments)
     else:
         texts = (row[field] for _, row in files.objects(source) for field in fields)
-    texts = list(itertools.islice(dict.fromkeys(texts), 2 * count))
+    read = (
+        text for text in dict.fromkeys(texts) if clean(text)
+    )  # an empty text is not scored by its embedding
+    texts = list(itertools.islice(read, 2 * count))
     return texts[0::2], texts[1::2]
 
 
