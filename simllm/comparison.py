@@ -8,7 +8,7 @@ are two-sided and corrected for the number of comparisons by Holm's method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -20,7 +20,8 @@ from simllm.metric import SimLLM
 
 Values = NDArray[np.float64]
 OVER_REFERENCES: dict[str, Callable[..., Values]] = {"max": np.max, "mean": np.mean}
-_RESAMPLES, _SEED, _BATCH = 10_000, 12345, 100
+_RESAMPLES, _SEED = 10_000, 12345
+_AT_ONCE = 10_000_000  # numbers held in memory
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ def compared(scores: dict[str, Values], signature: str = "") -> Comparison:
     n = values.shape[1]
     random = np.random.default_rng(_SEED)
     means = np.empty((_RESAMPLES, len(names)))
-    for start in range(0, _RESAMPLES, _BATCH):  # each resample is how often it holds each item
-        counts = random.multinomial(n, np.full(n, 1 / n), size=_BATCH)
-        means[start : start + _BATCH] = counts @ values.T / n
+    for rows in _batches(n):  # each resample is how often it holds each item
+        counts = random.multinomial(n, np.full(n, 1 / n), size=len(rows))
+        means[rows] = counts @ values.T / n
     pairs = list(combinations(range(len(names)), 2))
     bootstrap = holm([_reversed(means[:, a] - means[:, b]) for a, b in pairs])
     permutation = holm([_permuted(values[a] - values[b], random) for a, b in pairs])
@@ -106,13 +107,19 @@ def compared(scores: dict[str, Values], signature: str = "") -> Comparison:
     )  # fmt: skip
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float] | Values) -> list[float]:
     """Correct p-values for their number (Holm, 1979)."""
     corrected, least = [0.0] * len(p_values), 0.0
     for rank, i in enumerate(np.argsort(p_values, kind="stable")):
         least = max(least, min(1.0, (len(p_values) - rank) * p_values[i]))
         corrected[i] = least
     return corrected
+
+
+def _batches(n: int) -> Iterator[range]:
+    """The resamples, as many of n items at once as fit into memory."""
+    size = max(1, min(100, _AT_ONCE // n))
+    return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
 def _interval(values: Values) -> tuple[float, float]:
@@ -129,7 +136,7 @@ def _reversed(differences: Values) -> float:
 def _permuted(differences: Values, random: np.random.Generator) -> float:
     """Two-sided p-value of a sign-flip test of (n,) differences, counting the data itself."""
     observed, extreme = abs(differences.sum()) * (1 - 1e-12), 1
-    for _ in range(_RESAMPLES // _BATCH):
-        signs = random.integers(0, 2, (_BATCH, len(differences)), np.int8) * 2 - 1
+    for rows in _batches(len(differences)):
+        signs = random.integers(0, 2, (len(rows), len(differences)), np.int8) * 2 - 1
         extreme += int((np.abs(signs @ differences) >= observed).sum())
     return extreme / (_RESAMPLES + 1)

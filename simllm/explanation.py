@@ -51,6 +51,7 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
         raise InputError("explain: cleaning leaves nothing of a text; expected two texts with words")
     if any(len(windows) > 1 for windows in texts.inputs):
         raise InputError("explain: a text is longer than the model reads; use on_long='truncate'")
+    metric.warn(2, len(texts.long), 0)
     whole = [state.astype(np.float64) for state in matching.states(metric.engine, texts, boundaries=True)]
     means = [states.mean(0) for states in whole]
     scale = np.linalg.norm(means[0]) * np.linalg.norm(means[1])

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,9 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{file}, line {number}: not UTF-8 ({error.reason})") from None
     except EOFError:
         raise InputError(f"{file}: ends in the middle, after line {number}") from None
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+    except (OSError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{file}: cannot be read after line {number} ({reason})") from None
 
 
 def is_stdin(file: Path) -> bool:
@@ -63,6 +65,8 @@ def parsed(line: str, where: str) -> dict[str, Any]:
         if not line.strip():
             raise InputError(f"{where}: empty; expected a JSON object") from None
         raise InputError(f"{where}: not JSON ({error})") from None
+    except RecursionError:
+        raise InputError(f"{where}: JSON that is nested too deeply") from None
     if not isinstance(row, dict):
         raise InputError(f"{where}: expected a JSON object")
     return row
@@ -73,6 +77,23 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
     if not isinstance(row.get(field), str):
         raise InputError(f'{where}: expected a text under "{field}"; it has {", ".join(row) or "nothing"}')
     return str(row[field])
+
+
+def not_over(output: Path | None, inputs: Iterable[Path]) -> None:
+    """Raise InputError where `output` is one of the files that are read."""
+    for file in inputs:
+        if output and not is_stdin(file) and file.resolve() == output.resolve():
+            raise InputError(f"-o {output}: would overwrite what is read")
+
+
+def check_place(folder: Path) -> None:
+    """Raise InputError where a folder cannot be made, or files in it; nothing is made yet."""
+    folder = folder.resolve()
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        raise InputError(f"{existing}: is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"{existing}: cannot be written to")
 
 
 def write(file: Path, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,15 @@ import simllm
 from simllm import checkpoint, encode, matching
 from simllm import pooling as poolings
 from simllm import similarity as similarities
+from simllm.arguments import checked
 from simllm.checkpoint import default_model
 from simllm.encode import Tokenized
 from simllm.engine import MODES, engine
 from simllm.errors import InputError
 from simllm.frequencies import Frequencies
-from simllm.measure import ByToken, Measure, Pooled
+from simllm.pairwise import ByToken, Measure, Pooled
 from simllm.scores import Scores, joined, warn
 from simllm.stream import Pair, chunks, scored
-from simllm.texts import checked
 
 
 class SimLLM:
@@ -88,7 +89,8 @@ class SimLLM:
         if self.by_token and frequencies is None:
             frequencies = self.count(references)
         pairs = zip(candidates, references, strict=True)
-        scores = joined(self._scored(pairs, frequencies, 50_000), self.blank)
+        blank = replace(self.blank, signature=self._signature(frequencies))
+        scores = joined(self._scored(pairs, frequencies, 50_000), blank)
         self.warn(2 * len(candidates), scores.truncated, scores.unreadable)
         return scores
 
@@ -129,6 +131,9 @@ class SimLLM:
     @property
     def signature(self) -> str:
         """Everything that decides on a score, as `key:value` pairs joined by `|`."""
+        return self._signature(self.frequencies)
+
+    def _signature(self, frequencies: Frequencies | None) -> str:
         parts = {
             "model": self.checkpoint.hash,
             "tokenizer": self.checkpoint.tokenizer.hash,
@@ -138,7 +143,7 @@ class SimLLM:
             "max_length": self.checkpoint.encoder.config.max_length,
         }
         if self.by_token:
-            parts["frequencies"] = self.frequencies.hash if self.frequencies else "references"
+            parts["frequencies"] = frequencies.hash if frequencies else "references"
         if self.on_long == "window":
             parts["long"] = "window"
         parts["version"] = simllm.__version__

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm import matching
 from simllm.errors import InputError
 
 Floats = NDArray[np.floating]
@@ -34,5 +35,6 @@ SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
 def named(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
     """Return the similarity called `name`; raise InputError for any other name."""
     if name not in SIMILARITIES:
-        raise InputError(f"similarity {name!r}: expected one of {', '.join(SIMILARITIES)}")
+        known = ", ".join((*SIMILARITIES, *matching.MEASURES))
+        raise InputError(f"similarity {name!r}: expected one of {known}")
     return SIMILARITIES[name]

@@ -12,7 +12,7 @@ import numpy as np
 
 from simllm.encode import Tokenized, TooLongError
 from simllm.errors import InputError
-from simllm.measure import Measure
+from simllm.pairwise import Measure
 from simllm.scores import Scores
 
 Pair = tuple[str, str]  # candidate, reference

@@ -46,12 +46,13 @@ def _json(table: Table) -> str:
     return json.dumps({**finite(table.summary), "rows": rows}, indent=2) + "\n"
 
 
-def finite(values: dict[str, Any]) -> dict[str, Any]:
-    """The same without NaN, which has no JSON form."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in values.items()
-    }
+def finite(value: Any) -> Any:
+    """The same with None for NaN and infinities, which have no JSON form."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _tsv(table: Table) -> str:

@@ -1,5 +1,6 @@
 """The real command, in processes of its own."""
 
+import gzip
 import json
 import os
 import pty
@@ -57,6 +58,16 @@ def test_json_lines_to_a_file(files, model_folder):
     assert len(lines) == 3
     assert lines[2] == "0\t\tempty"
     assert not list(files.glob(".*"))
+
+
+def test_ids_are_carried_through_as_they_are(files, model_folder):
+    ids = [1234567.891011, 12345678901234567890, "x-1", None, ["a", 1]]
+    rows = [{"candidate": "a", "reference": "a", "key": key} for key in ids]
+    (files / "ids.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ("score", "--jsonl", files / "ids.jsonl", "--id-field", "key", "--model", model_folder)
+    shown = [line.split("\t")[0] for line in run(*arguments).stdout.splitlines()[1:]]
+    assert shown == ["1234567.891011", "12345678901234567890", "x-1", "null", '["a", 1]']
+    assert [row["id"] for row in json.loads(run(*arguments, "-f", "json").stdout)["rows"]] == ids
 
 
 def test_windows_line_ends_a_mark_and_odd_separators(files, model_folder):
@@ -147,7 +158,16 @@ BAD = [
     (("score", "a", "b", "-o", "no/such/file"), "no/such/file: cannot be written"),
     (("score", "a", "b", "-f", "xml"), "argument -f/--format: invalid choice: 'xml'"),
     ((), "the following arguments are required: COMMAND"),
-    (("score", "-c", "c.txt", "-r", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is to be"),
+    (("score", "-c", "c.txt", "-r", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is read"),
+    (("frequencies", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is read"),
+    (("compare", "-r", "r.txt", "-c", "c.txt", "r.txt", "-o", "r.txt"), "-o r.txt: would overwrite"),
+    (("compare", "-r", "r.txt", "-c", "-", "-"), "-: standard input can be one of the files only"),
+    (("evaluate", "--ratings", "p.jsonl", "-o", "p.jsonl"), "-o p.jsonl: would overwrite what is read"),
+    (("evaluate", "contrast", "--triples", "p.jsonl", "-o", "p.jsonl"), "would overwrite what is read"),
+    (("evaluate", "robustness", "--summaries", "c.txt", "-o", "c.txt"), "would overwrite what is read"),
+    (("score", "a", "b", "--similarity", "dot"), "expected one of cosine, inverse-euclidean, precision, rec"),
+    (("score", "--jsonl", "deep.jsonl"), "deep.jsonl, line 1: JSON that is nested too deeply"),
+    (("score", "-c", "damaged.gz", "-r", "c.txt"), "damaged.gz: cannot be read after line"),
     (("score", "--jsonl", "empty.jsonl"), "empty.jsonl, line 1: empty; expected a JSON object"),
     (("score", "a", "b", "-o", "/"), "/: cannot be written"),
     (("evaluate", "--ratings", "p.jsonl", "--metrics", "bleu, blue"), "metric 'blue': expected one of"),
@@ -162,6 +182,9 @@ def test_bad_input_gets_one_clear_line_and_exit_2(files, arguments, message):
     (files / "latin.txt").write_bytes(b"a\ncaf\xe9\nb\n")
     (files / "empty.txt").write_text("")
     (files / "empty.jsonl").write_text("\n")
+    (files / "deep.jsonl").write_text("[" * 100_000 + "\n")
+    packed = gzip.compress(b"".join(b"line %d\n" % i for i in range(100)))
+    (files / "damaged.gz").write_bytes(packed[:40] + b"\xff" * 40 + packed[80:])
     done = run(*arguments, cwd=files)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -30,6 +30,8 @@ def test_what_cannot_be_explained(model_folder):
         explain(SimLLM(model_folder), "", "adds two")
     with pytest.raises(InputError, match="only mean pooling with cosine"):
         explain(SimLLM(model_folder, pooling="cls"), "a", "b")
+    with pytest.warns(UserWarning, match="1 of 2 texts cut at 64 tokens"):
+        explain(SimLLM(model_folder), "adds two numbers " * 100, "adds two")
 
 
 class Words(HTMLParser):

@@ -66,6 +66,7 @@ def test_scores_token_by_token(model_folder, comments):
     assert metric.score(["adds two", ""], ["adds two", "adds"]).values == pytest.approx([1.0, 0.0])
     assert "|frequencies:references|" in metric.signature
     assert f"|frequencies:{frequencies.hash}|" in same.signature
+    assert scores["precision"].signature == same.signature  # those of the references, by name
 
 
 def test_one_pair_worked_out_from_the_states(model_folder):

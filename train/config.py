@@ -180,6 +180,7 @@ class ContrastiveConfig(Optimization):
     exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
     dev: tuple[str, ...]  # rated files, and
     dev_comments: str  # cleaned comments: the model that agrees most with both is kept
+    hold_out_contrast: bool  # learn nothing of the words that the contrast set turns on
     temperature: float  # of the softmax over cosine similarities
     hard_negative_weight: float  # of a hard negative, beside the other negatives
     pairs: int  # an update; every other pair's texts are negatives

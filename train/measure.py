@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from simllm import files
+from simllm import files, matching
 from simllm.errors import InputError
 from simllm.evaluation import contrast, metrics
 from simllm.evaluation.correlate import correlate
@@ -129,7 +129,7 @@ def sanity(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     for language, pairs in sorted(held_out.items()):
         chosen = random.permutation(len(pairs))[: config.comments_per_language]
         summaries, rests = (metric.embed([pairs[i][side] for i in chosen]) for side in (0, 1))
-        cosines = unit(summaries) @ unit(rests).T
+        cosines = matching.cosines(summaries, rests)
         rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
         found[language] = {
             "pairs": len(chosen),
@@ -144,11 +144,6 @@ def sanity(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
         zip(("p5", "median", "p95"), np.quantile(values, [0.05, 0.5, 0.95]).tolist(), strict=True)
     )
     return {"languages": found, "random_pairs": {"mean": float(values.mean()), **quantiles}}
-
-
-def unit(rows: np.ndarray) -> np.ndarray:
-    """Rows of length 1."""
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 if __name__ == "__main__":

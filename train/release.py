@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -41,6 +42,9 @@ def main() -> int:
     parser.add_argument("--notes", required=True, type=Path, help="Markdown that the card ends with")
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("--centre", type=Path, help="comments, one a line, whose embeddings' mean becomes 0")
+    parser.add_argument(
+        "--held-out", type=Path, help="the last run's like that learned nothing of the contrast set's words"
+    )
     parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs with other seeds")
     parser.add_argument("--ablations", type=Path, help="what train.ablations wrote")
     options = parser.parse_args()
@@ -59,23 +63,38 @@ def release(options: argparse.Namespace) -> None:
     notes = "\n".join(line for _, line in files.lines(options.notes))
     logs = {f"log-{n}-{run.name}.jsonl": _text(run / "log.jsonl") for n, run in enumerate(runs, 1)}
     ablations = json.loads(_text(options.ablations)) if options.ablations else []
-    training = stages(runs)
-    trained = checkpoint.load(runs[-1] / "model")
-    if options.centre:
-        centre(trained, [line for _, line in files.lines(options.centre)][::_SOME])
+    training, comments = stages(runs), options.centre and [line for _, line in files.lines(options.centre)]
     candidate = out.with_name(out.name + ".candidate")
-    checkpoint.save(candidate, trained.encoder, trained.tokenizer, trained.info, "", torch.float16)
+    make(runs[-1], comments, candidate)
     for name, log in logs.items():
         files.write(candidate / name, log)
     figures = measure(candidate, config)
+    if options.held_out:
+        figures["held_out"] = measured(options.held_out, comments, config)
     files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
     parts = [head(candidate), *training, *card.tables(figures)]
     if options.seeds:
-        parts += card.seeds([figures, *(measure(folder / "model", config) for folder in options.seeds)])
+        others = [measured(folder, comments, config) for folder in options.seeds]
+        parts += card.seeds([figures, *others])
     if ablations:
         parts += card.ablations(ablations)
     files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
     files.replace_folder(candidate, out)
+
+
+def make(run: Path, comments: list[str] | None, folder: Path) -> None:
+    """Write a run's model as it is released: in half precision, centred where there are comments."""
+    trained = checkpoint.load(run / "model")
+    if comments:
+        centre(trained, comments[::_SOME])
+    checkpoint.save(folder, trained.encoder, trained.tokenizer, trained.info, "", torch.float16)
+
+
+def measured(run: Path, comments: list[str] | None, config: MeasureConfig) -> dict[str, Any]:
+    """The figures of another run's model, made alike."""
+    with TemporaryDirectory() as folder:
+        make(run, comments, Path(folder) / "model")
+        return measure(Path(folder) / "model", config)
 
 
 def _text(file: Path) -> str:

@@ -20,6 +20,8 @@ from simllm.errors import InputError
 
 _HOST = "https://github.com"
 _DATA = Path("../shared/data")  # as the configs name it
+# The twin that shows what is made of words that no list holds.
+_HELD_OUT = ("hold_out_contrast=true", "positives.3.source=runs/wordnet-held-out.jsonl")
 _RATED = ("haque2022", "shen2021_leclair")
 
 
@@ -87,20 +89,16 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
         built = ["train.corpus", "build", *map(os.fspath, trees), "--out", "runs/repositories"]
         steps.append([*built, "--exclude", *rated])
     steps.append(["train.pretrain", "configs/mini.yaml"])
-    words = ["train.wordnet", str(options.wordnet), "runs/mini/corpus/train.txt", "runs/wordnet.jsonl"]
-    steps.append(words)
+    words = ["train.wordnet", str(options.wordnet), "runs/mini/corpus/train.txt"]
+    steps += [[*words, "runs/wordnet.jsonl"], [*words, "runs/wordnet-held-out.jsonl", "--hold-out-contrast"]]
+    second = ["train.contrastive", "configs/contrastive.yaml"]
     runs = ["runs/contrastive", *(f"runs/contrastive-{seed}" for seed in range(2, options.seeds + 1))]
-    for seed, run in enumerate(runs, 1):
-        steps.append(["train.contrastive", "configs/contrastive.yaml", f"seed={seed}", f"out={run}"])
-    release = ["train.release", "runs/mini", runs[0], "--out", str(options.out)]
-    release += [
-        "--notes",
-        "checkpoints/notes.md",
-        "--centre",
-        "runs/mini/corpus/test.txt",
-        "--seeds",
-        *runs[1:],
-    ]
+    steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
+    twin = "runs/contrastive-held-out"
+    steps.append([*second, f"out={twin}", *_HELD_OUT])
+    release = ["train.release", "runs/mini", runs[0], "--out", str(options.out), "--held-out", twin]
+    release += ["--notes", "checkpoints/notes.md", "--centre", "runs/mini/corpus/test.txt"]
+    release += ["--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]

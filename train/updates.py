@@ -42,7 +42,7 @@ class Updates:
         """Read all sources; raises InputError for what is wrong with them."""
         self.config, self.start = config, start
         excluded = evaluated.read(config.exclude)
-        known = lexicon.load(held_out=contrast.held_out())
+        known = lexicon.load(contrast.held_out() if config.hold_out_contrast else ())
         self.positives = [Positives(source, excluded, known) for source in config.positives]
         self.rated = [Rated(source, excluded) for source in config.rated]
         self.compared, self.overlap = [], None

@@ -50,9 +50,13 @@ def main() -> int:
     parser.add_argument("wordnet", type=Path, help="folder with data.verb, data.noun, …")
     parser.add_argument("corpus", type=Path, help="cleaned texts, one a line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
+    parser.add_argument(
+        "--hold-out-contrast", action="store_true", help="nothing about the words of the contrast set"
+    )
     options = parser.parse_args()
     try:
-        rows = list(pairs(read(options.wordnet), frequent(options.corpus)))
+        held = HeldOut(contrast.held_out() if options.hold_out_contrast else (), irregular_forms())
+        rows = list(pairs(read(options.wordnet), frequent(options.corpus), held))
         files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -100,13 +104,12 @@ def _synset(line: str) -> dict[str, Synset]:
     return {("a" if part == "s" else part) + offset: synset}
 
 
-def pairs(synsets: dict[str, Synset], known: set[str]) -> Iterator[dict[str, str]]:
+def pairs(synsets: dict[str, Synset], known: set[str], held: HeldOut) -> Iterator[dict[str, str]]:
     """A known word and its definition; an example and the same with a synonym (or opposite) in it.
 
-    Nothing that the contrast set tests is among them, in any form: neither its pairs of words
-    as synonyms, nor any of its words as an opposite.
+    Nothing that is held out is among them, in any form: neither its pairs of words as synonyms,
+    nor any of its words as an opposite.
     """
-    held = HeldOut(contrast.held_out(), irregular_forms())
     for name, synset in synsets.items():
         opposites = {
             number: synsets[other].words[place]

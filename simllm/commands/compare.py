@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm import files, tables
+from simllm import files, latex, tables
 from simllm.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,9 +39,11 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compare, and show."""
-    texts = {
-        file: [line for _, line in files.lines(file)] for file in options.candidates + options.references
-    }
+    given = [*options.candidates, *options.references]
+    files.not_over(options.output, given)
+    if sum(map(files.is_stdin, given)) > 1:
+        raise InputError("-: standard input can be one of the files only")
+    texts = {file: [line for _, line in files.lines(file)] for file in given}
     first = options.references[0]
     for file, read in texts.items():
         if len(read) != len(texts[first]):
@@ -93,14 +95,10 @@ def _latex(found: Comparison) -> str:
     own = [d for d in found.differences if best.name in (d.a, d.b)]
     star = "*" if all(max(d.bootstrap_p, d.permutation_p) < 0.05 for d in own) else ""
     rows = [
-        f"{_escaped(s.name)} & ${s.mean:.3f}{'^{' + star + '}' if star and s is best else ''}$ "
+        f"{latex.escaped(s.name)} & ${s.mean:.3f}{'^{' + star + '}' if star and s is best else ''}$ "
         f"& $[{s.low:.3f}, {s.high:.3f}]$ \\\\"
         for s in found.systems
     ]
     head = ["\\begin{tabular}{lrr}", "\\toprule", "System & SIMLLM & 95\\% interval \\\\", "\\midrule"]
     note = f"% n = {found.n}; *: p < 0.05 against every other (paired, Holm); {found.signature}"
     return "\n".join([*head, *rows, "\\bottomrule", "\\end{tabular}", note]) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return "".join("\\" + c if c in "&%$#_{}" else {"\\": "/", "~": "-", "^": "-"}.get(c, c) for c in text)

@@ -25,6 +25,7 @@ def run(options: argparse.Namespace) -> None:
     """Count, and save."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the table to")
+    files.not_over(options.output, [options.references])
     from simllm.metric import SimLLM
 
     metric = SimLLM(options.model)

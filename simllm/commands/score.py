@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm import pairs
-from simllm.errors import InputError
+from simllm import files, pairs
 from simllm.pairs import Row
 from simllm.rows import Rows
 from simllm.tables import FORMATS as FORMATS
@@ -64,9 +64,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Score, and write row by row."""
     source = pairs.source(options)
-    for file in source.files:
-        if options.output and file.resolve() == options.output.resolve():
-            raise InputError(f"-o {options.output}: would overwrite what is to be scored")
+    files.not_over(options.output, source.files)
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
     scale, skip = options.scale, options.skip
     columns = [
@@ -96,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
             rows = [waiting.popleft() for _ in part.values]
             numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
             out.write(
-                [*([row.id] if options.id_field else []), *values, row.candidate, row.reference]
+                [*([_id(row, out.format)] if options.id_field else []), *values, *row[:2]]
                 for row, *values in zip(rows, *(column.tolist() for column in numbers), strict=True)
             )
             parts.append(part)
@@ -114,6 +112,11 @@ def run(options: argparse.Namespace) -> None:
             "deduplicated": scores.deduplicated,
             "signature": scores.signature,
         }
+
+
+def _id(row: Row, format_: str) -> Any:
+    """As it was given: JSON keeps its type, and no number is rounded."""
+    return row.id if format_ == "json" or isinstance(row.id, str) else json.dumps(row.id)
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:

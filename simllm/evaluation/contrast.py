@@ -36,7 +36,7 @@ class Triples:
     forms: list[str]
 
 
-class Scores(Protocol):
+class Scored(Protocol):
     """What a metric says of pairs."""
 
     @property
@@ -47,7 +47,7 @@ class Scores(Protocol):
 class Metric(Protocol):
     """Whatever scores candidates against references."""
 
-    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scores:
+    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scored:
         """Score n pairs."""
 
 

@@ -27,12 +27,7 @@ def rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     InputError that names file and line for what is not such a table.
     """
     found: dict[str, tuple[str, dict[str, Any]]] = {}
-    table = csv.DictReader(line for _, line in files.lines(file))
-    missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
-    if missing:
-        raise InputError(f"{file}: not Haque et al.'s table; it has no column {', '.join(missing)}")
-    for number, line in enumerate(table, 2):
-        where = f"{file}, line {number}"
+    for where, line in _lines(file):
         try:
             texts = (
                 (line["text"], line["text.1"])
@@ -51,3 +46,16 @@ def rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         _, pair = found.setdefault(line["function_id"], (where, row | {"ratings": {}}))
         pair["ratings"][line["user_id"]] = rating
     yield from found.values()
+
+
+def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the lines under the header, as column -> cell, with their places."""
+    table = csv.DictReader(line for _, line in files.lines(file))
+    try:
+        missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
+        if missing:
+            raise InputError(f"{file}: not Haque et al.'s table; it has no column {', '.join(missing)}")
+        for line in table:
+            yield f"{file}, line {table.line_num}", line
+    except csv.Error as error:
+        raise InputError(f"{file}, line {table.line_num}: not CSV ({error})") from None

@@ -39,7 +39,7 @@ class Metric:
         texts = "\0".join([self.signature, str(len(candidates)), *candidates, *references])
         key = hashlib.sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()
         file = _cache() / key[:2] / f"{key}.json"
-        with contextlib.suppress(OSError):  # none yet
+        with contextlib.suppress(OSError, ValueError):  # none yet, or damaged
             return np.array(json.loads(file.read_text()), float)
         values = self.compute(candidates, references)
         with contextlib.suppress(OSError, InputError):  # scores that cannot be kept are still scores

@@ -48,7 +48,8 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
     Sets of sentence similarity may call them `a`, `b` and `score`. Raises InputError that
     names the file, the line and what was expected there.
     """
-    rows = list(haque.rows(file) if file.suffix == ".csv" else files.objects(file))
+    is_table = file.name.removesuffix(".gz").endswith(".csv")
+    rows = list(haque.rows(file) if is_table else files.objects(file))
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:
         raise InputError(f"{file}: {len(pairs)} rated pairs; a correlation needs at least 3")
@@ -62,10 +63,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
         np.array(values, float),
         _matrix(list(_by_rater(rows))),
         {name: [str(row[name]) for _, row in rows] for name in _common(rows, ("language", "system"))},
-        {
-            name: _column(rows, name)
-            for name in dict.fromkeys(key for _, row in rows for key in row.get("metrics", ()))
-        },
+        _columns(rows),
     )
 
 
@@ -119,6 +117,16 @@ def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) ->
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
 
 
-def _column(rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> NDArray[np.float64]:
-    cells = [row.get("metrics", {}).get(name) for _, row in rows]
-    return np.array([np.nan if cell is None else cell for cell in cells], float)
+def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, NDArray[np.float64]]:
+    """Name -> (n,) what the rows have of it under "metrics"; NaN where that is nothing or null."""
+    found: dict[str, NDArray[np.float64]] = {}
+    for number, (where, row) in enumerate(rows):
+        wanted = f'{where}: expected an object of numbers under "metrics"'
+        given = row.get("metrics") or {}
+        if not isinstance(given, dict):
+            raise InputError(wanted)
+        for name, value in given.items():
+            column = found.setdefault(name, np.full(len(rows), np.nan))
+            if value is not None and value == value:  # NaN is what Python's json writes for nothing
+                column[number] = _number(value, wanted)
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -15,10 +14,11 @@ import jinja2
 from markupsafe import Markup
 
 import simllm
-from simllm import files
+from simllm import files, tables
 from simllm.evaluation import figures
 from simllm.evaluation.study import Result, SetStudy, Study
 from simllm.evaluation.words import number
+from simllm.latex import escaped
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
 
@@ -27,7 +27,7 @@ def write(study: Study, folder: Path, command: str) -> None:
     """Write `report.html`, `study.json` and `tables.tex`; raise InputError where that is impossible."""
     facts = {"command": command, "versions": _versions(), "signatures": study.signatures}
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = _finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
+    numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
     files.write(folder / "study.json", json.dumps(numbers, indent=1) + "\n")
     files.write(folder / "tables.tex", f"% {command}\n" + latex(study.sets))
     files.write(folder / "report.html", html(study, facts))
@@ -67,8 +67,8 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
                 (row, rank) for row, rank in zip(one.results, one.clusters, strict=True) if row.metric == name
             ]
             cells.append(_cell(*found[0]) if found else "--")
-        rows.append([_escaped(name), *cells])
-    header = ["Metric", *(f"{_escaped(one.name)} ($n={one.pairs}$)" for one in sets)]
+        rows.append([escaped(name), *cells])
+    header = ["Metric", *(f"{escaped(one.name)} ($n={one.pairs}$)" for one in sets)]
     return _tabular(
         "Spearman's $\\rho$ and 95\\% intervals; bold: not told apart from the best.", header, rows
     )
@@ -82,21 +82,21 @@ def _cell(row: Result, rank: int) -> str:
 
 def _variants(sets: Sequence[SetStudy]) -> str:
     rows = [
-        [_escaped(row.metric), *(number(one.variants[i].spearman) for one in sets)]
+        [escaped(row.metric), *(number(one.variants[i].spearman) for one in sets)]
         for i, row in enumerate(sets[0].variants)
     ]
     return _tabular(
-        "Spearman's $\\rho$ by pooling and similarity.", ["Variant", *(_escaped(s.name) for s in sets)], rows
+        "Spearman's $\\rho$ by pooling and similarity.", ["Variant", *(escaped(s.name) for s in sets)], rows
     )
 
 
 def _groups(one: SetStudy) -> str:
-    header = ["Metric", *(_escaped(f"{group.label} ({group.pairs})") for group in one.groups)]
+    header = ["Metric", *(escaped(f"{group.label} ({group.pairs})") for group in one.groups)]
     rows = [
-        [_escaped(row.metric), *(number(group.spearman[row.metric]) for group in one.groups)]
+        [escaped(row.metric), *(number(group.spearman[row.metric]) for group in one.groups)]
         for row in one.results
     ]
-    return _tabular(f"Spearman's $\\rho$ on parts of {_escaped(one.name)}.", header, rows)
+    return _tabular(f"Spearman's $\\rho$ on parts of {escaped(one.name)}.", header, rows)
 
 
 def _tabular(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -108,22 +108,8 @@ def _tabular(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     )
 
 
-def _escaped(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)
-
-
 def _probability(value: float) -> str:
     return "< .001" if value < 0.001 else number(value)
-
-
-def _finite(value: Any) -> Any:
-    """The same with None for what has no JSON form."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _versions() -> dict[str, str]:

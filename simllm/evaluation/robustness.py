@@ -64,8 +64,11 @@ class Robustness:
 def edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
     """One edit of each kind that fits a summary, drawn at random; the same for the same seed.
 
-    Raises InputError for fewer than two different summaries, or none that any kind fits.
+    Raises InputError for a negative seed, fewer than two different summaries, or none that any
+    kind fits.
     """
+    if seed < 0:
+        raise InputError(f"seed {seed}: expected a number from 0 on")
     texts = [text for text in dict.fromkeys(map(clean, summaries)) if text]
     if len(texts) < 2:
         raise InputError(f"{len(texts)} different summaries; the relations need at least 2")

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from simllm import comparison
+
 LEVEL = 0.05
 _SWAPS, _SEED = 10_000, 12345
 _AT_ONCE = 500  # rows of swaps held in memory
@@ -60,14 +62,10 @@ def permutation(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
 
 def holm(p: Floats) -> Floats:
-    """(m, m) p-values of pairs, corrected for the number of pairs (Holm, 1979)."""
+    """(m, m) p-values of pairs, corrected for the number of pairs."""
     pairs = np.triu_indices(len(p), 1)
-    order = np.argsort(p[pairs])
-    factors = np.arange(len(order), 0, -1)
     corrected = np.ones_like(p)
-    corrected[tuple(side[order] for side in pairs)] = np.maximum.accumulate(p[pairs][order] * factors).clip(
-        max=1
-    )
+    corrected[pairs] = comparison.holm(p[pairs])
     return np.minimum(corrected, corrected.T)
 
 

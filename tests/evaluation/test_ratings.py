@@ -1,3 +1,4 @@
+import gzip
 import json
 
 import numpy as np
@@ -25,6 +26,8 @@ OTHER = {**GOOD, "rating": 3}
             'line 1: expected a list of numbers, or an object, under "ratings"',
         ),
         ([GOOD, {**GOOD, "ratings": [1, None]}, OTHER], 'line 2: expected numbers under "ratings"'),
+        ([GOOD, {**GOOD, "metrics": [1]}, OTHER], 'line 2: expected an object of numbers under "metrics"'),
+        ([{**GOOD, "metrics": {"m": "x"}}, GOOD, OTHER], "line 1: expected an object of numbers under"),
         (
             [{**GOOD, "ratings": [1, 2], "raters": ["x", "x"]}, GOOD, OTHER],
             "line 1: expected 2 different raters",
@@ -69,9 +72,11 @@ TABLE = """,function_id,user_id,accurate,similarity,source,text,text.1,rouge-l,s
 """
 
 
-def test_haques_table_as_its_authors_publish_it(tmp_path):
-    file = tmp_path / "final_megafile.csv"
-    file.write_text(TABLE)
+@pytest.mark.parametrize("name", ["final_megafile.csv", "final_megafile.csv.gz"])
+def test_haques_table_as_its_authors_publish_it(tmp_path, name):
+    file = tmp_path / name
+    with gzip.open(file, "wt") if name.endswith(".gz") else file.open("w") as table:
+        table.write(TABLE)
     rated = ratings.load(file)
     assert rated.references == ["gets the name", "adds, then sorts", "closes the file"]
     assert rated.candidates == ["returns name", "sorts it", "closes it"]
@@ -89,6 +94,7 @@ def test_haques_table_as_its_authors_publish_it(tmp_path):
             TABLE.replace(",2,reference", ",much,reference"),
             r"line 4: not a line of Haque et al.'s table \(could not",
         ),
+        (TABLE.replace("closes it", "x" * 200_000), r"line 5: not CSV \(field larger than"),
     ],
 )
 def test_what_is_not_haques_table(tmp_path, table, message):

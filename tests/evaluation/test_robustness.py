@@ -100,3 +100,8 @@ def test_the_command(tmp_path):
     assert rows["roles"]["drop"] == 0  # the same words in another order
     assert rows["case"]["drop"] > 0  # words are compared as they are
     assert "is not below" in result["failure 2 of jaccard"]
+
+
+def test_a_negative_seed(known):
+    with pytest.raises(InputError, match="seed -1: expected a number from 0 on"):
+        edits(SUMMARIES, known, -1)

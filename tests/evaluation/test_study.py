@@ -134,6 +134,7 @@ def test_the_page_in_a_browser(report, tmp_path):
     ("arguments", "message"),
     [
         (["--questions", "rq6"], "question 'rq6': expected some of rq1, rq2"),
+        (["--out", "rated.jsonl"], "{folder}/rated.jsonl: is not a folder"),
         (["--checkpoints", "."], ".: no model folders in it; expected one for each checkpoint"),
     ],
 )
@@ -142,6 +143,7 @@ def test_bad_input(tmp_path, comments, arguments, message):
     command = [*STUDY, "rated.jsonl", "--out", "out", "--metrics", "jaccard", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
+    message = message.format(folder=tmp_path)
     assert done.stderr == f"simllm: error: {message}" + done.stderr.partition(message)[2]
     assert not (tmp_path / "out").exists()
 

@@ -99,6 +99,8 @@ def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_pat
         sets,
         "--seeds",
         run,
+        "--held-out",
+        run,
     )
     assert done.returncode == 0, done.stderr
     card = (out / "README.md").read_text()
@@ -107,6 +109,8 @@ def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_pat
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
     assert f"| set/rated | 60 | {rho:.4f} [" in card
     assert "| seed 1 | seed 2 | standard deviation |" in card
+    assert "| kind | simllm, balanced | twin, balanced | jaccard, balanced |" in card
+    assert figures["held_out"]["contrast"].keys() == {"simllm", "jaccard"}
     before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
     assert after < 0.6 * before
     centred = SimLLM(out).embed([f"adds {i} lists" for i in range(0, 60, 20)])

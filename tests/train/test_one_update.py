@@ -16,6 +16,7 @@ from tests.conftest import ROOT
 from train.config import ContrastiveConfig, load
 from train.contrastive import Contrastive
 from train.distributed import World
+from train.updates import Updates
 
 DROPOUT = 0.2
 
@@ -137,3 +138,11 @@ if __name__ == "__main__":  # one of several processes
     with joined() as world:
         result = update(Path(sys.argv[1]), world, sys.argv[3])
         save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")
+
+
+@pytest.mark.parametrize(("held_out", "opposites"), [("false", ["decrypt"]), ("true", [])])
+def test_the_words_of_the_contrast_set_can_be_held_out(folder, held_out, opposites):
+    config = settings(folder, f"hold_out_contrast={held_out}")
+    updates = Updates(config, checkpoint.load(config.model))
+    known = updates.positives[1].lexicon.opposites.get("encrypt", [])
+    assert [option.word for option in known] == opposites

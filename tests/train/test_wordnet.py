@@ -43,6 +43,10 @@ def command(*arguments):
     )  # fmt: skip
 
 
+def rows_of(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
 def test_synsets_are_read(folder):
     found = wordnet.read(folder)
     assert set(found) == {
@@ -68,10 +72,10 @@ def test_words_are_known_from_ten_on(folder):
 
 def test_the_command_writes_definitions_and_examples_with_their_opposites(folder):
     out = folder / "pairs.jsonl"
-    done = command(folder, folder / "corpus.txt", out)
+    done = command(folder, folder / "corpus.txt", out, "--hold-out-contrast")
     assert done.returncode == 0, done.stderr
     assert "11 pairs, 3 with an opposite" in done.stderr
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = rows_of(out)
     texts = [(row["a"], row["b"], row.get("c")) for row in rows]
     assert texts == [
         ("varnish", "cover", "rinse"),
@@ -88,6 +92,13 @@ def test_the_command_writes_definitions_and_examples_with_their_opposites(folder
     ]
     groups = [row["group"] for row in rows]
     assert groups[0] == groups[2] == "v00000100" != groups[1]
+
+
+def test_nothing_is_held_out_unless_it_is_asked_for(folder):
+    out = folder / "pairs.jsonl"
+    assert command(folder, folder / "corpus.txt", out).returncode == 0
+    secret = [(row["a"], row.get("c")) for row in rows_of(out) if row["b"] == "make secret"]
+    assert secret == [("encrypt", "decrypt"), ("encipher", None)]
 
 
 @pytest.mark.parametrize("line", ["00000900 30 v 0x", "not a synset", "00000900 30 v 01 go 0 003 ! 1 | go"])

@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm.evaluation.cli.shared import Command, Commands, add_metrics, eval_extra, metric_names, write
+from simllm import files
+from simllm.evaluation.cli.shared import (
+    Command,
+    Commands,
+    add_metrics,
+    eval_extra,
+    metric_names,
+    of_each,
+    write,
+)
 from simllm.tables import Table
 
 _EXAMPLES = """examples:
@@ -30,15 +39,13 @@ def add(commands: Commands, command: Command) -> None:
 def _run(options: argparse.Namespace) -> None:
     with eval_extra():
         from simllm.evaluation import contrast, metrics
-        from simllm.evaluation.baselines import UnavailableError, jaccard
+        from simllm.evaluation.baselines import jaccard
+    files.not_over(options.output, [options.triples] if options.triples else [])
     triples = contrast.cleaned(contrast.load(options.triples or contrast.OWN))
     found, missing = metrics.load(metric_names(options.metrics), options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
-    for metric in found:
-        try:
-            rows.append((metric.name, *contrast.accuracies(metric.score, triples)))
-        except UnavailableError as error:
-            missing[metric.name] = str(error)
+    for name, shares in of_each(found, missing, lambda score: contrast.accuracies(score, triples)):
+        rows.append((name, *shares))
     forms, kinds = (dict.fromkeys(labels) for labels in (triples.forms, triples.kinds))
     table = Table(
         columns=("metric", "all", *forms, *kinds),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from simllm import files
 from simllm.errors import InputError
 from simllm.evaluation.cli.shared import add_metrics, eval_extra, metric_names, write
 from simllm.tables import Table
@@ -22,6 +23,7 @@ def add(evaluate: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> None:
     if options.ratings is None:
         raise InputError("expected --ratings FILE, or a command (see simllm evaluate --help)")
+    files.not_over(options.output, [options.ratings])
     with eval_extra():
         from simllm.evaluation.correlate import correlate
     result = correlate(options.ratings, metric_names(options.metrics), options.model)

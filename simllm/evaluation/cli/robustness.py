@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 
 from simllm import files
-from simllm.evaluation.cli.shared import Command, Commands, add_metrics, eval_extra, metric_names, write
+from simllm.evaluation.cli.shared import (
+    Command,
+    Commands,
+    add_metrics,
+    eval_extra,
+    metric_names,
+    of_each,
+    write,
+)
 from simllm.tables import Table
 
 _EXAMPLES = """examples:
@@ -36,25 +44,20 @@ def _run(options: argparse.Namespace) -> None:
     with eval_extra():
         from simllm.edits import lexicon
         from simllm.evaluation import contrast, metrics
-        from simllm.evaluation.baselines import UnavailableError
         from simllm.evaluation.robustness import KINDS, edits, robustness
     given = options.summaries
+    files.not_over(options.output, [given] if given else [])
     summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
     made = edits(summaries, lexicon.load(), options.seed)
     found, missing = metrics.load(metric_names(options.metrics), options.model)
     rows, separation, failures = [], {}, {}
-    for metric in found:
-        try:
-            result = robustness(metric.score, made, options.examples)
-        except UnavailableError as error:
-            missing[metric.name] = str(error)
-            continue
+    for name, result in of_each(found, missing, lambda score: robustness(score, made, options.examples)):
         for kind, drop in result.drop.items():
             count = made.kinds.count(kind)
-            rows.append((metric.name, kind, KINDS[kind], count, drop, result.auc_of[kind]))
-        separation[f"auc of {metric.name}"] = result.auc
+            rows.append((name, kind, KINDS[kind], count, drop, result.auc_of[kind]))
+        separation[f"auc of {name}"] = result.auc
         for number, failure in enumerate(result.failures, 1):
-            failures[f"failure {number} of {metric.name}"] = str(failure)
+            failures[f"failure {number} of {name}"] = str(failure)
     table = Table(
         columns=("metric", "edit", "meaning", "edits", "drop", "auc"),
         rows=rows,

@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simllm import tables
 from simllm.errors import InputError
 
+if TYPE_CHECKING:
+    from simllm.evaluation.baselines import Score
+    from simllm.evaluation.metrics import Metric
+
+Result = TypeVar("Result")
 Command = Callable[..., argparse.ArgumentParser]  # (commands, name, help, examples)
 Commands = Any  # what argparse's add_subparsers returns
 
@@ -28,6 +33,19 @@ def metric_names(given: str | None) -> list[str]:
     names = list(metrics.ALL) if given is None else [name.strip() for name in given.split(",")]
     metrics.check(names)
     return names
+
+
+def of_each(
+    found: Sequence[Metric], missing: dict[str, str], compute: Callable[[Score], Result]
+) -> Iterator[tuple[str, Result]]:
+    """What `compute` makes of each metric, with its name; `missing` takes those that have no scores."""
+    from simllm.evaluation.baselines import UnavailableError
+
+    for metric in found:
+        try:
+            yield metric.name, compute(metric.score)
+        except UnavailableError as error:
+            missing[metric.name] = str(error)
 
 
 def write(table: tables.Table, missing: dict[str, str], options: argparse.Namespace) -> None:

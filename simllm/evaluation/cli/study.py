@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from simllm import files
 from simllm.errors import InputError
 from simllm.evaluation.cli.shared import Command, Commands, add_metrics, eval_extra, metric_names, write
 from simllm.tables import Table
@@ -39,6 +40,8 @@ def _run(options: argparse.Namespace) -> None:
     questions = options.questions.split(",")
     for unknown in set(questions) - set(QUESTIONS):
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
+    files.not_over(options.output, options.ratings)
+    files.check_place(options.out)
     names = metric_names(options.metrics)
     found = study(options.ratings, names, options.model, options.checkpoints, questions)
     report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
