@@ -82,7 +82,7 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
     for place, word in enumerate(words):
         forms = lexicon.verb_forms.get(word, ("",))
         is_noun = word in lexicon.nouns
-        if forms[0] in ("", "be", "have"):
+        if forms[0] in ("", "be", "do", "have"):
             continue
         if word == forms[THIRD_PERSON] and not (place and (is_noun or words[place - 1] in DETERMINERS)):
             yield " ".join([*words[:place], "does not", forms[0], *words[place + 1 :]])

@@ -47,8 +47,8 @@ def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> I
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Each small number in words, or in digits."""
     words = text.split()
-    for place, word in enumerate(words):
-        yield " ".join([*words[:place], other_spelling(word), *words[place + 1 :]])
+    for place in range(len(words)):
+        yield " ".join([*words[:place], other_spelling(words, place), *words[place + 1 :]])
 
 
 def synonyms(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:

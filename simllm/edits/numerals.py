@@ -7,10 +7,15 @@ import numpy as np
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _TIMES = "once twice".split()
+_JOINTS = frozenset("-./:_#")  # of names with numbers
 
 
-def other_spelling(word: str) -> str:
-    """`2` for `two` and the other way round; `1` to `12` only, any other word as it is."""
+def other_spelling(words: list[str], place: int) -> str:
+    """`2` for `two` and the other way round, from 2 to 12; any other word, or part of a name, as it is."""
+    word = words[place]
+    before, after = words[:place][-1:], words[place + 1 : -1][:1]  # the last word may be a full stop
+    if _JOINTS.intersection(before + after):  # utf - 8, python 3 . 11
+        return word
     if word in _WORDS[2:]:
         return str(_WORDS.index(word))
     return _WORDS[int(word)] if word.isdigit() and 2 <= int(word) < len(_WORDS) else word

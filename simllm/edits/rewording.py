@@ -32,7 +32,10 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     if random.random() < strength:
         words = _fewer_articles(words, random)
     words = with_synonyms(words, lexicon, random, strength)
-    words = [other_spelling(word) if random.random() < strength else word for word in words]
+    words = [
+        other_spelling(words, place) if random.random() < strength else word
+        for place, word in enumerate(words)
+    ]
     if words[-1:] == ["."] and random.random() < 0.5:
         words = words[:-1]
     return clean(" ".join(words)) or text

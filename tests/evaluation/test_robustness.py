@@ -32,6 +32,11 @@ def known():
         ("articles", "adds a key to the map", {"adds key to map"}),
         ("abbreviation", "reads the arg", {"reads the argument"}),
         ("numeral", "adds 2 values", {"adds 2 values", "adds two values"}),
+        (
+            "numeral",
+            "encodes 2 values as utf - 8",
+            {"encodes two values as utf - 8"} | {"encodes 2 values as utf - 8"},
+        ),
         ("numeral", "adds two values", {"adds two values", "adds 2 values"}),
     ],
 )
