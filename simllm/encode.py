@@ -92,13 +92,13 @@ def run(
     unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
     found: dict[Ids, Floats] = {}
     with torch.inference_mode():
-        for rows in _batches(unique, engine.batch_tokens):
+        for rows in batches(unique, engine.batch_tokens):
             tokens, mask = (tensor.to(engine.device) for tensor in padded(unique[rows]))
             found.update(zip(unique[rows], reduce(engine(tokens, mask), mask), strict=True))
     return found
 
 
-def _batches(sorted_ids: list[Ids], batch_tokens: int) -> Iterator[slice]:
+def batches(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
     """Neighbours of about one length, at most `batch_tokens` tokens together (or one text)."""
     start = 0
     for end, tokens in enumerate(sorted_ids):  # the longest so far, since they are sorted

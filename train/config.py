@@ -184,7 +184,7 @@ class ContrastiveConfig(Optimization):
     temperature: float  # of the softmax over cosine similarities
     hard_negative_weight: float  # of a hard negative, beside the other negatives
     pairs: int  # an update; every other pair's texts are negatives
-    chunk_texts: int  # texts that are embedded at once
+    chunk_tokens: int  # of the texts that are embedded at once, padding included
     cache_gradients: bool  # hold one chunk in memory at a time, and embed it twice
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from simllm import checkpoint, pooling
-from simllm.encode import padded
+from simllm.encode import batches, padded
 from simllm.metric import SimLLM
 from train import loop, run
 from train.agreement import Agreement
@@ -70,8 +70,8 @@ class Contrastive:
         """
         batch = self.updates[update]
         order = sorted(range(len(batch.ids)), key=lambda i: len(batch.ids[i]))  # little padding
-        size = self.config.chunk_texts
-        chunks = [order[start : start + size] for start in range(0, len(order), size)]
+        budget = self.config.chunk_tokens
+        chunks = [order[rows] for rows in batches([batch.ids[i] for i in order], budget)]
         mine = list(enumerate(chunks))[self.world.rank :: self.world.size]
 
         def embed(number: int, texts: list[int]) -> Tensor:

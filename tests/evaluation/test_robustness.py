@@ -35,7 +35,7 @@ def known():
         (
             "numeral",
             "encodes 2 values as utf - 8",
-            {"encodes two values as utf - 8"} | {"encodes 2 values as utf - 8"},
+            {"encodes two values as utf - 8", "encodes 2 values as utf - 8"},
         ),
         ("numeral", "adds two values", {"adds two values", "adds 2 values"}),
     ],

@@ -37,7 +37,7 @@ def settings(folder, *more):
         f"dev_comments={folder}/train.txt",
         "exclude=[]",
         "pairs=24",
-        "chunk_texts=16",
+        "chunk_tokens=200",
         "precision=fp32",
         "out=none",
     ]
@@ -97,14 +97,14 @@ def test_cached_gradients_are_the_gradients(folder, whole):
 
 def test_it_is_the_loss_of_all_texts_together(folder):
     """Without dropout the chunks do not matter, and plain autograd says the same."""
-    task = Contrastive(settings(folder, "chunk_texts=1000"), World())
+    task = Contrastive(settings(folder, "chunk_tokens=100000"), World())
     task.model.eval()
     batch = task.updates[3]
     loss = task._loss(task._embed(batch.ids), batch)
     loss.backward()
     expected = {name: p.grad.clone() for name, p in task.model.named_parameters() if p.grad is not None}
-    for chunk in (7, 16):
-        task = Contrastive(settings(folder, f"chunk_texts={chunk}"), World())
+    for chunk in (64, 300):
+        task = Contrastive(settings(folder, f"chunk_tokens={chunk}"), World())
         task.model.eval()
         parts = [part for part, _ in task.losses(3)]
         sum(parts).backward()
