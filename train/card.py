@@ -52,12 +52,14 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
     """The table; where the model has a twin that has learned less, with a column of its own."""
     metrics, said = figures["contrast"], []
     if "held_out" in figures:
-        twin = {"twin": figures["held_out"]["contrast"]["simllm"]}
-        metrics = {"simllm": metrics["simllm"], **twin, **metrics}
+        twin = figures["held_out"]
+        metrics = {"simllm": metrics["simllm"], "twin": twin["contrast"]["simllm"], **metrics}
         said = [
             "The model has seen none of these triples, but word lists with the words that they turn on. Its "
-            "*twin*, trained alike on lists without these words, shows what it makes of words that no list "
-            "holds: {}.".format(", ".join(f"{k} {v:.3f}" for k, v in _row(figures["held_out"]).items()))
+            f"*twin*, trained alike for {twin['updates']:,} updates on lists without these words, shows what "
+            "it makes of words that no list holds: {}.".format(
+                ", ".join(f"{name} {value:.3f}" for name, value in _row(twin).items())
+            )
         ]
     forms = list(next(iter(metrics.values())))
     kinds = list(metrics["simllm"][forms[0]])

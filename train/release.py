@@ -93,8 +93,9 @@ def make(run: Path, comments: list[str] | None, folder: Path) -> None:
 def measured(run: Path, comments: list[str] | None, config: MeasureConfig) -> dict[str, Any]:
     """The figures of another run's model, made alike."""
     with TemporaryDirectory() as folder:
-        make(run, comments, Path(folder) / "model")
-        return measure(Path(folder) / "model", config)
+        model = Path(folder) / "model"
+        make(run, comments, model)
+        return {"updates": checkpoint.load(model).info.provenance["updates"], **measure(model, config)}
 
 
 def _text(file: Path) -> str:

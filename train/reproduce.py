@@ -20,8 +20,8 @@ from simllm.errors import InputError
 
 _HOST = "https://github.com"
 _DATA = Path("../shared/data")  # as the configs name it
-# The twin that shows what is made of words that no list holds.
-_HELD_OUT = ("hold_out_contrast=true", "positives.3.source=runs/wordnet-held-out.jsonl")
+# The twin that shows what is made of words that no list holds; half as long shows it, too.
+_HELD_OUT = ("hold_out_contrast=true", "positives.3.source=runs/wordnet-held-out.jsonl", "updates=1200")
 _RATED = ("haque2022", "shen2021_leclair")
 
 

@@ -1,6 +1,7 @@
 """How fast pairs are scored, beside sentence-transformers and BERTScore with the same weights.
 
     python -m tests.benchmarks.score
+    python -m tests.benchmarks.score --size configs/base.yaml --pairs 500
     taskset -c 1 python -m tests.benchmarks.score --pairs 1000 --json tests/benchmarks/results/score-cpu.json
 
 All ways score the same pairs with the same model folder, in turns, and the fastest turn of each
@@ -12,8 +13,10 @@ machine they are the same, on a busy one it leaves out the waiting.
 """
 
 import argparse
+import dataclasses
 import itertools
 import os
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -22,10 +25,12 @@ import numpy as np
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
-from simllm import SimLLM, files
+from simllm import SimLLM, checkpoint, files
 from simllm.checkpoint import default_model
+from simllm.model import Encoder
 from simllm.text import clean
 from tests.benchmarks import machine
+from train.config import PretrainConfig, load
 from train.corpus import sources
 from train.corpus.extract import extract
 from train.corpus.tally import Tally
@@ -67,6 +72,16 @@ def ways(model):
     return found | {"BERTScore": lambda c, r: scorer.score(c, r)[2].numpy()}
 
 
+def of_size(config, folder):
+    """A model folder of random weights, as large as a pretraining configuration says; speed is the same."""
+    included = checkpoint.load(default_model())
+    size = load(PretrainConfig, config, []).model
+    encoder = Encoder(dataclasses.replace(size, vocab_size=included.encoder.config.vocab_size))
+    info = dataclasses.replace(included.info, calibration=None)
+    checkpoint.save(folder, encoder, included.tokenizer, info, "")
+    return folder
+
+
 def measure(scorers, candidates, references, turns):
     """Seconds of the fastest turn, and the scores, by name."""
     clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter
@@ -85,6 +100,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", type=Path, default=default_model(), help="a model folder")
+    parser.add_argument("--size", type=Path, help="instead: random weights, of this configuration's size")
     parser.add_argument("--source", type=Path, help="JSON lines of pairs")
     parser.add_argument("--fields", nargs=2, default=["candidate", "reference"], metavar="NAME")
     parser.add_argument("--pairs", type=int, default=10_000)
@@ -92,7 +108,10 @@ def main():
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     candidates, references = pairs(options.source, options.pairs, options.fields)
-    seconds, values, clock = measure(ways(options.model), candidates, references, options.turns)
+    with tempfile.TemporaryDirectory() as folder:
+        model = of_size(options.size, Path(folder) / "model") if options.size else options.model
+        scorers = ways(model)
+    seconds, values, clock = measure(scorers, candidates, references, options.turns)
     baseline = values["sentence-transformers"]
     result = {
         name: {
