@@ -116,7 +116,9 @@ class PositivesConfig:
 
     source: str  # file or glob pattern: plain lines for views and rewordings, JSON lines for pairs
     share: float  # of the pairs of an update
-    word_dropout: float = 0.0  # each text without this share of its words; of rewordings, the second
+    # Each text without this share of its words; of rewordings, the second. Views at 0 differ by the
+    # model's own dropout only (Gao et al., "SimCSE", 2021).
+    word_dropout: float = 0.0
     rewording: bool = False  # the second text is said in other words, by rule
     hard_negatives: int = 0  # changes of the first text's meaning are negatives: those given, then by rule
     fields: tuple[str, ...] = ("a", "b")  # a pair's two texts, perhaps a hard negative; none: plain lines

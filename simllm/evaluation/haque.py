@@ -50,12 +50,19 @@ def rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the lines under the header, as column -> cell, with their places."""
-    table = csv.DictReader(line for _, line in files.lines(file))
+    number = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal number
+        for number, line in files.lines(file):  # noqa: B007 (errors name it)
+            yield line
+
+    table = csv.DictReader(texts())
     try:
         missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
         if missing:
             raise InputError(f"{file}: not Haque et al.'s table; it has no column {', '.join(missing)}")
         for line in table:
-            yield f"{file}, line {table.line_num}", line
+            yield f"{file}, line {number}", line
     except csv.Error as error:
-        raise InputError(f"{file}, line {table.line_num}: not CSV ({error})") from None
+        raise InputError(f"{file}, line {number}: not CSV ({error})") from None
