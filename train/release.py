@@ -3,8 +3,9 @@
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
-The runs are given in the order in which they trained; the last one's model is released. What
-is measured stands in configs/measure.yaml, or in another file after `--config`.
+The runs are given in the order in which they trained; the last one's model is released, or, with
+`--average N`, the mean of the last N, which must have begun from one model. What is measured
+stands in configs/measure.yaml, or in another file after `--config`.
 """
 
 from __future__ import annotations
@@ -12,20 +13,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
-
-from simllm import checkpoint, encode, files, pooling
-from simllm.engine import Engine
+from simllm import checkpoint, files
 from simllm.errors import InputError
 from train import card
 from train import config as configs
+from train.finish import finish
 from train.measure import MeasureConfig, measure
 
-_SOME = 20  # every so many-th comment is enough to know their mean
 _FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
 _FACTS += ("hardware", "date", "git_revision")
 
@@ -43,7 +42,11 @@ def main() -> int:
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("--centre", type=Path, help="comments, one a line, whose embeddings' mean becomes 0")
     parser.add_argument(
-        "--held-out", type=Path, help="the last run's like that learned nothing of the contrast set's words"
+        "--held-out", nargs="*", default=[], type=Path,
+        help="as many runs like these that have learned nothing of the contrast set's words",
+    )  # fmt: skip
+    parser.add_argument(
+        "--average", type=int, default=1, metavar="N", help="release the mean of the last N runs' weights"
     )
     parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs with other seeds")
     parser.add_argument("--ablations", type=Path, help="what train.ablations wrote")
@@ -63,9 +66,14 @@ def release(options: argparse.Namespace) -> None:
     notes = "\n".join(line for _, line in files.lines(options.notes))
     logs = {f"log-{n}-{run.name}.jsonl": _text(run / "log.jsonl") for n, run in enumerate(runs, 1)}
     ablations = json.loads(_text(options.ablations)) if options.ablations else []
-    training, comments = stages(runs), options.centre and [line for _, line in files.lines(options.centre)]
+    if not 1 <= options.average <= len(runs):
+        raise InputError(f"--average {options.average}: expected 1 to {len(runs)}, the number of runs")
+    training, last = stages(runs), runs[-options.average :]
+    if len(last) > 1:
+        training.append(f"The weights are the mean of those of the last {len(last)} runs.")
+    comments = [line for _, line in files.lines(options.centre)] if options.centre else []
     candidate = out.with_name(out.name + ".candidate")
-    make(runs[-1], comments, candidate)
+    finish(last, comments, candidate)
     for name, log in logs.items():
         files.write(candidate / name, log)
     figures = measure(candidate, config)
@@ -74,7 +82,7 @@ def release(options: argparse.Namespace) -> None:
     files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
     parts = [head(candidate), *training, *card.tables(figures)]
     if options.seeds:
-        others = [measured(folder, comments, config) for folder in options.seeds]
+        others = [measured([*last[:-1], run], comments, config) for run in options.seeds]
         parts += card.seeds([figures, *others])
     if ablations:
         parts += card.ablations(ablations)
@@ -82,35 +90,16 @@ def release(options: argparse.Namespace) -> None:
     files.replace_folder(candidate, out)
 
 
-def make(run: Path, comments: list[str] | None, folder: Path) -> None:
-    """Write a run's model as it is released: in half precision, centred where there are comments."""
-    trained = checkpoint.load(run / "model")
-    if comments:
-        centre(trained, comments[::_SOME])
-    checkpoint.save(folder, trained.encoder, trained.tokenizer, trained.info, "", torch.float16)
-
-
-def measured(run: Path, comments: list[str] | None, config: MeasureConfig) -> dict[str, Any]:
-    """The figures of another run's model, made alike."""
+def measured(runs: Sequence[Path], comments: Sequence[str], config: MeasureConfig) -> dict[str, Any]:
+    """The figures of the model that other runs would be released as."""
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
-        make(run, comments, model)
+        finish(runs, comments, model)
         return {"updates": checkpoint.load(model).info.provenance["updates"], **measure(model, config)}
 
 
 def _text(file: Path) -> str:
     return "".join(line + "\n" for _, line in files.lines(file))
-
-
-def centre(model: checkpoint.Checkpoint, texts: list[str]) -> None:
-    """Shift all states, by the last layer norm's bias, so that the mean embedding of texts is 0.
-
-    Unrelated texts then score about 0; mean pooling is linear, so that nothing else is needed.
-    """
-    tokenized = encode.tokenized(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
-    embedded = encode.embeddings(Engine(model.encoder), tokenized, pooling.mean)
-    last: Any = model.encoder.layers[-1]
-    last.norm.bias.data -= torch.from_numpy(embedded.mean(axis=0))
 
 
 def head(model: Path) -> str:
