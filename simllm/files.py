@@ -34,9 +34,10 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{file}, line {number}: not UTF-8 ({error.reason})") from None
     except EOFError:
         raise InputError(f"{file}: ends in the middle, after line {number}") from None
-    except (OSError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{file}: cannot be read after line {number} ({reason})") from None
+    except zlib.error as error:
+        raise InputError(f"{file}: is damaged after line {number} ({error})") from None
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
 
 
 def is_stdin(file: Path) -> bool:

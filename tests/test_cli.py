@@ -167,7 +167,7 @@ BAD = [
     (("evaluate", "robustness", "--summaries", "c.txt", "-o", "c.txt"), "would overwrite what is read"),
     (("score", "a", "b", "--similarity", "dot"), "expected one of cosine, inverse-euclidean, precision, rec"),
     (("score", "--jsonl", "deep.jsonl"), "deep.jsonl, line 1: JSON that is nested too deeply"),
-    (("score", "-c", "damaged.gz", "-r", "c.txt"), "damaged.gz: cannot be read after line"),
+    (("score", "-c", "damaged.gz", "-r", "c.txt"), "damaged.gz: is damaged after line 0"),
     (("score", "--jsonl", "empty.jsonl"), "empty.jsonl, line 1: empty; expected a JSON object"),
     (("score", "a", "b", "-o", "/"), "/: cannot be written"),
     (("evaluate", "--ratings", "p.jsonl", "--metrics", "bleu, blue"), "metric 'blue': expected one of"),
