@@ -1,4 +1,4 @@
-"""From trained runs to the model that is released: weights averaged, centred, in half precision."""
+"""From a trained run to the model that is released: interpolated, centred, in half precision."""
 
 from __future__ import annotations
 
@@ -17,30 +17,32 @@ from simllm.errors import InputError
 _SOME = 20  # every so many-th comment is enough to know their mean
 
 
-def finish(runs: Sequence[Path], comments: Sequence[str], folder: Path) -> None:
-    """Write the mean of the runs' models, in half precision, centred where there are comments."""
-    made = averaged([checkpoint.load(run / "model") for run in runs])
+def finish(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
+    """Write a run's model in half precision, with this share of the start's weights in its own.
+
+    Where there are comments, it is centred on them.
+    """
+    made = checkpoint.load(run / "model")
+    if share:
+        made = interpolated(made, checkpoint.load(start / "model"), share)
     if comments:
         centre(made, comments[::_SOME])
     checkpoint.save(folder, made.encoder, made.tokenizer, made.info, "", torch.float16)
 
 
-def averaged(models: Sequence[Checkpoint]) -> Checkpoint:
-    """The last model, with the mean of all models' weights (Wortsman et al., "Model soups", 2022).
+def interpolated(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
+    """`end`, with share * start + (1 - share) * end for weights (Wortsman et al., "Robust fine-tuning
+    of zero-shot models", 2022).
 
-    Raises InputError where they are not of one shape and vocabulary.
+    Raises InputError where the two are not of one shape and vocabulary.
     """
-    last = models[-1]
-    for model in models:
-        if (model.encoder.config, model.tokenizer.hash) != (last.encoder.config, last.tokenizer.hash):
-            raise InputError("models of different shapes or vocabularies have no mean")
-    states = [model.encoder.state_dict() for model in models]
-    mean = {name: torch.stack([state[name] for state in states]).mean(0) for name in states[-1]}
-    last.encoder.load_state_dict(mean)
-    if len(models) == 1:
-        return last
-    facts = {**last.info.provenance, "mean_of": [model.hash for model in models]}
-    return replace(last, info=replace(last.info, provenance=facts))
+    if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
+        raise InputError("the start has another shape or vocabulary: no weights lie between the two")
+    before = start.encoder.state_dict()
+    mixed = {name: share * before[name] + (1 - share) * x for name, x in end.encoder.state_dict().items()}
+    end.encoder.load_state_dict(mixed)
+    facts = {**end.info.provenance, "start_share": share}
+    return replace(end, info=replace(end.info, provenance=facts))
 
 
 def centre(model: Checkpoint, texts: Sequence[str]) -> None:

@@ -3,9 +3,9 @@
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
-The runs are given in the order in which they trained; the last one's model is released, or, with
-`--average N`, the mean of the last N, which must have begun from one model. What is measured
-stands in configs/measure.yaml, or in another file after `--config`.
+The runs are given in the order in which they trained; the last one's model is released, with
+`--start-share` between it and the one before. What is measured stands in configs/measure.yaml, or
+in another file after `--config`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -42,11 +43,11 @@ def main() -> int:
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("--centre", type=Path, help="comments, one a line, whose embeddings' mean becomes 0")
     parser.add_argument(
-        "--held-out", nargs="*", default=[], type=Path,
-        help="as many runs like these that have learned nothing of the contrast set's words",
+        "--start-share", type=float, default=0.0, metavar="S",
+        help="of the released weights, this share is what the last run began from; default: %(default)s",
     )  # fmt: skip
     parser.add_argument(
-        "--average", type=int, default=1, metavar="N", help="release the mean of the last N runs' weights"
+        "--held-out", type=Path, help="a run like the last that learned nothing of the contrast set's words"
     )
     parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs with other seeds")
     parser.add_argument("--ablations", type=Path, help="what train.ablations wrote")
@@ -66,35 +67,40 @@ def release(options: argparse.Namespace) -> None:
     notes = "\n".join(line for _, line in files.lines(options.notes))
     logs = {f"log-{n}-{run.name}.jsonl": _text(run / "log.jsonl") for n, run in enumerate(runs, 1)}
     ablations = json.loads(_text(options.ablations)) if options.ablations else []
-    if not 1 <= options.average <= len(runs):
-        raise InputError(f"--average {options.average}: expected 1 to {len(runs)}, the number of runs")
-    training, last = stages(runs), runs[-options.average :]
-    if len(last) > 1:
-        training.append(f"The weights are the mean of those of the last {len(last)} runs.")
+    share = options.start_share
+    if not 0 <= share < 1 or (share and len(runs) < 2):
+        raise InputError(
+            f"--start-share {share:g}: expected a number from 0 to below 1, and two runs or more"
+        )
+    training = stages(runs)
+    if share:
+        training.append(
+            f"The released weights are {1 - share:g} of the last run's and {share:g} of the start's."
+        )
     comments = [line for _, line in files.lines(options.centre)] if options.centre else []
+    finished = partial(finish, start=runs[-2:][0], share=share, comments=comments)
     candidate = out.with_name(out.name + ".candidate")
-    finish(last, comments, candidate)
+    finished(runs[-1], candidate)
     for name, log in logs.items():
         files.write(candidate / name, log)
     figures = measure(candidate, config)
     if options.held_out:
-        figures["held_out"] = measured(options.held_out, comments, config)
+        figures["held_out"] = measured(options.held_out, finished, config)
     files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
     parts = [head(candidate), *training, *card.tables(figures)]
     if options.seeds:
-        others = [measured([*last[:-1], run], comments, config) for run in options.seeds]
-        parts += card.seeds([figures, *others])
+        parts += card.seeds([figures, *(measured(run, finished, config) for run in options.seeds)])
     if ablations:
         parts += card.ablations(ablations)
     files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
     files.replace_folder(candidate, out)
 
 
-def measured(runs: Sequence[Path], comments: Sequence[str], config: MeasureConfig) -> dict[str, Any]:
-    """The figures of the model that other runs would be released as."""
+def measured(run: Path, finished: Callable[[Path, Path], None], config: MeasureConfig) -> dict[str, Any]:
+    """The figures of the model that another run would be released as."""
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
-        finish(runs, comments, model)
+        finished(run, model)
         return {"updates": checkpoint.load(model).info.provenance["updates"], **measure(model, config)}
 
 

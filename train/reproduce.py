@@ -21,9 +21,7 @@ from simllm.errors import InputError
 _HOST = "https://github.com"
 _DATA = Path("../shared/data")  # as the configs name it
 # The twin that shows what is made of words that no list holds; half as long shows it, too.
-_HELD_OUT = ("hold_out_contrast=true", "positives.3.source=runs/wordnet-held-out.jsonl")
-# A short run agrees better with people, a long one hears meaning better; the mean of both does both.
-_SHORT = ("updates=150", "warmup_updates=20", "evaluate_every=50")
+_HELD_OUT = ("hold_out_contrast=true", "positives.3.source=runs/wordnet-held-out.jsonl", "updates=1200")
 _RATED = ("haque2022", "shen2021_leclair")
 
 
@@ -96,12 +94,10 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
     second = ["train.contrastive", "configs/contrastive.yaml"]
     runs = ["runs/contrastive", *(f"runs/contrastive-{seed}" for seed in range(2, options.seeds + 1))]
     steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
-    short, twins = "runs/contrastive-short", ("runs/held-out-short", "runs/held-out")
-    steps.append([*second, f"out={short}", *_SHORT])
-    steps.append([*second, f"out={twins[0]}", *_HELD_OUT, *_SHORT])
-    steps.append([*second, f"out={twins[1]}", *_HELD_OUT, "updates=1200"])
-    release = ["train.release", "runs/mini", short, runs[0], "--average", "2", "--out", str(options.out)]
-    release += ["--held-out", *twins]
+    twin = "runs/contrastive-held-out"
+    steps.append([*second, f"out={twin}", *_HELD_OUT])
+    release = ["train.release", "runs/mini", runs[0], "--start-share", "0.2", "--out", str(options.out)]
+    release += ["--held-out", twin]
     release += ["--notes", "checkpoints/notes.md", "--centre", "runs/mini/corpus/test.txt"]
     release += ["--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
