@@ -4,7 +4,7 @@
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
 The runs are given in the order in which they trained; the last one's model is released, with
-`--start-share` between it and the one before. What is measured stands in configs/measure.yaml, or
+`--start-share` between it and the first one's. What is measured stands in configs/measure.yaml, or
 in another file after `--config`.
 """
 
@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--centre", type=Path, help="comments, one a line, whose embeddings' mean becomes 0")
     parser.add_argument(
         "--start-share", type=float, default=0.0, metavar="S",
-        help="of the released weights, this share is what the last run began from; default: %(default)s",
+        help="of the released weights, this share is the first run's; default: %(default)s",
     )  # fmt: skip
     parser.add_argument(
         "--held-out", type=Path, help="a run like the last that learned nothing of the contrast set's words"
@@ -75,10 +75,10 @@ def release(options: argparse.Namespace) -> None:
     training = stages(runs)
     if share:
         training.append(
-            f"The released weights are {1 - share:g} of the last run's and {share:g} of the start's."
+            f"The released weights are {1 - share:g} of the last run's and {share:g} of the first's."
         )
     comments = [line for _, line in files.lines(options.centre)] if options.centre else []
-    finished = partial(finish, start=runs[-2:][0], share=share, comments=comments)
+    finished = partial(finish, start=runs[0], share=share, comments=comments)
     candidate = out.with_name(out.name + ".candidate")
     finished(runs[-1], candidate)
     for name, log in logs.items():
