@@ -120,7 +120,6 @@ class PositivesConfig:
     # model's own dropout only (Gao et al., "SimCSE", 2021).
     word_dropout: float = 0.0
     rewording: bool = False  # the second text is said in other words, by rule
-    by_word: float = 0.0  # share that is drawn by a word with a known opposite or neighbour, rare or not
     hard_negatives: int = 0  # changes of the first text's meaning are negatives: those given, then by rule
     fields: tuple[str, ...] = ("a", "b")  # a pair's two texts, perhaps a hard negative; none: plain lines
     max_words: int = 256  # longer texts are left out
@@ -132,8 +131,6 @@ class PositivesConfig:
             raise InputError(f"fields must name two or three fields or none, not {len(self.fields)}")
         if not (self.share > 0 and self.max_words > 0 and self.hard_negatives >= 0):
             raise InputError("share and max_words must be positive, hard_negatives not negative")
-        if not 0 <= self.by_word <= 1 or (self.by_word and (self.fields or not self.hard_negatives)):
-            raise InputError("by_word must be from 0 to 1, and is of plain lines with hard_negatives")
         if not 0 <= self.word_dropout < 1:
             raise InputError("word_dropout must be from 0 to below 1")
         if not 0 <= self.min_overlap <= self.max_overlap <= 1:

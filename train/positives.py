@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from simllm.edits.change import change, change_of
+from simllm.edits.change import change
 from simllm.edits.lexicon import Lexicon
 from simllm.edits.rewording import reword
 from simllm.errors import InputError
 from simllm.files import lines, objects, text_under
 from simllm.text import clean
 from train.batches import seed_of
-from train.by_word import ByWord
 from train.config import PositivesConfig
 from train.corpus.evaluated import Evaluated
 from train.corpus.sources import matching
@@ -50,7 +49,6 @@ class Positives:
             if self._fits(pair.first) and self._fits(pair.second)
             if pair.first not in excluded and pair.second not in excluded
         ]
-        self.by_word = ByWord(self.texts, lexicon) if config.by_word else None
         if not len(self):
             raise InputError(f"positives {config.source!r}: no pair is left")
 
@@ -80,13 +78,9 @@ class Positives:
             turn = not pair.negatives and random.random() < 0.5
             return Pair(pair.second, pair.first, pair.group) if turn else pair
         for number in random.integers(len(self.texts), size=100):  # checking all of them takes a minute
-            word, text = None, self.texts[number]
-            if self.by_word and random.random() < self.config.by_word:
-                word, number = self.by_word.draw(random)
-                text = self.texts[number]
+            text = self.texts[number]
             if text not in self.excluded:
-                changed = change_of(text, word, self.lexicon, random) if word else None
-                return Pair(text, text, identity(text), (changed,) if changed else ())
+                return Pair(text, text, identity(text))
         raise InputError(f"positives {self.config.source!r}: a hundred texts in a row are excluded")
 
 

@@ -55,13 +55,6 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
     return None
 
 
-def change_of(text: str, word: str, lexicon: Lexicon, random: np.random.Generator) -> str | None:
-    """The text with something else for `word`, its opposite or its neighbour; None where none fits."""
-    found = (clean(option) for kind in (opposites, neighbours) for option in kind(text, lexicon, random))
-    options = [option for option in dict.fromkeys(found) if word not in option.split()]
-    return options[random.integers(len(options))] if options else None
-
-
 def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Each word that has an opposite, as this."""
     return _exchanged(text, lexicon.opposites, lexicon, random)

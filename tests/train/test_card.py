@@ -138,10 +138,9 @@ def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     }  # fmt: skip
     second = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
-    assert [run.hold_out_contrast for run in runs] == [False] * 4 + [True]
-    assert [run.seed for run in runs] == [1, 1, 2, 2, 1]
-    assert runs[1].model == f"{runs[0].out}/model"
+    assert [run.hold_out_contrast for run in runs] == [False, False, True]
+    assert [run.seed for run in runs] == [1, 2, 1]
     made = {step[3] for step in steps if step[0] == "train.wordnet"}
     assert {source.source for run in runs for source in run.positives if "wordnet" in source.source} == made
     (release,) = (step for step in steps if step[0] == "train.release")
-    assert {run.out for run in runs} - set(release) == {runs[2].out}  # each seed's last run is measured
+    assert {run.out for run in runs} <= set(release)

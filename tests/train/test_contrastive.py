@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,6 @@ from simllm.evaluation import ratings
 from simllm.text import clean
 from tests.conftest import ROOT
 from train.ablations import AblationsConfig
-from train.by_word import ByWord
 from train.config import ContrastiveConfig, PositivesConfig, RatedConfig, load
 from train.corpus.evaluated import Evaluated
 from train.positives import Pair, Positives, draw, same_meaning
@@ -92,30 +90,6 @@ def test_rewordings_have_changes_of_meaning_as_negatives(views):
     assert np.mean([pair.first != pair.second for pair in drawn]) > 0.8
     assert np.mean([len(pair.negatives) == 2 for pair in drawn]) > 0.7
     assert not any(pair.first in pair.negatives for pair in drawn)
-
-
-def test_by_word_a_rare_word_is_drawn_and_changed_nearly_as_often(tmp_path):
-    common, rare = "opens the file", "sorts in ascending order"
-    (tmp_path / "train.txt").write_text(f"{common}\n" * 900 + f"{rare}\nis said\n" * 100)
-    plain = PositivesConfig(
-        source=str(tmp_path / "train.txt"), share=1.0, fields=(), rewording=True, hard_negatives=1
-    )
-    found = ByWord([common] * 900 + [rare] * 100, LEXICON)
-    random = np.random.default_rng(0)
-    words = Counter(found.draw(random)[0] for _ in range(4000))
-    assert words["opens"] / words["ascending"] == pytest.approx(3, abs=0.4)  # of nine times as many texts
-    source = Positives(replace(plain, by_word=1.0), Evaluated([]), LEXICON)
-    drawn = [source.draw(random) for _ in range(500)]
-    assert "is said" not in {pair.first for pair in drawn}  # no word of it has an opposite
-    for first, word in ((common, "opens"), (common, "file"), (rare, "ascending")):
-        negatives = {n for pair in drawn for n in pair.negatives if pair.first == first}
-        assert any(word not in negative.split() for negative in negatives)
-    assert "closes the file" in {n for pair in drawn for n in pair.negatives}
-    assert {p.first for p in (Positives(plain, Evaluated([]), LEXICON).draw(random) for _ in range(200))} == {
-        common,
-        rare,
-        "is said",
-    }
 
 
 def test_the_hard_negative_of_a_pair_stays_that_of_its_first(tmp_path):
@@ -193,7 +167,6 @@ def test_the_shipped_config_loads():
             "rated=[{sources: [a], fields: [a, b], pairs: 1, weight: 1}]",
             r"rated\[0\]: fields must name three fields",
         ),
-        ("positives.0.by_word=0.5", "by_word must be from 0 to 1, and is of plain lines"),
         ("hard_negative_weight=0", "hard_negative_weight must be positive"),
         ("positives=[]", "positives and dev must not be empty"),
     ],
