@@ -69,8 +69,10 @@ def compare(
     if over not in OVER_REFERENCES:
         raise InputError(f"over {over!r}: expected one of {', '.join(OVER_REFERENCES)}")
     sizes = {len(texts) for texts in (*systems.values(), *references)}
-    if len(systems) < 2 or len(sizes) != 1 or sizes == {0}:
-        raise InputError("expected two or more systems and references for each, all of one length, not 0")
+    if len(systems) < 2:
+        raise InputError("expected two or more different systems")
+    if len(sizes) != 1 or sizes == {0}:
+        raise InputError("expected as many candidates of each system as references, and at least one")
     ways = [(system, texts) for texts in references for system in systems.values()]
     scores = metric.score([t for system, _ in ways for t in system], [t for _, texts in ways for t in texts])
     shaped = scores.values.reshape(len(references), len(systems), -1)

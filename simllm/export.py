@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import torch
@@ -36,15 +37,17 @@ def to_onnx(checkpoint: Checkpoint, file: Path) -> None:
     example = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
     partial = file.with_name(file.name + ".partial")
     try:
-        program = torch.onnx.export(
-            Embedder(checkpoint, checkpoint.info.pooling).eval(),
-            (example, (example != 1).long()),
-            input_names=["input_ids", "attention_mask"],
-            output_names=["sentence_embedding"],
-            dynamic_shapes={name: {0: "batch", 1: "length"} for name in ("input_ids", "attention_mask")},
-            dynamo=True,
-            verbose=False,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch about itself
+            program = torch.onnx.export(
+                Embedder(checkpoint, checkpoint.info.pooling).eval(),
+                (example, (example != 1).long()),
+                input_names=["input_ids", "attention_mask"],
+                output_names=["sentence_embedding"],
+                dynamic_shapes={name: {0: "batch", 1: "length"} for name in ("input_ids", "attention_mask")},
+                dynamo=True,
+                verbose=False,
+            )
         assert program is not None
         program.save(str(partial), external_data=False)
         files.sync(partial)

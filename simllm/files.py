@@ -75,8 +75,10 @@ def parsed(line: str, where: str) -> dict[str, Any]:
 
 def text_under(row: dict[str, Any], field: str, where: str) -> str:
     """Return the text that `row` holds under `field`; raise InputError where it is none."""
-    if not isinstance(row.get(field), str):
+    if field not in row:
         raise InputError(f'{where}: expected a text under "{field}"; it has {", ".join(row) or "nothing"}')
+    if not isinstance(row[field], str):
+        raise InputError(f'{where}: expected a text under "{field}", not {json.dumps(row[field])[:40]}')
     return str(row[field])
 
 

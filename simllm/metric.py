@@ -95,14 +95,14 @@ class SimLLM:
         return scores
 
     def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[Scores]:
-        """Score (candidate, reference) pairs as they come, some thousand at once, in little memory.
+        """Score (candidate, reference) pairs as they come, a thousand at once, in little memory.
 
         Token by token it needs `frequencies`, since the references are not there to be counted.
         It does not warn; `warn` does. In errors the pairs are numbered from `first`.
         """
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
-        return self._scored(pairs, self.frequencies, 4096, first)
+        return self._scored(pairs, self.frequencies, 1024, first)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the (n, d) float32 embeddings of n texts."""

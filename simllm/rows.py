@@ -44,7 +44,7 @@ class Rows:
         self._writing = self._stopped = False
         signal.signal(signal.SIGINT, self._interrupt)
         if self._partial and self.done:
-            _keep(self._partial, self.done + 1)
+            _keep(self._partial, tables.tsv([self.columns]), self.done)
         return self
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
@@ -133,15 +133,15 @@ class Rows:
         )
 
 
-def _keep(file: Path, wanted: int) -> None:
-    """Cut what a killed run left behind its first `wanted` lines."""
+def _keep(file: Path, header: str, wanted: int) -> None:
+    """Cut what a killed run left behind its header and its first `wanted` rows."""
     try:
         with file.open("rb+") as data:
+            if data.readline() != header.encode():
+                raise InputError(f"{file}: has other columns than {' '.join(header.split())}")
             for number in range(wanted):
                 if not data.readline().endswith(b"\n"):
-                    raise InputError(
-                        f"{file}: holds {max(number - 1, 0)} pairs, not the {wanted - 1} to be skipped"
-                    )
+                    raise InputError(f"{file}: holds {number} pairs, not the {wanted} to be skipped")
             data.truncate()
     except OSError as error:
         raise InputError(f"{file}: cannot be gone on with ({error.strerror})") from None

@@ -161,6 +161,10 @@ BAD = [
     (("score", "-c", "c.txt", "-r", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is read"),
     (("frequencies", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is read"),
     (("compare", "-r", "r.txt", "-c", "c.txt", "r.txt", "-o", "r.txt"), "-o r.txt: would overwrite"),
+    (("frequencies", "empty.txt", "-o", "t.json"), "empty.txt: empty; expected one text a line"),
+    (("export", "-o", "no/such/place/model.onnx", "-q"), "no/such/place/model.onnx: cannot be written"),
+    (("score", "--jsonl", "null.jsonl"), 'null.jsonl, line 1: expected a text under "candidate", not null'),
+    (("compare", "-r", "c.txt", "-c", "c.txt", "c.txt"), "expected two or more different"),
     (("compare", "-r", "r.txt", "-c", "-", "-"), "-: standard input can be one of the files only"),
     (("evaluate", "--ratings", "p.jsonl", "-o", "p.jsonl"), "-o p.jsonl: would overwrite what is read"),
     (("evaluate", "contrast", "--triples", "p.jsonl", "-o", "p.jsonl"), "would overwrite what is read"),
@@ -182,6 +186,7 @@ def test_bad_input_gets_one_clear_line_and_exit_2(files, arguments, message):
     (files / "latin.txt").write_bytes(b"a\ncaf\xe9\nb\n")
     (files / "empty.txt").write_text("")
     (files / "empty.jsonl").write_text("\n")
+    (files / "null.jsonl").write_text('{"candidate": null, "reference": "a"}\n')
     (files / "deep.jsonl").write_text("[" * 100_000 + "\n")
     packed = gzip.compress(b"".join(b"line %d\n" % i for i in range(100)))
     (files / "damaged.gz").write_bytes(packed[:40] + b"\xff" * 40 + packed[80:])

@@ -59,6 +59,9 @@ def test_an_interrupted_file_is_gone_on_with(many, model_folder, tmp_path):
         partial.write("k999\t0.")  # a row that a kill cut
     arguments = ("score", "--jsonl", many, "--id-field", "key", "-o", out, "--model", model_folder)
     assert run(*arguments, "--skip", done + 5000).returncode == 2
+    other = run(*(a for a in arguments if a not in ("--id-field", "key")), "--skip", done)
+    assert (other.returncode, other.stdout) == (2, "")
+    assert "scores.tsv.partial: has other columns than score candidate reference" in other.stderr
     assert run(*arguments, "--skip", done).returncode == 0
     rows = [line.split("\t")[:2] for line in out.read_text().splitlines()[1:]]
     assert [row[0] for row in rows] == [f"k{i}" for i in range(30_000)]

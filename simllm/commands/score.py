@@ -55,7 +55,8 @@ def add_options(score: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     score.add_argument(
         "--scale", default="raw", metavar="NAME",
-        help="raw (the default), percentile among random pairs, or rating: what people would say",
+        help="raw (the default), percentile among random pairs, or rating: what the raters would say that "
+        "the model was calibrated on (the included one: 1 to 5)",
     )  # fmt: skip
     score.add_argument("--skip", type=int, default=0, metavar="N", help="go on after N pairs (TSV)")
     score.set_defaults(run=run)

@@ -22,6 +22,7 @@ class Agreement:
     alpha_ordinal: float  # Krippendorff's alpha
     alpha_interval: float
     split_half: float  # Spearman's rho of the mean ratings of two random halves of the raters
+    ceiling: float  # what a metric can be expected to reach against the mean of all raters
     one_against_rest: list[float]  # a rater: rho with the mean of the others
 
 
@@ -33,7 +34,17 @@ def agreement(raters: Floats) -> Agreement | None:
     ordinal, interval = (
         float(krippendorff.alpha(rated.T, level_of_measurement=level)) for level in ("ordinal", "interval")
     )
-    return Agreement(rated.shape[1], ordinal, interval, _split_half(rated), _one_against_rest(rated))
+    half = _split_half(rated)
+    return Agreement(rated.shape[1], ordinal, interval, half, ceiling(half), _one_against_rest(rated))
+
+
+def ceiling(split_half: float) -> float:
+    """The root of the reliability of all raters' mean, which is 2 r / (1 + r) (Spearman and Brown, 1910).
+
+    Half of the raters is noisier than all of them, and noise in the ratings costs a perfect
+    metric only its root. NaN where the halves do not agree at all.
+    """
+    return float(np.sqrt(2 * split_half / (1 + split_half))) if split_half > 0 else float("nan")
 
 
 def _split_half(raters: Floats) -> float:

@@ -76,7 +76,7 @@ def cleaned(rated: Ratings) -> Ratings:
 
 
 def scores(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
-    """(n,) the metric's scores of the rated pairs; a column must be one of theirs."""
+    """(n,) the metric's scores of the rated pairs, not all the same; a column must be one of theirs."""
     if metric.column:
         values = rated.columns.get(metric.column, np.array([np.nan]))
         if np.isnan(values).any():
@@ -84,5 +84,8 @@ def scores(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
             raise UnavailableError(
                 f"{rated.name} has no complete column {metric.column}; it has {known or 'none'}"
             )
-        return values
-    return metric.score(rated.candidates, rated.references)
+    else:
+        values = metric.score(rated.candidates, rated.references)
+    if np.ptp(values) == 0:
+        raise UnavailableError(f"it gives all pairs of {rated.name} the same score")
+    return values

@@ -89,11 +89,9 @@ def _bars(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
         axes.plot([row.low, row.high], [place, place], color=_INK, linewidth=0.8)
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
         axes.text(max(row.high, 0) + 0.015, place, number(row.spearman), va="center", fontsize=8, bbox=behind)
-    if study.agreement is not None:
-        axes.axvline(study.agreement.split_half, color=_INK, linestyle=":", linewidth=0.8)
-        axes.text(
-            study.agreement.split_half, -1.0, "raters, split half ", ha="right", va="center", fontsize=8
-        )
+    if study.agreement is not None and math.isfinite(study.agreement.ceiling):
+        axes.axvline(study.agreement.ceiling, color=_INK, linestyle=":", linewidth=0.8)
+        axes.text(study.agreement.ceiling, -1.0, "the raters' ceiling ", ha="right", va="center", fontsize=8)
         axes.set_ylim(-1.5, len(rows) - 0.4)
     axes.set_xlim(min(0, *(row.low for row in rows)), 1.02)
     axes.set_xlabel("Spearman's rho, 95% interval")

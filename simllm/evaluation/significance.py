@@ -22,9 +22,9 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
 
     `r23` is the correlation of the two others (Williams, "The comparison of regression
     variables", 1959; equation 4 in Steiger, "Tests for comparing elements of a correlation
-    matrix", 1980, where it is T2). 1 where the two are the same.
+    matrix", 1980, where it is T2). 1 where the two are the same, or there are only three items.
     """
-    if r23 >= 1 - 1e-12:
+    if r23 >= 1 - 1e-12 or n <= 3:
         return 1.0
     determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
     scale = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3

@@ -131,12 +131,9 @@ def _values(found: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats],
             values[metric.name] = scores(metric, rated)
         except UnavailableError as error:
             missing[metric.name] = str(error)
-        else:
-            if np.ptp(values[metric.name]) == 0:
-                del values[metric.name]
-                missing[metric.name] = "it gives all pairs the same score"
     if not values:
-        raise InputError(f"{rated.name}: no metric is left; {missing}")
+        said = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
+        raise InputError(f"{rated.name}: no metric is left; {said}")
     return values, missing
 
 

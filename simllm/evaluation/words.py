@@ -15,6 +15,7 @@ from simllm.evaluation.significance import LEVEL
 if TYPE_CHECKING:
     from simllm.evaluation.study import Result
 
+_FEW = 30  # pairs
 _PAPER_LEVEL = 0.001  # SIMLLM calls a correlation significant below it
 
 
@@ -36,15 +37,19 @@ def in_words(
         f"{best.metric} agrees best with people: Spearman {number(best.spearman)}, "
         f"95% interval {number(best.low)} to {number(best.high)}."
     ]
+    compared = len(results) * (len(results) - 1) // 2
+    test = f"permutation test at {LEVEL}, Holm's correction for {compared} comparisons"
     peers = [i for i in order[1:] if p[order[0], i] >= LEVEL]
     if peers:
         listed = _listed([f"{results[i].metric} ({number(results[i].spearman)})" for i in peers])
         widest = number(best.spearman - results[peers[-1]].spearman)
-        said.append(f"{pairs:,} pairs cannot separate it from {listed}: here a lead of {widest} is none.")
+        said.append(
+            f"{pairs:,} pairs cannot separate it from {listed}: "
+            f"here a lead of {widest} may be chance ({test})."
+        )
     worse = [i for i in order if p[order[0], i] < LEVEL]
     if worse:
         listed = _listed([results[i].metric for i in worse])
-        test = f"permutation test, p < {LEVEL} after Holm's correction"
         said.append(f"It is significantly better than {listed} ({test}).")
     weak = [row.metric for row in results if row.p_value >= _PAPER_LEVEL]
     said.append(
@@ -52,21 +57,37 @@ def in_words(
         if weak
         else f"Every correlation is significant at p < {_PAPER_LEVEL}."
     )
-    return said + (_ceiling(best, people) if people else [])
+    if pairs < _FEW:
+        said.append(f"{pairs} pairs are few: intervals of a bootstrap over fewer than {_FEW} are too narrow.")
+    return said + _otherwise(results, best) + (_ceiling(people) if people else [])
 
 
-def _ceiling(best: Result, people: Agreement) -> list[str]:
+def _ceiling(people: Agreement) -> list[str]:
     single = [rho for rho in people.one_against_rest if not np.isnan(rho)]
-    if not single:
+    if not single or np.isnan(people.ceiling):
         return []
-    said = [
-        f"Half of the {people.raters} raters correlates with the other half at {number(people.split_half)}, "
-        f"and one of them with the others at {number(min(single))} to {number(max(single))}: "
-        "about so far any metric can go."
+    return [
+        f"One of the {people.raters} raters correlates with the mean of the others at "
+        f"{number(min(single))} to {number(max(single))}, half of them with the other half at "
+        f"{number(people.split_half)}: against the mean of all a metric can be expected to reach "
+        f"{number(people.ceiling)} (Spearman and Brown)."
     ]
-    if best.spearman > max(single):
-        said.append(f"{best.metric} agrees with the raters better than any one of them with the others.")
-    return said
+
+
+def _otherwise(results: Sequence[Result], best: Result) -> list[str]:
+    """Which metrics lead by other measures than rank correlation."""
+    measures = {
+        "Kendall's tau-b": "kendall",
+        "Pearson's r": "pearson",
+        "pairwise accuracy": "pairwise_accuracy",
+    }
+    leads = {
+        name: max(results, key=lambda row: getattr(row, field), default=best)
+        for name, field in measures.items()
+        if not any(math.isnan(getattr(row, field)) for row in results)
+    }
+    others = [f"{row.metric} by {name}" for name, row in leads.items() if row is not best]
+    return [f"Other measures put others first: {_listed(others)}."] if others else []
 
 
 def _listed(names: Sequence[str]) -> str:

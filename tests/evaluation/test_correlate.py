@@ -48,6 +48,17 @@ def test_a_model_and_its_signature(rated, model_folder):
     assert -1 <= row.spearman <= 1
 
 
+def test_a_metric_that_does_not_tell_pairs_apart_is_left_out(rated):
+    rows = [{**json.loads(line), "candidate": "the same"} for line in rated.read_text().splitlines()]
+    texts = itertools.cycle(["the same", "as they are"])
+    rows = [{**row, "reference": text} for row, text in zip(rows, texts, strict=False)]
+    rows = [{**row, "metrics": {"kept": 0.5}} for row in rows]
+    rated.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = correlate(rated, ["jaccard", "column=kept"])
+    assert [row.metric for row in result.rows] == ["jaccard"]
+    assert result.missing == {"column=kept": "it gives all pairs of ratings the same score"}
+
+
 def test_what_is_missing_is_left_out_with_its_remedy(rated):
     result = correlate(rated, ["jaccard", "sentence-bert", "column=use"])
     assert [row.metric for row in result.rows] == ["jaccard"]

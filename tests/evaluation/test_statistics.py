@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from simllm.evaluation import ratings
-from simllm.evaluation.agreement import agreement
+from simllm.evaluation.agreement import agreement, ceiling
 from simllm.evaluation.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
 from simllm.evaluation.significance import clusters, holm, permutation, williams
 
@@ -157,6 +157,17 @@ def test_agreement_of_haques_raters(shared):
     found = agreement(ratings.load(shared / "data" / "rated" / "haque2022.jsonl").raters)
     assert found.split_half == pytest.approx(0.837, abs=2e-3)
     assert (min(found.one_against_rest), max(found.one_against_rest)) == pytest.approx((0.67, 0.81), abs=5e-3)
+
+
+def test_the_ceiling_is_what_the_truth_itself_would_reach():
+    random = np.random.default_rng(3)
+    truth = random.normal(size=4000)
+    raters = np.round(truth[:, None] + random.normal(scale=1.5, size=(4000, 6)))
+    found = agreement(raters)
+    reached = stats.spearmanr(truth, raters.mean(axis=1)).statistic
+    assert found.ceiling == pytest.approx(reached, abs=0.02)
+    assert found.ceiling > found.split_half + 0.1
+    assert np.isnan(ceiling(-0.1))
 
 
 def test_split_half_and_one_against_the_rest_by_hand():

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import matplotlib.image
@@ -13,7 +14,7 @@ import pytest
 
 from simllm import InputError
 from simllm.evaluation import variants
-from simllm.evaluation.agreement import Agreement
+from simllm.evaluation.agreement import Agreement, ceiling
 from simllm.evaluation.groups import groups
 from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study import Result
@@ -135,6 +136,7 @@ def test_the_page_in_a_browser(report, tmp_path):
     [
         (["--questions", "rq6"], "question 'rq6': expected some of rq1, rq2"),
         (["--out", "rated.jsonl"], "{folder}/rated.jsonl: is not a folder"),
+        (["--questions", "rq1,rq4"], "rq4 needs --checkpoints DIR"),
         (["--checkpoints", "."], ".: no model folders in it; expected one for each checkpoint"),
     ],
 )
@@ -181,13 +183,23 @@ def row(metric, rho, p_value=1e-9):
 def test_what_can_be_said():
     rows = [row("a", 0.836), row("b", 0.837), row("c", 0.4, 0.01)]
     p = np.array([[1, 0.93, 0.001], [0.93, 1, 0.001], [0.001, 0.001, 1]])
-    people = Agreement(3, 0.6, 0.6, 0.8, [0.7, 0.81, math.nan])
+    people = Agreement(3, 0.6, 0.6, 0.8, ceiling(0.8), [0.7, 0.81, math.nan])
+    test = "(permutation test at 0.05, Holm's correction for 3 comparisons)"
     assert in_words(rows, p, 210, people) == [
         "b agrees best with people: Spearman .837, 95% interval .787 to .887.",
-        "210 pairs cannot separate it from a (.836): here a lead of .001 is none.",
-        "It is significantly better than c (permutation test, p < 0.05 after Holm's correction).",
+        f"210 pairs cannot separate it from a (.836): here a lead of .001 may be chance {test}.",
+        f"It is significantly better than c {test}.",
         "Not significant at p < 0.001: c.",
-        "Half of the 3 raters correlates with the other half at .800, "
-        "and one of them with the others at .700 to .810: about so far any metric can go.",
-        "b agrees with the raters better than any one of them with the others.",
+        "One of the 3 raters correlates with the mean of the others at .700 to .810, half of them with the "
+        "other half at .800: against the mean of all a metric can be expected to reach .943 (Spearman and "
+        "Brown).",
+    ]
+    rows = [
+        replace(row, kendall=k, pearson=0.5 - k, pairwise_accuracy=k)
+        for row, k in zip(rows, (0.3, 0.4, 0.1), strict=True)
+    ]
+    said = in_words(rows, p, 29, None)
+    assert said[-2:] == [
+        "29 pairs are few: intervals of a bootstrap over fewer than 30 are too narrow.",
+        "Other measures put others first: c by Pearson's r.",
     ]

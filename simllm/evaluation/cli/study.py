@@ -28,7 +28,10 @@ def add(commands: Commands, command: Command) -> None:
         "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
     )
     study.add_argument(
-        "--questions", default="rq1,rq2,rq3,rq4,rq5", metavar="A,B,…", help="default: %(default)s"
+        "--questions",
+        default="rq1,rq2,rq3,rq4,rq5",
+        metavar="A,B,…",
+        help="rq1 and rq3 are always answered, rq4 with --checkpoints; default: %(default)s",
     )
     study.set_defaults(run=_run)
 
@@ -40,6 +43,8 @@ def _run(options: argparse.Namespace) -> None:
     questions = options.questions.split(",")
     for unknown in set(questions) - set(QUESTIONS):
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
+    if "rq4" in questions and options.checkpoints is None and set(questions) != set(QUESTIONS):
+        raise InputError("rq4 needs --checkpoints DIR")
     files.not_over(options.output, options.ratings)
     files.check_place(options.out)
     names = metric_names(options.metrics)
