@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ from simllm.model import Encoder, attention
 # exact: float32, from a packed copy; fast: bfloat16, from a packed copy
 MODES = {"plain": torch.float32, "exact": torch.float32, "fast": torch.bfloat16}
 
+# oneDNN keeps a kernel for each of the last shapes that it has met: 1,024 of them hold half a gigabyte.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 _CPU_BATCH, _GPU_BATCH = 1024, 65_536  # tokens; a CPU's caches hold no more
 
 
