@@ -82,7 +82,7 @@ def _otherwise(results: Sequence[Result], best: Result) -> list[str]:
         "pairwise accuracy": "pairwise_accuracy",
     }
     leads = {
-        name: max(results, key=lambda row: getattr(row, field), default=best)
+        name: max(results, key=lambda row: getattr(row, field))
         for name, field in measures.items()
         if not any(math.isnan(getattr(row, field)) for row in results)
     }

@@ -29,9 +29,8 @@ def add(commands: Commands, command: Command) -> None:
     )
     study.add_argument(
         "--questions",
-        default="rq1,rq2,rq3,rq4,rq5",
         metavar="A,B,…",
-        help="rq1 and rq3 are always answered, rq4 with --checkpoints; default: %(default)s",
+        help="of rq2, rq4 (needs --checkpoints) and rq5; rq1 and rq3 are always answered; default: all",
     )
     study.set_defaults(run=_run)
 
@@ -40,10 +39,10 @@ def _run(options: argparse.Namespace) -> None:
     with eval_extra():
         from simllm.evaluation import report
         from simllm.evaluation.study import QUESTIONS, study
-    questions = options.questions.split(",")
+    questions = options.questions.split(",") if options.questions is not None else QUESTIONS
     for unknown in set(questions) - set(QUESTIONS):
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
-    if "rq4" in questions and options.checkpoints is None and set(questions) != set(QUESTIONS):
+    if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.not_over(options.output, options.ratings)
     files.check_place(options.out)
