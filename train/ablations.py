@@ -1,4 +1,4 @@
-"""What each ingredient of the contrastive stage gives: short runs, each without one of them.
+"""What each ingredient of the recipe gives: short runs, each without one of them.
 
     python -m train.ablations configs/ablations.yaml -o checkpoints/ablations.json
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,15 @@ class Variant:
     """One run: what differs from the recipe."""
 
     name: str
+    overrides: tuple[str, ...] = ()
+    pretraining: tuple[str, ...] | None = None  # overrides of a short first stage of its own, to start from
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingConfig:
+    """The first stage of the variants that have one of their own."""
+
+    recipe: str  # a configuration of pretraining
     overrides: tuple[str, ...]
 
 
@@ -37,6 +47,7 @@ class AblationsConfig:
     measure: str  # a configuration of the figures
     out: str  # folder of the runs
     overrides: tuple[str, ...]  # of the recipe, in every run
+    pretraining: PretrainingConfig
     variants: tuple[Variant, ...]
 
 
@@ -60,18 +71,30 @@ def main() -> int:
 
 def ablate(config: AblationsConfig, output: Path) -> None:
     """Train and measure each variant."""
-    sets = configs.load(MeasureConfig, Path(config.measure), [])
+    sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
     rows: list[dict[str, Any]] = []
     for variant in config.variants:
-        out = Path(config.out) / variant.name.replace(" ", "-")
-        overrides = [*config.overrides, *variant.overrides, f"out={out}"]
-        done = subprocess.run(
-            [sys.executable, "-m", "train.contrastive", config.recipe, *overrides], check=False
-        )
-        if done.returncode:
-            raise InputError(f"{variant.name}: training ended with exit status {done.returncode}")
-        rows.append({"variant": variant.name, "overrides": overrides, **measure(out / "model", sets)})
+        out = Path(config.out) / re.sub(r"\W+", "-", variant.name)
+        runs = commands(config, variant, out)
+        for command in runs:
+            if status := subprocess.run([sys.executable, "-m", *command], check=False).returncode:
+                raise InputError(f"{variant.name}: training ended with exit status {status}")
+        rows.append({"variant": variant.name, "commands": runs, **measure(out / "model", sets)})
         files.write(output, json.dumps(rows, indent=1) + "\n")
+
+
+def commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:
+    """The training runs of a variant, as one would type them; the last one's folder is `out`."""
+    runs, start = [], []
+    if variant.pretraining is not None:
+        first = config.pretraining
+        pretrained = out.with_name(out.name + "-pretrained")
+        runs.append(
+            ["train.pretrain", first.recipe, *first.overrides, *variant.pretraining, f"out={pretrained}"]
+        )
+        start = [f"model={pretrained / 'model'}"]
+    overrides = [*config.overrides, *variant.overrides, *start, f"out={out}"]
+    return [*runs, ["train.contrastive", config.recipe, *overrides]]
 
 
 if __name__ == "__main__":

@@ -34,12 +34,19 @@ class Batches:
     """
 
     def __init__(
-        self, shards: Shards, vocab_size: int, probability: float, update_tokens: int, seed: int
+        self,
+        shards: Shards,
+        vocab_size: int,
+        probability: float,
+        update_tokens: int,
+        seed: int,
+        masked: bool = False,
     ) -> None:
         self.shards = shards
         self.vocab_size = vocab_size
         self.update_tokens = update_tokens
         self.seed = seed
+        self.masked = masked
         self.first_token = np.cumsum(shards.lengths) - shards.lengths
         self.predicted = predicted_counts(shards.lengths, probability)
         self.texts = np.flatnonzero((self.predicted > 0) & (self.predicted <= shards.lengths - 2))
@@ -77,7 +84,8 @@ class Batches:
         hidden = predicted_places(lengths, predicted, order)
         draw, token = (uniform(seed_of(self.seed, use), keys[hidden]) for use in (1, 2))
         slots = noisy_slots(tokens[hidden], self.vocab_size, draw, token)
-        return permute(tokens, lengths, predicted, order, slots)
+        batch = permute(tokens, lengths, predicted, order, slots)
+        return batch.masked() if self.masked else batch
 
     def fixed(self, texts: int, batch_tokens: int) -> list[Ints]:
         """The first `texts` texts in the order of the corpus, in parts of about `batch_tokens`."""

@@ -93,5 +93,8 @@ def seeds(runs: Sequence[dict[str, Any]]) -> list[str]:
 def ablations(rows: Sequence[dict[str, Any]]) -> list[str]:
     """What each ingredient gives."""
     lines = [[row["variant"], *(f"{value:.3f}" for value in _row(row).values())] for row in rows]
-    intro = "Short runs of the second stage, each without one ingredient; one seed, so .01 is noise."
+    intro = (
+        "Short runs of the second stage, each without one ingredient; one seed, so .01 is noise. Those with "
+        "a short pretraining start from a first stage of their own."
+    )
     return ["## What each ingredient gives", intro, table(["variant", *_row(rows[0])], lines)]

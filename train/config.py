@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +10,9 @@ import yaml
 
 from simllm.config import ModelConfig, build
 from simllm.errors import InputError
+
+# A key that came later: at its default, a run is the same as one begun before there was the key.
+ADDED = {"added": True}
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,12 @@ class Optimization:
 
     def __post_init__(self) -> None:
         problems = []
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for key in fields(self):
+            value = getattr(self, key.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
-            if value < 0 or not (value or field.name in _MAY_BE_ZERO):
-                problems.append(f"{field.name} must be positive")
+            if value < 0 or not (value or key.name in _MAY_BE_ZERO):
+                problems.append(f"{key.name} must be positive")
         for name in ("adam_beta1", "adam_beta2"):
             if not getattr(self, name) < 1:
                 problems.append(f"{name} must be below 1")
@@ -74,7 +77,7 @@ _MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_s
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(Optimization):
-    """Pretraining: permuted language modelling."""
+    """Pretraining: permuted language modelling, or masked, to compare."""
 
     corpus: CorpusConfig
     model: ModelConfig
@@ -84,6 +87,8 @@ class PretrainConfig(Optimization):
     batch_tokens: int  # tokens of text a batch, about: what a device takes at once
     accumulation: int  # batches an update, over all processes
     test_texts: int  # held-out texts that the perplexity is measured on
+    # permuted: a token is predicted knowing those predicted before it; masked: knowing none of them
+    objective: str = field(default="permuted", metadata=ADDED)
 
     def __post_init__(self) -> None:
         problems = []
@@ -97,6 +102,8 @@ class PretrainConfig(Optimization):
             problems.append(f"token_vectors must be random or ppmi, not {self.token_vectors!r}")
         elif self.token_vectors == "ppmi" and self.model.hidden_size >= self.model.vocab_size:
             problems.append("token_vectors: ppmi needs a vocabulary larger than hidden_size")
+        if self.objective not in ("permuted", "masked"):
+            problems.append(f"objective must be permuted or masked, not {self.objective!r}")
         if self.packing not in ("documents", "blocks"):
             problems.append(f"packing must be documents or blocks, not {self.packing!r}")
         if self.batch_tokens < self.model.max_length:

@@ -14,7 +14,7 @@ padding: the content streams of all, then the query streams of all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -47,6 +47,12 @@ class Permuted:
     def predicted(self) -> int:
         """Number of predicted tokens."""
         return int(self.shape[:, 1].sum())
+
+    def masked(self) -> Permuted:
+        """The same texts for masked language modelling (Devlin et al., "BERT", 2019): no row sees an
+        original, so that every slot is filled without knowing the others.
+        """
+        return replace(self, knows=torch.zeros_like(self.knows))
 
     def to(self, device: torch.device) -> Permuted:
         """The same batch on a device; copied while the device works, where memory is pinned."""

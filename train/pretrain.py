@@ -53,7 +53,7 @@ def pretrain(config: PretrainConfig, world: World, stop: Stop) -> Path:
 
     def keep_best(progress: Progress) -> None:
         facts = {
-            "objective": "permuted language modelling",
+            "objective": f"{config.objective} language modelling",
             "corpus_sha256": material.corpus_hash,
             "corpus_counts": material.counts,
             **run.provenance(config, progress, world, revision),

@@ -11,7 +11,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -22,7 +22,7 @@ from simllm import files
 from simllm.config import read_json
 from simllm.errors import InputError
 from train import config as configs
-from train.config import Optimization
+from train.config import ADDED, Optimization
 from train.distributed import Failed, World, joined
 from train.log import say
 from train.loop import Diverged
@@ -105,10 +105,11 @@ def claim(config: Optimization) -> IO[str]:
         raise InputError(f"{out}: another process is training there") from None
     except OSError as error:
         raise InputError(f"{out / 'lock'}: cannot be locked ({error.strerror})") from None
-    file, asked = out / "config.json", json.loads(json.dumps(asdict(config)))
+    file, asked = out / "config.json", json.loads(json.dumps(_asked(config)))
     if any((out / "states").glob("state-*")):  # from here on there is something to lose
         before = read_json(file)
-        changed = sorted(key for key in asked if before.get(key) != asked[key] and key not in _MAY_CHANGE)
+        keys = (before.keys() | asked.keys()) - set(_MAY_CHANGE)
+        changed = sorted(key for key in keys if before.get(key) != asked.get(key))
         if changed:
             raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
     files.write(file, json.dumps(asked, indent=2) + "\n")
@@ -118,8 +119,15 @@ def claim(config: Optimization) -> IO[str]:
 
 def identity(config: Optimization, *inputs: str) -> str:
     """Identifies what a run computes: its configuration, but for the folder, and its inputs."""
-    asked = {key: value for key, value in asdict(config).items() if key not in _MAY_CHANGE}
+    asked = {key: value for key, value in _asked(config).items() if key not in _MAY_CHANGE}
     return hashlib.sha256(json.dumps([asked, *inputs]).encode()).hexdigest()[:12]
+
+
+def _asked(config: Optimization) -> dict[str, Any]:
+    """Every key, but for those that came later and are at their defaults."""
+    values = asdict(config)
+    late = {key.name: key.default for key in fields(config) if key.metadata == ADDED}
+    return {key: value for key, value in values.items() if key not in late or value != late[key]}
 
 
 def git_revision() -> str:

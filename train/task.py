@@ -23,7 +23,7 @@ from train.shards import Shards
 
 
 class Pretraining:
-    """The task: permuted language modelling, judged by perplexity on held-out texts."""
+    """The task: permuted or masked language modelling, judged by perplexity on held-out texts."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Pretraining:
                 config.predict_probability,
                 config.update_tokens,
                 config.seed,
+                config.objective == "masked",
             )
             for part in (train, test)
         )

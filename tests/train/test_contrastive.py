@@ -15,7 +15,6 @@ from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.text import clean
 from tests.conftest import ROOT
-from train.ablations import AblationsConfig
 from train.config import ContrastiveConfig, PositivesConfig, RatedConfig, load
 from train.corpus.evaluated import Evaluated
 from train.positives import Pair, Positives, draw, same_meaning
@@ -149,13 +148,6 @@ def test_the_shipped_config_loads():
     recipe = ROOT / "configs" / "contrastive.yaml"
     config = load(ContrastiveConfig, recipe, [])
     assert sum(source.share for source in config.positives) == pytest.approx(1)
-    ablations = load(AblationsConfig, ROOT / "configs" / "ablations.yaml", [])
-    assert ROOT / ablations.recipe == recipe
-    for variant in ablations.variants:
-        changed = load(ContrastiveConfig, recipe, [*ablations.overrides, *variant.overrides])
-        assert (
-            changed != load(ContrastiveConfig, recipe, list(ablations.overrides)) or variant.name == "recipe"
-        )
 
 
 @pytest.mark.parametrize(

@@ -101,3 +101,15 @@ def test_targets_reach_no_query_row_before_their_turn(model):
     after = logits([[0, 9, 5, 6, 7, 2]])  # predicted first, seen by the second
     assert torch.equal(before[0], after[0])
     assert not torch.allclose(before[1], after[1])
+
+
+def test_masked_it_is_plain_encoding_of_the_text_with_its_slots(model):
+    text, order, slots = [[0, 4, 5, 6, 7, 2]], [[0, 5, 2, 4, 1, 3]], [[10, 9]]
+    batch = flat(text, order, slots)
+    with torch.no_grad():
+        queries = model.hidden(batch.masked())[len(batch.turns) :]
+        plain = model.encoder(torch.tensor([[0, 10, 5, 9, 7, 2]]))[0]
+        permuted = model.hidden(batch)[len(batch.turns) :]
+    torch.testing.assert_close(queries, plain[[1, 3]], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(queries[0], permuted[0])  # the first knows none of them anyway
+    assert not torch.allclose(queries[1], permuted[1], atol=1e-3)

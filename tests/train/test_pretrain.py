@@ -361,11 +361,22 @@ def test_two_processes_do_not_share_a_folder(finished, tmp_path):
     assert (done.returncode, "another process is training there" in done.stderr) == (2, True)
 
 
-def test_another_configuration_does_not_resume(finished):
+@pytest.mark.parametrize(
+    ("override", "key"), [("learning_rate=0.02", "learning_rate"), ("objective=masked", "objective")]
+)
+def test_another_configuration_does_not_resume(finished, override, key):
     corpus_file, out = finished
-    done = run(corpus_file, out, "learning_rate=0.02")
+    done = run(corpus_file, out, override)
     assert done.returncode == 2
-    assert done.stderr == f"error: {out}: made with another learning_rate; choose another `out`\n"
+    assert done.stderr == f"error: {out}: made with another {key}; choose another `out`\n"
+
+
+def test_a_key_that_came_later_changes_no_older_run(finished):
+    """At its default, it stands neither in a run's configuration nor in what identifies it."""
+    corpus_file, out = finished
+    assert "objective" not in json.loads((out / "config.json").read_text())
+    done = run(corpus_file, out, "objective=permuted")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
