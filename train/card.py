@@ -78,16 +78,17 @@ def _row(figures: dict[str, Any]) -> dict[str, float]:
     return row | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
 
 
-def seeds(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """The spread over seeds: the released model first."""
+def seeds(runs: Sequence[dict[str, Any]], averaged: dict[str, Any] | None = None) -> list[str]:
+    """The spread over seeds, and the figures of the model with the mean of their weights."""
     rows = [_row(figures) for figures in runs]
-    spread = {name: [row[name] for row in rows] for name in rows[0]}
-    lines = [
-        [name, *(f"{value:.3f}" for value in values), f"{np.std(values, ddof=1):.3f}"]
-        for name, values in spread.items()
-    ]
-    header = ["", *(f"seed {number}" for number in range(1, len(rows) + 1)), "standard deviation"]
-    return ["## Seeds", "The second stage with other seeds.", table(header, lines)]
+    columns = {f"seed {number}": row for number, row in enumerate(rows, 1)}
+    columns["standard deviation"] = {
+        name: float(np.std([row[name] for row in rows], ddof=1)) for name in rows[0]
+    }
+    if averaged:
+        columns["mean of the weights (released)"] = _row(averaged)
+    lines = [[name, *(f"{column[name]:.3f}" for column in columns.values())] for name in rows[0]]
+    return ["## Seeds", "The second stage with other seeds.", table(["", *columns], lines)]
 
 
 def ablations(rows: Sequence[dict[str, Any]]) -> list[str]:

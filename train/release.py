@@ -3,9 +3,9 @@
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
-The runs are given in the order in which they trained; the last one's model is released, with
-`--start-share` between it and the first one's. What is measured stands in configs/measure.yaml, or
-in another file after `--config`.
+The runs are given in the order in which they trained; the last one's model is released, or its mean
+with those of other `--seeds`, with a `--start-share` of the first one's. What is measured stands in
+configs/measure.yaml, or in another file after `--config`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def main() -> int:
     parser.add_argument(
         "--held-out", type=Path, help="a run like the last that learned nothing of the contrast set's words"
     )
-    parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs with other seeds")
+    parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs like the last, other seeds")
+    parser.add_argument(
+        "--average", action="store_true", help="release the mean of the last run and of the other seeds"
+    )
     parser.add_argument("--ablations", type=Path, help="what train.ablations wrote")
     options = parser.parse_args()
     try:
@@ -73,34 +76,38 @@ def release(options: argparse.Namespace) -> None:
             f"--start-share {share:g}: expected a number from 0 to below 1, and two runs or more"
         )
     training = stages(runs)
+    released = [runs[-1], *options.seeds] if options.average else runs[-1:]
     if share:
-        training.append(
-            f"The released weights are {1 - share:g} of the last run's and {share:g} of the first's."
-        )
+        last = f"the mean of {len(released)} runs like the last" if options.average else "the last run's"
+        training.append(f"The released weights are {1 - share:g} of {last} and {share:g} of the first's.")
     comments = [line for _, line in files.lines(options.centre)] if options.centre else []
     finished = partial(finish, start=runs[0], share=share, comments=comments)
     candidate = out.with_name(out.name + ".candidate")
-    finished(runs[-1], candidate)
+    finished(released, candidate)
     for name, log in logs.items():
         files.write(candidate / name, log)
     figures = measure(candidate, config)
     if options.held_out:
-        figures["held_out"] = measured(options.held_out, finished, config)
+        figures["held_out"] = measured([options.held_out], finished, config)
     files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
     parts = [head(candidate), *training, *card.tables(figures)]
     if options.seeds:
-        parts += card.seeds([figures, *(measured(run, finished, config) for run in options.seeds)])
+        first = measured(runs[-1:], finished, config) if options.average else figures
+        each = [first, *(measured([run], finished, config) for run in options.seeds)]
+        parts += card.seeds(each, figures if options.average else None)
     if ablations:
         parts += card.ablations(ablations)
     files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
     files.replace_folder(candidate, out)
 
 
-def measured(run: Path, finished: Callable[[Path, Path], None], config: MeasureConfig) -> dict[str, Any]:
-    """The figures of the model that another run would be released as."""
+def measured(
+    runs: list[Path], finished: Callable[[list[Path], Path], None], config: MeasureConfig
+) -> dict[str, Any]:
+    """The figures of the model that other runs would be released as."""
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
-        finished(run, model)
+        finished(runs, model)
         return {"updates": checkpoint.load(model).info.provenance["updates"], **measure(model, config)}
 
 

@@ -76,6 +76,7 @@ def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_pat
         sets,
         "--seeds",
         run,
+        "--average",
         "--held-out",
         run,
     )
@@ -85,7 +86,8 @@ def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_pat
     figures = json.loads((out / "figures.json").read_text())
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
     assert f"| set/rated | 60 | {rho:.4f} [" in card
-    assert "| seed 1 | seed 2 | standard deviation |" in card
+    assert "|  | seed 1 | seed 2 | standard deviation | mean of the weights (released) |" in card
+    assert f"| set/rated | {rho:.3f} | {rho:.3f} | 0.000 | {rho:.3f} |" in card  # both seeds are one run
     assert "| kind | simllm, balanced | twin, balanced | jaccard, balanced |" in card
     assert figures["held_out"]["contrast"].keys() == {"simllm", "jaccard"}
     before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
