@@ -172,6 +172,9 @@ class SimLLM:
         """The scores of no pairs."""
         return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration)
 
+    def __repr__(self) -> str:
+        return f"SimLLM({self.signature})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded, self._made_with
 

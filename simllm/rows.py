@@ -18,6 +18,8 @@ from typing import Any, TextIO
 from simllm import files, tables
 from simllm.errors import InputError
 
+_STOPS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
 
 class Rows:
     """An open table: `write` rows, set the `summary`, leave the context.
@@ -42,7 +44,8 @@ class Rows:
         self._first = self.done == 0
         self._target: TextIO | None = None
         self._writing = self._stopped = False
-        signal.signal(signal.SIGINT, self._interrupt)
+        for stop in _STOPS:
+            signal.signal(stop, self._interrupt)
         if self._partial and self.done:
             _keep(self._partial, tables.tsv([self.columns]), self.done)
         return self
@@ -66,7 +69,8 @@ class Rows:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for stop, before in _STOPS.items():
+            signal.signal(stop, before)
         stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
         kept = kind is not None and self.done > 0  # an error is no reason to lose what was scored
         if kind is None or (kept and not self._first):

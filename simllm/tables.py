@@ -20,7 +20,7 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, and what holds for all of them."""
+    """Rows under columns, if there are any, and what holds for all of them."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -43,7 +43,8 @@ def format_for(format_: str | None, output: Path | None) -> str:
 
 def _json(table: Table) -> str:
     rows = [finite(dict(zip(table.columns, row, strict=True))) for row in table.rows]
-    return json.dumps({**finite(table.summary), "rows": rows}, indent=2) + "\n"
+    found = {**finite(table.summary), **({"rows": rows} if table.columns else {})}
+    return json.dumps(found, indent=2) + "\n"
 
 
 def finite(value: Any) -> Any:

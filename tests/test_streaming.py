@@ -33,22 +33,23 @@ def many(comments, tmp_path):
     return file
 
 
-def interrupted(file, model_folder, *arguments, **options):
-    """Score until the first chunks are written, then press Ctrl-C."""
+def interrupted(file, model_folder, *arguments, number=signal.SIGINT, **options):
+    """Score until the first chunks are written, then press Ctrl-C, or send another signal."""
     command = [sys.executable, "-m", "simllm", "score", "--jsonl", file, "--model", model_folder, *arguments]
     process = subprocess.Popen([*map(str, command)], text=True, stderr=subprocess.PIPE, **options)
     target = Path(options["stdout"].name if options else f"{arguments[-1]}.partial")
     deadline = time.monotonic() + 120
     while not (target.exists() and target.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=120)
     return process.returncode, errors
 
 
-def test_an_interrupted_file_is_gone_on_with(many, model_folder, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_file_is_gone_on_with(many, model_folder, tmp_path, number):
     out = tmp_path / "scores.tsv"
-    status, errors = interrupted(many, model_folder, "--id-field", "key", "-o", out)
+    status, errors = interrupted(many, model_folder, "--id-field", "key", "-o", out, number=number)
     assert status == 130
     assert not out.exists()
     done = int(re.search(r"--skip (\d+) goes on", errors)[1])

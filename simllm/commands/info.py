@@ -40,4 +40,6 @@ def run(options: argparse.Namespace) -> None:
         "device": str(metric.engine.device),
         "signature": metric.signature,
     }
-    tables.write(tables.Table(("what", "value"), list(facts.items()), {}), options.format, options.output)
+    rows = tables.Table(("what", "value"), list(facts.items()), {})
+    table = tables.Table((), [], facts) if options.format == "json" else rows
+    tables.write(table, options.format, options.output)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from simllm import files, pairs
+from simllm.errors import InputError
 from simllm.pairs import Row
 from simllm.rows import Rows
 from simllm.tables import FORMATS as FORMATS
@@ -74,6 +75,8 @@ def run(options: argparse.Namespace) -> None:
         *(["low", "high"] if scale == "rating" else []),
     ]
     columns += ["candidate", "reference"]
+    if total is not None and skip > total:
+        raise InputError(f"--skip {skip}: there are {total} pairs")
     with Rows(columns, options.format, options.output, skip) as out:
         from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
         from simllm.scores import joined
@@ -113,6 +116,11 @@ def run(options: argparse.Namespace) -> None:
             "deduplicated": scores.deduplicated,
             "signature": scores.signature,
         }
+    if out.format == "tsv" and not (options.texts or options.quiet):  # which has room for rows only
+        print(
+            f"simllm: mean {out.summary['mean']:.4f} of {len(values):,} pairs, {scores.signature}",
+            file=sys.stderr,
+        )
 
 
 def _id(row: Row, format_: str) -> Any:
