@@ -18,7 +18,10 @@ from typing import Any, TextIO
 from simllm import files, tables
 from simllm.errors import InputError
 
-_STOPS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+_STOPS: dict[signal.Signals, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
 
 
 class Rows:

@@ -177,6 +177,7 @@ BAD = [
     (("evaluate", "--ratings", "p.jsonl", "-o", "p.jsonl"), "-o p.jsonl: would overwrite what is read"),
     (("evaluate", "contrast", "--triples", "p.jsonl", "-o", "p.jsonl"), "would overwrite what is read"),
     (("evaluate", "robustness", "--summaries", "c.txt", "-o", "c.txt"), "would overwrite what is read"),
+    (("evaluate", "robustness", "--examples", "-1"), "--examples: expected a number from 0, not -1"),
     (("score", "a", "b", "--similarity", "dot"), "expected one of cosine, inverse-euclidean, precision, rec"),
     (("score", "--jsonl", "deep.jsonl"), "deep.jsonl, line 1: JSON that is nested too deeply"),
     (("score", "-c", "damaged.gz", "-r", "c.txt"), "damaged.gz: is damaged after line 0"),

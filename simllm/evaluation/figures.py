@@ -41,18 +41,15 @@ def distributions(sets: Sequence[SetStudy]) -> str:
 
 def between(study: SetStudy) -> str:
     """How alike the metrics are: a heat map of their rank correlations (Fig. 7)."""
-    order = sorted(range(len(study.results)), key=lambda i: -study.results[i].spearman)
-    names = [study.results[i].metric for i in order]
-    cells = [[study.between[i][j] for j in order] for i in order]
-    return _heat_map(names, names, cells)
+    names = [row.metric for row in study.results]
+    return _heat_map(names, names, study.between)
 
 
 def by_group(study: SetStudy) -> str:
     """Spearman's rho of each metric in each part of a set."""
-    rows = sorted(study.results, key=lambda row: -row.spearman)
     names = [f"{group.label} (n = {group.pairs})" for group in study.groups]
-    cells = [[group.spearman[row.metric] for group in study.groups] for row in rows]
-    return _heat_map([row.metric for row in rows], names, cells)
+    cells = [[group.spearman[row.metric] for group in study.groups] for row in study.results]
+    return _heat_map([row.metric for row in study.results], names, cells)
 
 
 def training(sets: Sequence[SetStudy]) -> str:
@@ -74,7 +71,7 @@ def training(sets: Sequence[SetStudy]) -> str:
 
 def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Result]], None]) -> str:
     def one(axes: Axes, study: SetStudy) -> None:
-        rows = sorted(study.results, key=lambda row: row.spearman)
+        rows = study.results[::-1]  # the best on top
         draw(axes, study, rows)
         axes.set_yticks(range(len(rows)), [row.metric for row in rows])
         axes.tick_params(axis="y", length=0)

@@ -5,7 +5,7 @@ JSON lines, one pair each:
 reference, candidate   the texts; `candidate_clean`, where it is given, takes the candidate's place
 ratings                numbers, higher is more similar: a list, one a rater, or {"rater": number, …}
 raters                 who gave them, where `ratings` is a list (else: by position)
-rating                 their mean, or the only rating
+rating                 their mean, or the only rating; to .05 where both are given
 language, system       what wrote the candidate, and of code in what language
 metrics                {"name": number, …} scores that others have computed
 
@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from simllm import files
 from simllm.errors import InputError
 from simllm.evaluation import haque
+
+_ROUNDED = 0.0501  # a mean may have been rounded to tenths
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,10 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
         value = float(np.mean(list(_ratings_of(row, where).values())))
     else:
         value = _number(row.get(rating), f'{where}: expected a number under "{rating}"')
+        if rating == "rating" and "ratings" in row:
+            mean = float(np.mean(list(_ratings_of(row, where).values())))
+            if abs(mean - value) > _ROUNDED:
+                raise InputError(f'{where}: "rating" is {value:g}, but the mean of "ratings" is {mean:g}')
     return files.text_under(row, reference, where), files.text_under(row, candidate, where), value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -48,10 +49,11 @@ def html(study: Study, facts: dict[str, Any]) -> str:
 
 
 def latex(sets: Sequence[SetStudy]) -> str:
-    """The tables of RQ1, RQ2 and RQ5, for the package booktabs."""
+    """The tables of RQ1, RQ2, RQ3 and RQ5, for the package booktabs."""
     parts = [_correlations(sets)]
     if sets[0].variants:
         parts.append(_variants(sets))
+    parts += [_between(one) for one in sets]
     parts += [_groups(one) for one in sets if one.groups]
     return "% \\usepackage{booktabs}\n\n" + "\n".join(parts)
 
@@ -69,9 +71,8 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
             cells.append(_cell(*found[0]) if found else "--")
         rows.append([escaped(name), *cells])
     header = ["Metric", *(f"{escaped(one.name)} ($n={one.pairs}$)" for one in sets)]
-    return _tabular(
-        "Spearman's $\\rho$ and 95\\% intervals; bold: not told apart from the best.", header, rows
-    )
+    caption = "Spearman's $\\rho$ and 95\\% intervals; bold: not told apart from the best."
+    return _tabular(caption, "agreement", header, rows)
 
 
 def _cell(row: Result, rank: int) -> str:
@@ -82,12 +83,23 @@ def _cell(row: Result, rank: int) -> str:
 
 def _variants(sets: Sequence[SetStudy]) -> str:
     rows = [
-        [escaped(row.metric), *(number(one.variants[i].spearman) for one in sets)]
+        [escaped(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]
         for i, row in enumerate(sets[0].variants)
     ]
-    return _tabular(
-        "Spearman's $\\rho$ by pooling and similarity.", ["Variant", *(escaped(s.name) for s in sets)], rows
+    caption = (
+        "Spearman's $\\rho$ by pooling and similarity, 95\\% intervals; bold: not told apart from the best."
     )
+    return _tabular(caption, "variants", ["Variant", *(escaped(s.name) for s in sets)], rows)
+
+
+def _between(one: SetStudy) -> str:
+    names = [escaped(row.metric) for row in one.results]
+    rows = [
+        [name, *(number(rho, 2) for rho in cells[:i])] + [""] * (len(names) - i)
+        for i, (name, cells) in enumerate(zip(names, one.between, strict=True))
+    ]
+    caption = f"Spearman's $\\rho$ between metrics on {escaped(one.name)}."
+    return _tabular(caption, f"between-{one.name}", ["Metric", *names], rows)
 
 
 def _groups(one: SetStudy) -> str:
@@ -96,13 +108,15 @@ def _groups(one: SetStudy) -> str:
         [escaped(row.metric), *(number(group.spearman[row.metric]) for group in one.groups)]
         for row in one.results
     ]
-    return _tabular(f"Spearman's $\\rho$ on parts of {escaped(one.name)}.", header, rows)
+    return _tabular(f"Spearman's $\\rho$ on parts of {escaped(one.name)}.", f"parts-{one.name}", header, rows)
 
 
-def _tabular(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _tabular(caption: str, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    label = "tab:" + re.sub(r"[^\w/-]", "-", label)
     body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
+    columns = "l" + "r" * (len(header) - 1)
     return (
-        f"\\begin{{table}}\n\\caption{{{caption}}}\n\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}\n"
+        f"\\begin{{table}}\n\\caption{{{caption}}}\\label{{{label}}}\n\\begin{{tabular}}{{{columns}}}\n"
         f"  \\toprule\n  {' & '.join(header)} \\\\\n  \\midrule\n{body}  \\bottomrule\n"
         "\\end{tabular}\n\\end{table}\n"
     )

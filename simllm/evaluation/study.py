@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,12 +61,13 @@ class SetStudy:
     name: str
     pairs: int
     agreement: Agreement | None  # of the raters; None where there is one
-    results: list[Result]
+    results: list[Result]  # the best metric first
     clusters: list[int]  # rank of each metric, shared by those that cannot be told apart
     permutation: Matrix  # p-values that two metrics agree equally well with people
     williams: Matrix
     between: Matrix  # Spearman's rho of two metrics' scores
     variants: list[Result]
+    variant_clusters: list[int]
     checkpoints: list[tuple[float, Result]]  # updates, and the model then; 0: untrained
     groups: list[Group]
     missing: dict[str, str]  # metric -> what to do to have it on this set
@@ -93,7 +94,7 @@ def study(
 
     RQ1 and RQ3 rest on the same numbers, and are always there.
     """
-    sets = [cleaned(ratings.load(file)) for file in rated]
+    sets = [cleaned(one) for one in _named(rated)]
     found, missing = metrics.load(names, model)
     nine = variants.variants(model) if "rq2" in questions else []
     trained = variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
@@ -107,12 +108,24 @@ def study(
                     pairs,
                     values,
                     lacking,
-                    [result(m.name, scores(m, pairs), pairs) for m in _shown(nine, bar)],
+                    {m.name: scores(m, pairs) for m in _shown(nine, bar)},
                     [(m.updates, result(m.name, scores(m, pairs), pairs)) for m in _shown(trained, bar)],
                     groups(pairs, values) if "rq5" in questions else [],
                 )
             )
     return Study(studies, {metric.name: metric.signature for metric in (*found, *nine, *trained)}, missing)
+
+
+def _named(files: Sequence[Path]) -> list[Ratings]:
+    """The sets; those of one name have their folder's before it."""
+    sets = [ratings.load(file) for file in files]
+    if len({file.resolve() for file in files}) < len(files):
+        raise InputError("--ratings: expected each file once")
+    names = [one.name for one in sets]
+    return [
+        replace(one, name=f"{file.resolve().parent.name}/{one.name}") if names.count(one.name) > 1 else one
+        for one, file in zip(sets, files, strict=True)
+    ]
 
 
 def _shown(found: Sequence[M], bar: Any) -> Iterator[M]:
@@ -141,16 +154,18 @@ def _of_set(
     rated: Ratings,
     values: dict[str, Floats],
     missing: dict[str, str],
-    nine: list[Result],
+    nine: dict[str, Floats],
     trained: list[tuple[float, Result]],
     parts: list[Group],
 ) -> SetStudy:
     n = len(rated.values)
     results = [result(name, of, rated) for name, of in values.items()]
-    rho = [row.spearman for row in results]
-    between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(of) for of in values.values()])))
-    p = significance.permutation(list(values.values()), rated.values)
+    results.sort(key=lambda row: -row.spearman)
+    rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
+    between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(of) for of in ordered])))
+    p = significance.permutation(ordered, rated.values)
     corrected, people = significance.holm(p), agreement(rated.raters)
+    variants_ = [result(name, of, rated) for name, of in nine.items()]
     return SetStudy(
         name=rated.name,
         pairs=n,
@@ -163,12 +178,20 @@ def _of_set(
             for i, a in enumerate(rho)
         ],
         between=between.tolist(),
-        variants=nine,
+        variants=variants_,
+        variant_clusters=_clusters(variants_, list(nine.values()), rated),
         checkpoints=trained,
         groups=parts,
         missing=missing,
         words=in_words(results, corrected, n, people),
     )
+
+
+def _clusters(results: list[Result], values: list[Floats], rated: Ratings) -> list[int]:
+    if not results:
+        return []
+    p = significance.holm(significance.permutation(values, rated.values))
+    return significance.clusters([row.spearman for row in results], p)
 
 
 def result(name: str, values: Floats, rated: Ratings) -> Result:

@@ -30,26 +30,29 @@ def in_words(
     pairs: int,
     people: Agreement | None,
 ) -> list[str]:
-    """Who agrees best, who cannot be told apart from it by (m, m) corrected `p`, and the ceiling."""
-    order = sorted(range(len(results)), key=lambda i: -results[i].spearman)
-    best = results[order[0]]
+    """Who agrees best, who cannot be told apart from it by (m, m) corrected `p`, and the ceiling.
+
+    The results are sorted, the best first.
+    """
+    best = results[0]
     said = [
         f"{best.metric} agrees best with people: Spearman {number(best.spearman)}, "
         f"95% interval {number(best.low)} to {number(best.high)}."
     ]
     compared = len(results) * (len(results) - 1) // 2
     test = f"permutation test at {LEVEL}, Holm's correction for {compared} comparisons"
-    peers = [i for i in order[1:] if p[order[0], i] >= LEVEL]
+    others = list(zip(results, p[0], strict=True))[1:]
+    peers = [row for row, of in others if of >= LEVEL]
     if peers:
-        listed = _listed([f"{results[i].metric} ({number(results[i].spearman)})" for i in peers])
-        widest = number(best.spearman - results[peers[-1]].spearman)
+        listed = _listed([f"{row.metric} ({number(row.spearman)})" for row in peers])
+        widest = number(best.spearman - peers[-1].spearman)
         said.append(
             f"{pairs:,} pairs cannot separate it from {listed}: "
             f"here a lead of {widest} may be chance ({test})."
         )
-    worse = [i for i in order if p[order[0], i] < LEVEL]
+    worse = [row.metric for row, of in others if of < LEVEL]
     if worse:
-        listed = _listed([results[i].metric for i in worse])
+        listed = _listed(worse)
         said.append(f"It is significantly better than {listed} ({test}).")
     weak = [row.metric for row in results if row.p_value >= _PAPER_LEVEL]
     said.append(

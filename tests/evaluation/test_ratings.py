@@ -25,6 +25,10 @@ OTHER = {**GOOD, "rating": 3}
             [{**GOOD, "ratings": 3}, GOOD, OTHER],
             'line 1: expected a list of numbers, or an object, under "ratings"',
         ),
+        (
+            [GOOD, {**GOOD, "ratings": [1, 2]}, OTHER],
+            'line 2: "rating" is 2, but the mean of "ratings" is 1.5',
+        ),
         ([GOOD, {**GOOD, "ratings": [1, None]}, OTHER], 'line 2: expected numbers under "ratings"'),
         ([GOOD, {**GOOD, "metrics": [1]}, OTHER], 'line 2: expected an object of numbers under "metrics"'),
         ([{**GOOD, "metrics": {"m": "x"}}, GOOD, OTHER], "line 1: expected an object of numbers under"),

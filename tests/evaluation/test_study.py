@@ -17,7 +17,7 @@ from simllm.evaluation import variants
 from simllm.evaluation.agreement import Agreement, ceiling
 from simllm.evaluation.groups import groups
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.study import Result
+from simllm.evaluation.study import Result, study
 from simllm.evaluation.words import in_words
 
 STUDY = [sys.executable, "-m", "simllm", "evaluate", "study", "--ratings"]
@@ -69,7 +69,15 @@ def test_the_numbers(report):
     rho = {row["metric"]: row["spearman"] for row in three["results"]}
     assert rho.keys() == {"simllm", "bleu", "jaccard", "rouge-l", "column=kept"}
     assert rho["column=kept"] > rho["jaccard"] > 0.5
-    assert three["results"][0]["low"] < rho["simllm"] < three["results"][0]["high"]
+    for set_ in found["sets"]:  # the best comes first, and everything else goes by that order
+        ordered = [row["spearman"] for row in set_["results"]]
+        assert ordered == sorted(ordered, reverse=True)
+        assert set_["clusters"] == sorted(set_["clusters"])
+        assert all(row["low"] < row["spearman"] < row["high"] for row in set_["results"])
+        best_variant = max(set_["variants"], key=lambda row: row["spearman"])
+        assert set_["variant_clusters"][set_["variants"].index(best_variant)] == 1
+    kept, bleu = ([row["metric"] for row in three["results"]].index(m) for m in ("column=kept", "bleu"))
+    assert three["between"][kept][bleu] < 0.95
     assert three["agreement"]["raters"] == 3
     assert one["agreement"] is None
     assert len(three["variants"]) == 9
@@ -105,7 +113,12 @@ def test_the_page_stands_alone_and_escapes(report):
 
 def test_the_latex_tables(report):
     text = (report[0] / "tables.tex").read_text()
-    assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 4
+    assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 6
+    labels = re.findall(r"\\label\{(.*?)\}", text)
+    assert labels == [
+        "tab:agreement", "tab:variants", "tab:between-three_raters", "tab:between-one_rater",
+        "tab:parts-three_raters", "tab:parts-one_rater",
+    ]  # fmt: skip
     assert r"a \& b" in text
     assert r"three\_raters" in text
     for table in re.findall(r"\\begin\{tabular\}\{(l r*|lr*)\}(.*?)\\end", text, re.S):
@@ -131,11 +144,21 @@ def test_the_page_in_a_browser(report, tmp_path):
     assert (grey[:, -15:] > 0.99).all()
 
 
+def test_sets_of_one_name_are_told_apart_by_their_folders(tmp_path, comments):
+    for name in ("mine/rated.jsonl", "yours/rated.jsonl", "other.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_ratings(tmp_path / name, comments[:12], 1)
+    files = [tmp_path / name for name in ("mine/rated.jsonl", "other.jsonl", "yours/rated.jsonl")]
+    found = study(files, ["jaccard"], questions=())
+    assert [one.name for one in found.sets] == ["mine/rated", "other", "yours/rated"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--questions", "rq6"], "question 'rq6': expected some of rq1, rq2"),
         (["--out", "rated.jsonl"], "{folder}/rated.jsonl: is not a folder"),
+        (["--ratings", "rated.jsonl", "./rated.jsonl"], "--ratings: expected each file once"),
         (["--questions", "rq1,rq4"], "rq4 needs --checkpoints DIR"),
         (["--checkpoints", "."], ".: no model folders in it; expected one for each checkpoint"),
     ],
@@ -181,7 +204,7 @@ def row(metric, rho, p_value=1e-9):
 
 
 def test_what_can_be_said():
-    rows = [row("a", 0.836), row("b", 0.837), row("c", 0.4, 0.01)]
+    rows = [row("b", 0.837), row("a", 0.836), row("c", 0.4, 0.01)]
     p = np.array([[1, 0.93, 0.001], [0.93, 1, 0.001], [0.001, 0.001, 1]])
     people = Agreement(3, 0.6, 0.6, 0.8, ceiling(0.8), [0.7, 0.81, math.nan])
     test = "(permutation test at 0.05, Holm's correction for 3 comparisons)"
@@ -196,7 +219,7 @@ def test_what_can_be_said():
     ]
     rows = [
         replace(row, kendall=k, pearson=0.5 - k, pairwise_accuracy=k)
-        for row, k in zip(rows, (0.3, 0.4, 0.1), strict=True)
+        for row, k in zip(rows, (0.4, 0.3, 0.1), strict=True)
     ]
     said = in_words(rows, p, 29, None)
     assert said[-2:] == [

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from simllm import files
+from simllm.errors import InputError
 from simllm.evaluation.cli.shared import (
     Command,
     Commands,
@@ -45,6 +46,8 @@ def _run(options: argparse.Namespace) -> None:
         from simllm.edits import lexicon
         from simllm.evaluation import contrast, metrics
         from simllm.evaluation.robustness import KINDS, edits, robustness
+    if options.examples < 0:
+        raise InputError(f"--examples: expected a number from 0, not {options.examples}")
     given = options.summaries
     files.not_over(options.output, [given] if given else [])
     summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
