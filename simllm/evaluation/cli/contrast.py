@@ -6,15 +6,7 @@ import argparse
 from pathlib import Path
 
 from simllm import files
-from simllm.evaluation.cli.shared import (
-    Command,
-    Commands,
-    add_metrics,
-    eval_extra,
-    metric_names,
-    of_each,
-    write,
-)
+from simllm.evaluation.cli import shared
 from simllm.tables import Table
 
 _EXAMPLES = """examples:
@@ -23,7 +15,7 @@ _EXAMPLES = """examples:
 """
 
 
-def add(commands: Commands, command: Command) -> None:
+def add(commands: shared.Commands, command: shared.Command) -> None:
     """Add the command."""
     contrast = command(
         commands, "contrast", "ask whether a rewording scores higher than a change of meaning", _EXAMPLES
@@ -32,19 +24,19 @@ def add(commands: Commands, command: Command) -> None:
         "--triples", type=Path, metavar="FILE",
         help="JSON lines with reference, rewording, change, kind and form; default: the included ones",
     )  # fmt: skip
-    add_metrics(contrast)
+    shared.add_metrics(contrast)
     contrast.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
-    with eval_extra():
+    with shared.eval_extra():
         from simllm.evaluation import contrast, metrics
         from simllm.evaluation.baselines import jaccard
     files.not_over(options.output, [options.triples] if options.triples else [])
     triples = contrast.cleaned(contrast.load(options.triples or contrast.OWN))
-    found, missing = metrics.load(metric_names(options.metrics), options.model)
+    found, missing = metrics.load(shared.metric_names(options.metrics), options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
-    for name, shares in of_each(found, missing, lambda score: contrast.accuracies(score, triples)):
+    for name, shares in shared.of_each(found, missing, lambda score: contrast.accuracies(score, triples)):
         rows.append((name, *shares))
     forms, kinds = (dict.fromkeys(labels) for labels in (triples.forms, triples.kinds))
     table = Table(
@@ -52,4 +44,4 @@ def _run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"triples": len(triples.references), "chance": 0.5, "ties": "count half"},
     )
-    write(table, missing, options)
+    shared.write(table, missing, options)

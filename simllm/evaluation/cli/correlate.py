@@ -7,7 +7,7 @@ from pathlib import Path
 
 from simllm import files
 from simllm.errors import InputError
-from simllm.evaluation.cli.shared import add_metrics, eval_extra, metric_names, write
+from simllm.evaluation.cli import shared
 from simllm.tables import Table
 
 
@@ -16,7 +16,7 @@ def add(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument(
         "--ratings", type=Path, metavar="FILE", help="JSON lines with reference, candidate and rating"
     )
-    add_metrics(evaluate)
+    shared.add_metrics(evaluate)
     evaluate.set_defaults(run=_run)
 
 
@@ -24,9 +24,9 @@ def _run(options: argparse.Namespace) -> None:
     if options.ratings is None:
         raise InputError("expected --ratings FILE, or a command (see simllm evaluate --help)")
     files.not_over(options.output, [options.ratings])
-    with eval_extra():
+    with shared.eval_extra():
         from simllm.evaluation.correlate import correlate
-    result = correlate(options.ratings, metric_names(options.metrics), options.model)
+    result = correlate(options.ratings, shared.metric_names(options.metrics), options.model)
     if not result.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
     table = Table(
@@ -39,4 +39,4 @@ def _run(options: argparse.Namespace) -> None:
             **{f"signature of {row.metric}": row.signature for row in result.rows},
         },
     )
-    write(table, result.missing, options)
+    shared.write(table, result.missing, options)

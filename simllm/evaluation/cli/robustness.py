@@ -7,15 +7,7 @@ from pathlib import Path
 
 from simllm import files
 from simllm.errors import InputError
-from simllm.evaluation.cli.shared import (
-    Command,
-    Commands,
-    add_metrics,
-    eval_extra,
-    metric_names,
-    of_each,
-    write,
-)
+from simllm.evaluation.cli import shared
 from simllm.tables import Table
 
 _EXAMPLES = """examples:
@@ -24,7 +16,7 @@ _EXAMPLES = """examples:
 """
 
 
-def add(commands: Commands, command: Command) -> None:
+def add(commands: shared.Commands, command: shared.Command) -> None:
     """Add the command."""
     robustness = command(
         commands, "robustness", "edit summaries and ask whether scores follow the meaning", _EXAMPLES
@@ -33,7 +25,7 @@ def add(commands: Commands, command: Command) -> None:
         "--summaries", type=Path, metavar="FILE",
         help="texts, one a line; default: the references of the included triples",
     )  # fmt: skip
-    add_metrics(robustness)
+    shared.add_metrics(robustness)
     robustness.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
     robustness.add_argument(
         "--examples", type=int, default=3, metavar="N", help="failures to show a metric; default: %(default)s"
@@ -42,7 +34,7 @@ def add(commands: Commands, command: Command) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    with eval_extra():
+    with shared.eval_extra():
         from simllm.edits import lexicon
         from simllm.evaluation import contrast, metrics
         from simllm.evaluation.robustness import KINDS, edits, robustness
@@ -52,9 +44,11 @@ def _run(options: argparse.Namespace) -> None:
     files.not_over(options.output, [given] if given else [])
     summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
     made = edits(summaries, lexicon.load(), options.seed)
-    found, missing = metrics.load(metric_names(options.metrics), options.model)
+    found, missing = metrics.load(shared.metric_names(options.metrics), options.model)
     rows, separation, failures = [], {}, {}
-    for name, result in of_each(found, missing, lambda score: robustness(score, made, options.examples)):
+    for name, result in shared.of_each(
+        found, missing, lambda score: robustness(score, made, options.examples)
+    ):
         for kind, drop in result.drop.items():
             count = made.kinds.count(kind)
             rows.append((name, kind, KINDS[kind], count, drop, result.auc_of[kind]))
@@ -66,4 +60,4 @@ def _run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"summaries": len(made.summaries), "seed": options.seed, **separation, **failures},
     )
-    write(table, missing, options)
+    shared.write(table, missing, options)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simllm import files
 from simllm.errors import InputError
-from simllm.evaluation.cli.shared import Command, Commands, add_metrics, eval_extra, metric_names, write
+from simllm.evaluation.cli import shared
 from simllm.tables import Table
 
 _EXAMPLES = """examples:
@@ -18,12 +18,12 @@ _EXAMPLES = """examples:
 """
 
 
-def add(commands: Commands, command: Command) -> None:
+def add(commands: shared.Commands, command: shared.Command) -> None:
     """Add the command."""
     study = command(commands, "study", "answer the paper's five questions: a page, JSON, LaTeX", _EXAMPLES)
     study.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
     study.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
-    add_metrics(study)
+    shared.add_metrics(study)
     study.add_argument(
         "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
     )
@@ -36,7 +36,7 @@ def add(commands: Commands, command: Command) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    with eval_extra():
+    with shared.eval_extra():
         from simllm.evaluation import report
         from simllm.evaluation.study import QUESTIONS, study
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
@@ -46,7 +46,7 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.not_over(options.output, options.ratings)
     files.check_place(options.out)
-    names = metric_names(options.metrics)
+    names = shared.metric_names(options.metrics)
     found = study(options.ratings, names, options.model, options.checkpoints, questions)
     report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
@@ -60,4 +60,4 @@ def _run(options: argparse.Namespace) -> None:
         summary={one.name: " ".join(one.words) for one in found.sets}
         | {"report": f"{options.out}/report.html"},
     )
-    write(table, found.missing, options)
+    shared.write(table, found.missing, options)
