@@ -1,6 +1,5 @@
 """Figures, card and release of a model, by the commands that make the default one."""
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -10,8 +9,6 @@ import yaml
 
 from simllm import SimLLM
 from tests.conftest import ROOT
-from train.config import ContrastiveConfig, load
-from train.reproduce import commands, repositories
 
 
 def command(name, *arguments):
@@ -95,29 +92,3 @@ def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_pat
     centred = SimLLM(out).embed([f"adds {i} lists" for i in range(0, 60, 20)])
     assert abs(centred.mean(axis=0)).max() < 0.01 < abs(centred).max()
     assert (out / "log-1-run.jsonl").is_file()
-
-
-def test_the_recipe_names_its_repositories_and_what_is_missing(tmp_path):
-    named = repositories(ROOT / "configs" / "repositories.tsv")
-    assert len(named) > 100
-    assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
-    done = command("reproduce", "--trees", tmp_path, "--wordnet", tmp_path / "none")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "no such folder" in done.stderr
-
-
-def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
-    options = argparse.Namespace(wordnet=tmp_path, out=tmp_path / "out", seeds=2)
-    steps = commands(options, [tmp_path / "tree"])
-    assert {step[0].partition(".")[2].partition(".")[0] for step in steps} >= {
-        "pretrain", "wordnet", "contrastive", "release", "calibrate", "golden",
-    }  # fmt: skip
-    second = [step for step in steps if step[0] == "train.contrastive"]
-    runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
-    assert [run.hold_out_contrast for run in runs] == [False, False, True]
-    assert [run.seed for run in runs] == [1, 2, 1]
-    made = {step[3] for step in steps if step[0] == "train.wordnet"}
-    assert {source.source for run in runs for source in run.positives if "wordnet" in source.source} == made
-    (release,) = (step for step in steps if step[0] == "train.release")
-    assert {run.out for run in runs} <= set(release)
