@@ -29,7 +29,9 @@ _COMMANDS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; returns its exit status: 0, 2 for bad input, 130 when interrupted or terminated."""
+    """Run the command; returns its exit status: 0, 2 for bad input, 130 when interrupted
+    (scoring, also when terminated).
+    """
     for stream in (sys.stdout, sys.stderr):  # what the locale cannot show is escaped, not fatal
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -100,10 +102,8 @@ def _command(
     if formats:
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
         command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")
-    command.add_argument(
-        "-o", "--output", type=_output, metavar="FILE", help="write there, not to stdout (which is -)"
-    )
-    command.add_argument("-q", "--quiet", action="store_true", help="no warnings")
+    command.add_argument("-o", "--output", type=_output, metavar="FILE", help="write there, not to stdout")
+    command.add_argument("-q", "--quiet", action="store_true", help="no warnings, no bar")
     return command
 
 

@@ -18,10 +18,7 @@ from typing import Any, TextIO
 from simllm import files, tables
 from simllm.errors import InputError
 
-_STOPS: dict[signal.Signals, Any] = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-}
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Rows:
@@ -47,8 +44,7 @@ class Rows:
         self._first = self.done == 0
         self._target: TextIO | None = None
         self._writing = self._stopped = False
-        for stop in _STOPS:
-            signal.signal(stop, self._interrupt)
+        self._before = {number: signal.signal(number, self._interrupt) for number in _STOPS}
         if self._partial and self.done:
             _keep(self._partial, tables.tsv([self.columns]), self.done)
         return self
@@ -72,8 +68,8 @@ class Rows:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for stop, before in _STOPS.items():
-            signal.signal(stop, before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
         kept = kind is not None and self.done > 0  # an error is no reason to lose what was scored
         if kind is None or (kept and not self._first):

@@ -56,12 +56,13 @@ def test_json_lines_to_a_file(files, model_folder):
     assert (done.returncode, done.stdout) == (0, "")
     lines = out.read_text().splitlines()
     assert len(lines) == 3
-    mean = (float(lines[1].split("\t")[0]) + 0) / 2
-    assert done.stderr == f"simllm: mean {mean:.4f} of 2 pairs, {SimLLM(model_folder).signature}\n"
-    arguments = ("score", "--jsonl", files / "p.jsonl", *fields, "--model", model_folder, "-o", "-", "-q")
-    done = run(*arguments)
+    mean, signature = (float(lines[1].split("\t")[0]) + 0) / 2, SimLLM(model_folder).signature
+    assert done.stderr == f"simllm: 2 pairs, mean raw score {mean:.4f}, {signature}\n"
+    arguments = ("score", "--jsonl", files / "p.jsonl", *fields, "--model", model_folder, "-o", "-")
+    done = run(*arguments, "-q")
     assert (done.stdout, done.stderr) == (out.read_text(), "")
-    assert run(*arguments, "--skip", 2).stdout == ""
+    done = run(*arguments, "--skip", 2)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"simllm: 0 pairs, {signature}\n")
     done = run(*arguments, "--skip", 3)
     assert (done.returncode, done.stderr) == (2, "simllm: error: --skip 3: there are 2 pairs\n")
     assert lines[2] == "0\t\tempty"

@@ -2,7 +2,8 @@
 
     python -m train.ablations configs/ablations.yaml -o checkpoints/ablations.json
 
-Runs that are finished are not repeated; the result is written anew after each.
+Runs that are finished are not repeated, nor measured again where the output has them from the same
+commands; it is written anew after each.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainingConfig:
+class FirstStage:
     """The first stage of the variants that have one of their own."""
 
     recipe: str  # a configuration of pretraining
@@ -47,7 +48,7 @@ class AblationsConfig:
     measure: str  # a configuration of the figures
     out: str  # folder of the runs
     overrides: tuple[str, ...]  # of the recipe, in every run
-    pretraining: PretrainingConfig
+    first_stage: FirstStage
     variants: tuple[Variant, ...]
 
 
@@ -73,9 +74,13 @@ def ablate(config: AblationsConfig, output: Path) -> None:
     """Train and measure each variant."""
     sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
     rows: list[dict[str, Any]] = []
+    before = {row["variant"]: row for row in json.loads(output.read_text())} if output.exists() else {}
     for variant in config.variants:
         out = Path(config.out) / re.sub(r"\W+", "-", variant.name)
         runs = commands(config, variant, out)
+        if before.get(variant.name, {}).get("commands") == runs:
+            rows.append(before[variant.name])
+            continue
         for command in runs:
             if status := subprocess.run([sys.executable, "-m", *command], check=False).returncode:
                 raise InputError(f"{variant.name}: training ended with exit status {status}")
@@ -87,7 +92,7 @@ def commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[
     """The training runs of a variant, as one would type them; the last one's folder is `out`."""
     runs, start = [], []
     if variant.pretraining is not None:
-        first = config.pretraining
+        first = config.first_stage
         pretrained = out.with_name(out.name + "-pretrained")
         runs.append(
             ["train.pretrain", first.recipe, *first.overrides, *variant.pretraining, f"out={pretrained}"]

@@ -56,8 +56,8 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
         metrics = {"simllm": metrics["simllm"], "twin": twin["contrast"]["simllm"], **metrics}
         said = [
             "The model has seen none of these triples, but word lists with the words that they turn on. Its "
-            f"*twin*, trained alike for {twin['updates']:,} updates on lists without these words, shows what "
-            "it makes of words that no list holds: {}.".format(
+            f"*twin*, one run of {twin['updates']:,} updates on lists without these words, shows what "
+            "the recipe makes of words that no list holds: {}.".format(
                 ", ".join(f"{name} {value:.3f}" for name, value in _row(twin).items())
             )
         ]
@@ -95,7 +95,8 @@ def ablations(rows: Sequence[dict[str, Any]]) -> list[str]:
     """What each ingredient gives."""
     lines = [[row["variant"], *(f"{value:.3f}" for value in _row(row).values())] for row in rows]
     intro = (
-        "Short runs of the second stage, each without one ingredient; one seed, so .01 is noise. Those with "
-        "a short pretraining start from a first stage of their own."
+        'Short runs of the second stage, one seed each, so that .01 is noise. Those of "short pretraining" '
+        "have a short first stage of their own and are to be compared with each other, all else with "
+        '"recipe".'
     )
     return ["## What each ingredient gives", intro, table(["variant", *_row(rows[0])], lines)]

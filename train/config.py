@@ -11,7 +11,7 @@ import yaml
 from simllm.config import ModelConfig, build
 from simllm.errors import InputError
 
-# A key that came later: at its default, a run is the same as one begun before there was the key.
+# Of a run's own keys, one that came later: at its default, the run is the same as one begun before.
 ADDED = {"added": True}
 
 

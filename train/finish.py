@@ -25,7 +25,7 @@ def finish(runs: Sequence[Path], folder: Path, start: Path, share: float, commen
     models = [(1.0 / len(runs) * (1.0 - share), checkpoint.load(run / "model")) for run in runs]
     if share:
         models.append((share, checkpoint.load(start / "model")))
-    made = averaged(models) if len(models) > 1 else models[0][1]
+    made = averaged(models)
     facts = {**made.info.provenance, "start_share": share, "averaged_runs": len(runs)}
     made = replace(made, info=replace(made.info, provenance=facts))
     if comments:

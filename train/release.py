@@ -3,9 +3,9 @@
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
-The runs are given in the order in which they trained; the last one's model is released, or its mean
-with those of other `--seeds`, with a `--start-share` of the first one's. What is measured stands in
-configs/measure.yaml, or in another file after `--config`.
+The runs are given in the order in which they trained; the last one's model is released, or with
+`--average` its mean with those of other `--seeds`, with a `--start-share` of the first one's. What is
+measured stands in configs/measure.yaml, or in another file after `--config`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,11 @@ def release(options: argparse.Namespace) -> None:
     runs, out = options.runs, options.out
     config = configs.load(MeasureConfig, options.config, [])
     notes = "\n".join(line for _, line in files.lines(options.notes))
-    logs = {f"log-{n}-{run.name}.jsonl": _text(run / "log.jsonl") for n, run in enumerate(runs, 1)}
+    if options.average and not options.seeds:
+        raise InputError("--average expects runs after --seeds")
+    released = [runs[-1], *options.seeds] if options.average else runs[-1:]
+    told = [*runs, *released[1:]]
+    logs = {f"log-{n}-{run.name}.jsonl": _text(run / "log.jsonl") for n, run in enumerate(told, 1)}
     ablations = json.loads(_text(options.ablations)) if options.ablations else []
     share = options.start_share
     if not 0 <= share < 1 or (share and len(runs) < 2):
@@ -76,10 +80,10 @@ def release(options: argparse.Namespace) -> None:
             f"--start-share {share:g}: expected a number from 0 to below 1, and two runs or more"
         )
     training = stages(runs)
-    released = [runs[-1], *options.seeds] if options.average else runs[-1:]
-    if share:
-        last = f"the mean of {len(released)} runs like the last" if options.average else "the last run's"
-        training.append(f"The released weights are {1 - share:g} of {last} and {share:g} of the first's.")
+    if share or options.average:
+        last = f"the mean of {len(released)} seeds of the last run" if options.average else "the last run"
+        of = f"{1 - share:g} of {last} and {share:g} of the first run" if share else last
+        training.append(f"The released weights are {of}.")
     comments = [line for _, line in files.lines(options.centre)] if options.centre else []
     finished = partial(finish, start=runs[0], share=share, comments=comments)
     candidate = out.with_name(out.name + ".candidate")

@@ -99,7 +99,8 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
     release = ["train.release", "runs/mini", runs[0], "--start-share", "0.2"]
     release += ["--out", str(options.out), "--held-out", twin]
     release += ["--notes", "checkpoints/notes.md", "--centre", "runs/mini/corpus/test.txt"]
-    release += ["--average", "--seeds", *runs[1:]]
+    if runs[1:]:
+        release += ["--average", "--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]

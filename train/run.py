@@ -22,7 +22,7 @@ from simllm import files
 from simllm.config import read_json
 from simllm.errors import InputError
 from train import config as configs
-from train.config import ADDED, Optimization
+from train.config import Optimization
 from train.distributed import Failed, World, joined
 from train.log import say
 from train.loop import Diverged
@@ -126,7 +126,7 @@ def identity(config: Optimization, *inputs: str) -> str:
 def _asked(config: Optimization) -> dict[str, Any]:
     """Every key, but for those that came later and are at their defaults."""
     values = asdict(config)
-    late = {key.name: key.default for key in fields(config) if key.metadata == ADDED}
+    late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
     return {key: value for key, value in values.items() if key not in late or value != late[key]}
 
 

@@ -117,10 +117,8 @@ def run(options: argparse.Namespace) -> None:
             "signature": scores.signature,
         }
     if out.format == "tsv" and not (options.texts or options.quiet):  # which has room for rows only
-        print(
-            f"simllm: mean {out.summary['mean']:.4f} of {len(values):,} pairs, {scores.signature}",
-            file=sys.stderr,
-        )
+        mean = "" if skip else f"mean {scale} score {out.summary['mean']:.4f}, "
+        print(f"simllm: {len(values):,} pairs, {mean}{scores.signature}", file=sys.stderr)
 
 
 def _id(row: Row, format_: str) -> Any:

@@ -5,7 +5,7 @@ JSON lines, one pair each:
 reference, candidate   the texts; `candidate_clean`, where it is given, takes the candidate's place
 ratings                numbers, higher is more similar: a list, one a rater, or {"rater": number, …}
 raters                 who gave them, where `ratings` is a list (else: by position)
-rating                 their mean, or the only rating; to .05 where both are given
+rating                 the only rating, or the mean; beside `ratings`, within .05 of theirs
 language, system       what wrote the candidate, and of code in what language
 metrics                {"name": number, …} scores that others have computed
 

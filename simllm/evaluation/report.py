@@ -53,7 +53,7 @@ def latex(sets: Sequence[SetStudy]) -> str:
     parts = [_correlations(sets)]
     if sets[0].variants:
         parts.append(_variants(sets))
-    parts += [_between(one) for one in sets]
+    parts += [_between(one) for one in sets if len(one.results) > 1]
     parts += [_groups(one) for one in sets if one.groups]
     return "% \\usepackage{booktabs}\n\n" + "\n".join(parts)
 
@@ -93,13 +93,15 @@ def _variants(sets: Sequence[SetStudy]) -> str:
 
 
 def _between(one: SetStudy) -> str:
-    names = [escaped(row.metric) for row in one.results]
+    """The triangle below the diagonal, its columns headed by the numbers of the rows."""
+    last = len(one.results) - 1
     rows = [
-        [name, *(number(rho, 2) for rho in cells[:i])] + [""] * (len(names) - i)
-        for i, (name, cells) in enumerate(zip(names, one.between, strict=True))
+        [f"{i + 1} {escaped(row.metric)}", *(number(rho, 2) for rho in one.between[i][:i])]
+        + [""] * (last - i)
+        for i, row in enumerate(one.results)
     ]
     caption = f"Spearman's $\\rho$ between metrics on {escaped(one.name)}."
-    return _tabular(caption, f"between-{one.name}", ["Metric", *names], rows)
+    return _tabular(caption, f"between-{one.name}", ["Metric", *map(str, range(1, last + 1))], rows)
 
 
 def _groups(one: SetStudy) -> str:

@@ -117,13 +117,14 @@ def study(
 
 
 def _named(files: Sequence[Path]) -> list[Ratings]:
-    """The sets; those of one name have their folder's before it."""
+    """The sets; those of one name are called by their whole paths."""
+    for number, file in enumerate(files):
+        if file.resolve() in map(Path.resolve, files[:number]):
+            raise InputError(f"{file}: given twice")
     sets = [ratings.load(file) for file in files]
-    if len({file.resolve() for file in files}) < len(files):
-        raise InputError("--ratings: expected each file once")
     names = [one.name for one in sets]
     return [
-        replace(one, name=f"{file.resolve().parent.name}/{one.name}") if names.count(one.name) > 1 else one
+        replace(one, name=str(file)) if names.count(one.name) > 1 else one
         for one, file in zip(sets, files, strict=True)
     ]
 

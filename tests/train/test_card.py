@@ -5,10 +5,16 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+import torch
 import yaml
+from safetensors.torch import load_file, save_file
 
-from simllm import SimLLM
+from simllm import SimLLM, checkpoint
 from tests.conftest import ROOT
+from train.config import load
+from train.finish import finish
+from train.measure import MeasureConfig, measure
 
 
 def command(name, *arguments):
@@ -50,41 +56,39 @@ def test_a_set_that_is_not_there_is_named(model_folder, sets, tmp_path):
     assert "none.jsonl: cannot be read" in done.stderr.splitlines()[-1]
 
 
-def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(model_folder, run / "model")
-    info = json.loads((run / "model" / "simllm.json").read_text())
-    info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": 1}}
-    (run / "model" / "simllm.json").write_text(json.dumps(info))
-    (run / "log.jsonl").write_text("{}\n")
+@pytest.fixture
+def runs(model_folder, tmp_path):
+    """Two finished runs, of other weights."""
+    torch.manual_seed(0)
+    for number, name in enumerate(("run", "other")):
+        shutil.copytree(model_folder, tmp_path / name / "model")
+        weights = tmp_path / name / "model" / "model.safetensors"
+        moved = {key: x + number * 0.1 * torch.randn_like(x) for key, x in load_file(weights).items()}
+        save_file(moved, weights, metadata={"format": "pt"})
+        info = json.loads((tmp_path / name / "model" / "simllm.json").read_text())
+        info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": number}}
+        (tmp_path / name / "model" / "simllm.json").write_text(json.dumps(info))
+        (tmp_path / name / "log.jsonl").write_text("{}\n")
     (tmp_path / "notes.md").write_text("## Notes\n\nOf mine.\n")
-    out = tmp_path / "released"
-    (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
-    done = command(
-        "release",
-        "--centre",
-        tmp_path / "comments.txt",
-        run,
-        "--out",
-        out,
-        "--notes",
-        tmp_path / "notes.md",
-        "--config",
-        sets,
-        "--seeds",
-        run,
-        "--average",
-        "--held-out",
-        run,
+    return tmp_path / "run", tmp_path / "other"
+
+
+def release(runs, sets, out, *more):
+    return command(
+        "release", *runs, "--out", out, "--notes", sets.parent / "notes.md", "--config", sets, *more
     )
+
+
+def test_a_release_is_half_as_large_and_has_its_card(runs, sets, tmp_path):
+    run, out = runs[0], tmp_path / "released"
+    (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
+    done = release([run], sets, out, "--centre", tmp_path / "comments.txt", "--held-out", run)
     assert done.returncode == 0, done.stderr
     card = (out / "README.md").read_text()
     assert card.endswith("## Notes\n\nOf mine.\n")
     figures = json.loads((out / "figures.json").read_text())
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
     assert f"| set/rated | 60 | {rho:.4f} [" in card
-    assert "|  | seed 1 | seed 2 | standard deviation | mean of the weights (released) |" in card
-    assert f"| set/rated | {rho:.3f} | {rho:.3f} | 0.000 | {rho:.3f} |" in card  # both seeds are one run
     assert "| kind | simllm, balanced | twin, balanced | jaccard, balanced |" in card
     assert figures["held_out"]["contrast"].keys() == {"simllm", "jaccard"}
     before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
@@ -92,3 +96,23 @@ def test_a_release_is_half_as_large_and_has_its_card(model_folder, sets, tmp_pat
     centred = SimLLM(out).embed([f"adds {i} lists" for i in range(0, 60, 20)])
     assert abs(centred.mean(axis=0)).max() < 0.01 < abs(centred).max()
     assert (out / "log-1-run.jsonl").is_file()
+
+
+def test_a_release_of_several_seeds(runs, sets, tmp_path):
+    run, other = runs
+    done = release([run], sets, tmp_path / "mean", "--seeds", other, "--average")
+    assert done.returncode == 0, done.stderr
+    card, columns = (tmp_path / "mean" / "README.md").read_text(), []
+    for name, runs_ in (("first", [run]), ("second", [other]), ("both", [run, other])):
+        finish(runs_, tmp_path / name, run, 0.0, [])
+        columns.append(measure(tmp_path / name, load(MeasureConfig, sets, [])))
+    first, second, both = (row["spearman"]["set/rated"]["simllm"]["rho"] for row in columns)
+    assert len({round(rho, 3) for rho in (first, second, both)}) == 3
+    deviation = abs(first - second) / 2**0.5
+    assert "|  | seed 1 | seed 2 | standard deviation | mean of the weights (released) |" in card
+    assert f"| set/rated | {first:.3f} | {second:.3f} | {deviation:.3f} | {both:.3f} |" in card
+    assert "The released weights are the mean of 2 seeds of the last run." in card
+    assert (tmp_path / "mean" / "log-2-other.jsonl").is_file()
+    assert checkpoint.load(tmp_path / "mean").info.provenance["averaged_runs"] == 2
+    done = release([run], sets, tmp_path / "none", "--average")
+    assert (done.returncode, done.stderr) == (2, "error: --average expects runs after --seeds\n")
