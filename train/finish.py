@@ -1,4 +1,4 @@
-"""From trained runs to the model that is released: averaged, centred, in half precision."""
+"""From a trained run to the model that is released: interpolated, centred, in half precision."""
 
 from __future__ import annotations
 
@@ -17,37 +17,32 @@ from simllm.errors import InputError
 _SOME = 20  # every so many-th comment is enough to know their mean
 
 
-def finish(runs: Sequence[Path], folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
-    """Write the mean of these runs' models in half precision, with this share of the start's weights.
+def finish(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
+    """Write a run's model in half precision, with this share of the start's weights in its own.
 
     Where there are comments, it is centred on them.
     """
-    models = [(1.0 / len(runs) * (1.0 - share), checkpoint.load(run / "model")) for run in runs]
+    made = checkpoint.load(run / "model")
     if share:
-        models.append((share, checkpoint.load(start / "model")))
-    made = averaged(models)
-    facts = {**made.info.provenance, "start_share": share, "averaged_runs": len(runs)}
-    made = replace(made, info=replace(made.info, provenance=facts))
+        made = interpolated(made, checkpoint.load(start / "model"), share)
     if comments:
         centre(made, comments[::_SOME])
     checkpoint.save(folder, made.encoder, made.tokenizer, made.info, "", torch.float16)
 
 
-def averaged(models: Sequence[tuple[float, Checkpoint]]) -> Checkpoint:
-    """The first of the models, with the weighted mean of all for weights: of runs that differ in
-    their seed (Wortsman et al., "Model soups", 2022), and of what they started from ("Robust
-    fine-tuning of zero-shot models", 2022).
+def interpolated(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
+    """`end`, with share * start + (1 - share) * end for weights (Wortsman et al., "Robust fine-tuning
+    of zero-shot models", 2022).
 
-    Raises InputError where they are not of one shape and vocabulary.
+    Raises InputError where the two are not of one shape and vocabulary.
     """
-    first = models[0][1]
-    shapes = {(model.encoder.config, model.tokenizer.hash) for _, model in models}
-    if len(shapes) > 1:
-        raise InputError("the runs differ in shape or vocabulary: their weights have no mean")
-    states = [(share, model.encoder.state_dict()) for share, model in models]
-    mean = {name: sum(share * state[name] for share, state in states) for name in states[0][1]}
-    first.encoder.load_state_dict(mean)
-    return first
+    if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
+        raise InputError("the start has another shape or vocabulary: no weights lie between the two")
+    before = start.encoder.state_dict()
+    mixed = {name: share * before[name] + (1 - share) * x for name, x in end.encoder.state_dict().items()}
+    end.encoder.load_state_dict(mixed)
+    facts = {**end.info.provenance, "start_share": share}
+    return replace(end, info=replace(end.info, provenance=facts))
 
 
 def centre(model: Checkpoint, texts: Sequence[str]) -> None:

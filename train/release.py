@@ -3,9 +3,9 @@
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
-The runs are given in the order in which they trained; the last one's model is released, or with
-`--average` its mean with those of other `--seeds`, with a `--start-share` of the first one's. What is
-measured stands in configs/measure.yaml, or in another file after `--config`.
+The runs are given in the order in which they trained; the last one's model is released, or of it and those of
+other `--seeds` the one that agreed best on dev, with a `--start-share` of the first one's weights. What
+is measured stands in configs/measure.yaml, or in another file after `--config`.
 """
 
 from __future__ import annotations
@@ -50,9 +50,6 @@ def main() -> int:
         "--held-out", type=Path, help="a run like the last that learned nothing of the contrast set's words"
     )
     parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs like the last, other seeds")
-    parser.add_argument(
-        "--average", action="store_true", help="release the mean of the last run and of the other seeds"
-    )
     parser.add_argument("--ablations", type=Path, help="what train.ablations wrote")
     options = parser.parse_args()
     try:
@@ -68,51 +65,63 @@ def release(options: argparse.Namespace) -> None:
     runs, out = options.runs, options.out
     config = configs.load(MeasureConfig, options.config, [])
     notes = "\n".join(line for _, line in files.lines(options.notes))
-    if options.average and not options.seeds:
-        raise InputError("--average expects runs after --seeds")
-    released = [runs[-1], *options.seeds] if options.average else runs[-1:]
-    told = [*runs, *released[1:]]
-    logs = {f"log-{n}-{run.name}.jsonl": _text(run / "log.jsonl") for n, run in enumerate(told, 1)}
+    seeds = [runs[-1], *options.seeds]
+    run = max(seeds, key=_agreed) if options.seeds else runs[-1]
+    told = [*runs[:-1], run]
+    logs = {f"log-{n}-{folder.name}.jsonl": _text(folder / "log.jsonl") for n, folder in enumerate(told, 1)}
     ablations = json.loads(_text(options.ablations)) if options.ablations else []
     share = options.start_share
     if not 0 <= share < 1 or (share and len(runs) < 2):
         raise InputError(
             f"--start-share {share:g}: expected a number from 0 to below 1, and two runs or more"
         )
-    training = stages(runs)
-    if share or options.average:
-        last = f"the mean of {len(released)} seeds of the last run" if options.average else "the last run"
-        of = f"{1 - share:g} of {last} and {share:g} of the first run" if share else last
-        training.append(f"The released weights are {of}.")
+    training = stages(told)
+    if share:
+        training.append(
+            f"The released weights are {1 - share:g} of the last run's and {share:g} of the first's."
+        )
     comments = [line for _, line in files.lines(options.centre)] if options.centre else []
     finished = partial(finish, start=runs[0], share=share, comments=comments)
     candidate = out.with_name(out.name + ".candidate")
-    finished(released, candidate)
+    finished(run, candidate)
     for name, log in logs.items():
         files.write(candidate / name, log)
     figures = measure(candidate, config)
     if options.held_out:
-        figures["held_out"] = measured([options.held_out], finished, config)
+        figures["held_out"] = measured(options.held_out, finished, config)
     files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
     parts = [head(candidate), *training, *card.tables(figures)]
     if options.seeds:
-        first = measured(runs[-1:], finished, config) if options.average else figures
-        each = [first, *(measured([run], finished, config) for run in options.seeds)]
-        parts += card.seeds(each, figures if options.average else None)
+        each = {other: figures if other == run else measured(other, finished, config) for other in seeds}
+        parts += card.seeds({_name(other, run): row for other, row in each.items()})
     if ablations:
         parts += card.ablations(ablations)
     files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
     files.replace_folder(candidate, out)
 
 
-def measured(
-    runs: list[Path], finished: Callable[[list[Path], Path], None], config: MeasureConfig
-) -> dict[str, Any]:
-    """The figures of the model that other runs would be released as."""
+def measured(run: Path, finished: Callable[[Path, Path], None], config: MeasureConfig) -> dict[str, Any]:
+    """The figures of the model that another run would be released as."""
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
-        finished(runs, model)
+        finished(run, model)
         return {"updates": checkpoint.load(model).info.provenance["updates"], **measure(model, config)}
+
+
+def _provenance(run: Path) -> dict[str, Any]:
+    return checkpoint.load(run / "model").info.provenance
+
+
+def _agreed(run: Path) -> float:
+    """How far it agreed on dev."""
+    try:
+        return float(_provenance(run)["dev_criterion"])
+    except KeyError:
+        raise InputError(f"{run / 'model'}: does not say how far it agreed on dev") from None
+
+
+def _name(run: Path, released: Path) -> str:
+    return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
 
 
 def _text(file: Path) -> str:

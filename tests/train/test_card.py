@@ -67,6 +67,7 @@ def runs(model_folder, tmp_path):
         save_file(moved, weights, metadata={"format": "pt"})
         info = json.loads((tmp_path / name / "model" / "simllm.json").read_text())
         info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": number}}
+        info["provenance"]["dev_criterion"] = number
         (tmp_path / name / "model" / "simllm.json").write_text(json.dumps(info))
         (tmp_path / name / "log.jsonl").write_text("{}\n")
     (tmp_path / "notes.md").write_text("## Notes\n\nOf mine.\n")
@@ -98,21 +99,18 @@ def test_a_release_is_half_as_large_and_has_its_card(runs, sets, tmp_path):
     assert (out / "log-1-run.jsonl").is_file()
 
 
-def test_a_release_of_several_seeds(runs, sets, tmp_path):
+def test_of_several_seeds_the_best_is_released(runs, sets, tmp_path):
     run, other = runs
-    done = release([run], sets, tmp_path / "mean", "--seeds", other, "--average")
+    done = release([run], sets, tmp_path / "best", "--seeds", other)
     assert done.returncode == 0, done.stderr
-    card, columns = (tmp_path / "mean" / "README.md").read_text(), []
-    for name, runs_ in (("first", [run]), ("second", [other]), ("both", [run, other])):
-        finish(runs_, tmp_path / name, run, 0.0, [])
-        columns.append(measure(tmp_path / name, load(MeasureConfig, sets, [])))
-    first, second, both = (row["spearman"]["set/rated"]["simllm"]["rho"] for row in columns)
-    assert len({round(rho, 3) for rho in (first, second, both)}) == 3
-    deviation = abs(first - second) / 2**0.5
-    assert "|  | seed 1 | seed 2 | standard deviation | mean of the weights (released) |" in card
-    assert f"| set/rated | {first:.3f} | {second:.3f} | {deviation:.3f} | {both:.3f} |" in card
-    assert "The released weights are the mean of 2 seeds of the last run." in card
-    assert (tmp_path / "mean" / "log-2-other.jsonl").is_file()
-    assert checkpoint.load(tmp_path / "mean").info.provenance["averaged_runs"] == 2
-    done = release([run], sets, tmp_path / "none", "--average")
-    assert (done.returncode, done.stderr) == (2, "error: --average expects runs after --seeds\n")
+    card, rho = (tmp_path / "best" / "README.md").read_text(), []
+    for seed in runs:
+        finish(seed, tmp_path / "one", run, 0.0, [])
+        figures = measure(tmp_path / "one", load(MeasureConfig, sets, []))
+        rho.append(figures["spearman"]["set/rated"]["simllm"]["rho"])
+    assert round(rho[0], 3) != round(rho[1], 3)
+    assert "|  | seed 0 | seed 1 (released) | standard deviation |" in card
+    deviation = abs(rho[0] - rho[1]) / 2**0.5
+    assert f"| set/rated | {rho[0]:.3f} | {rho[1]:.3f} | {deviation:.3f} |" in card
+    assert (tmp_path / "best" / "log-1-other.jsonl").is_file()
+    assert checkpoint.load(tmp_path / "best").info.provenance["config"]["seed"] == 1

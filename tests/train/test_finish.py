@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from simllm import InputError, checkpoint
 from simllm.tokenizer import Tokenizer
-from train.finish import averaged, finish
+from train.finish import finish, interpolated
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def runs(model_folder, tmp_path):
 
 
 def test_the_start_has_its_share(runs, tmp_path):
-    finish([runs[1]], tmp_path / "out", runs[0], 0.2, [])
+    finish(runs[1], tmp_path / "out", runs[0], 0.2, [])
     first, mean = (
         load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
     )
@@ -36,18 +36,8 @@ def test_the_start_has_its_share(runs, tmp_path):
     assert checkpoint.load(tmp_path / "out").info.provenance["start_share"] == 0.2
 
 
-def test_runs_are_averaged(runs, tmp_path):
-    finish([runs[1], runs[0], runs[1]], tmp_path / "out", runs[0], 0.25, [])
-    first, mean = (
-        load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
-    )
-    for name, tensor in first.items():  # two of three runs are .5 away, the start is not
-        torch.testing.assert_close(mean[name].float(), tensor + 0.25, atol=1e-3, rtol=1e-3)
-    assert checkpoint.load(tmp_path / "out").info.provenance["averaged_runs"] == 3
-
-
 def test_without_a_share_the_run_stays_as_it_is(runs, tmp_path):
-    finish([runs[1]], tmp_path / "out", runs[0], 0.0, [])
+    finish(runs[1], tmp_path / "out", runs[0], 0.0, [])
     trained, released = (load_file(f / "model.safetensors") for f in (runs[1] / "model", tmp_path / "out"))
     assert all(torch.equal(released[name], tensor.half()) for name, tensor in trained.items())
 
@@ -60,5 +50,5 @@ def test_between_other_vocabularies_lies_nothing(runs):
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
     other["model"]["merges"] = []
     swapped = replace(b, tokenizer=Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(other))))
-    with pytest.raises(InputError, match="differ in shape or vocabulary"):
-        averaged([(0.5, swapped), (0.5, a)])
+    with pytest.raises(InputError, match="another shape or vocabulary"):
+        interpolated(swapped, a, 0.5)
