@@ -96,7 +96,7 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
     steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
     twin = "runs/contrastive-held-out"
     steps.append([*second, f"out={twin}", *_HELD_OUT])
-    release = ["train.release", "runs/mini", runs[0], "--start-share", "0.1"]
+    release = ["train.release", "runs/mini", runs[0], "--start-share", "0.15"]
     release += ["--out", str(options.out), "--held-out", twin]
     release += ["--notes", "checkpoints/notes.md", "--centre", "runs/mini/corpus/test.txt"]
     release += ["--seeds", *runs[1:]]
