@@ -74,7 +74,7 @@ def ablate(config: AblationsConfig, output: Path) -> None:
     """Train and measure each variant."""
     sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
     rows: list[dict[str, Any]] = []
-    before = {row["variant"]: row for row in json.loads(output.read_text())} if output.exists() else {}
+    before = _measured(output) if output.exists() else {}
     for variant in config.variants:
         out = Path(config.out) / re.sub(r"\W+", "-", variant.name)
         runs = commands(config, variant, out)
@@ -86,6 +86,14 @@ def ablate(config: AblationsConfig, output: Path) -> None:
                 raise InputError(f"{variant.name}: training ended with exit status {status}")
         rows.append({"variant": variant.name, "commands": runs, **measure(out / "model", sets)})
         files.write(output, json.dumps(rows, indent=1) + "\n")
+
+
+def _measured(output: Path) -> dict[str, dict[str, Any]]:
+    """The rows of an earlier start, by variant."""
+    try:
+        return {row["variant"]: row for row in json.loads(output.read_text(encoding="utf-8"))}
+    except (OSError, ValueError, TypeError, KeyError):
+        raise InputError(f"{output}: holds something else than ablations; choose another file") from None
 
 
 def commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:

@@ -86,6 +86,15 @@ def test_a_variant_that_fails_is_named(small, tmp_path):
     assert not (tmp_path / "ablations.json").exists()
 
 
+def test_what_is_no_result_is_not_written_over(small, tmp_path):
+    output = tmp_path / "ablations.json"
+    output.write_text('{"mine": 1}')
+    done = ablate(small, output)
+    assert done.returncode == 2
+    assert done.stderr == f"error: {output}: holds something else than ablations; choose another file\n"
+    assert output.read_text() == '{"mine": 1}'
+
+
 def test_the_shipped_variants_load_and_differ():
     ablations = load(AblationsConfig, ROOT / "configs" / "ablations.yaml", [])
     loaded = {"train.contrastive": ContrastiveConfig, "train.pretrain": PretrainConfig}
