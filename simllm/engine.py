@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,8 +22,6 @@ from simllm.model import Encoder, attention
 # exact: float32, from a packed copy; fast: bfloat16, from a packed copy
 MODES = {"plain": torch.float32, "exact": torch.float32, "fast": torch.bfloat16}
 
-# oneDNN keeps a kernel for each of the last 1,024 shapes that it has met; half of that is as fast.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "512")
 _CPU_BATCH, _GPU_BATCH = 1024, 65_536  # tokens; a CPU's caches hold no more
 
 
