@@ -68,7 +68,7 @@ def test_parameters_of_the_base_size(shared):
     counts = vectors["parameter_count_40k_dictionary"]
     config = ModelConfig(vocab_size=counts["dictionary_size_with_specials_and_mask"])
     with torch.device("meta"):
-        model = PermutedLanguageModel(config)
+        model = PermutedLanguageModel(Encoder(config))
     assert sum(p.numel() for p in model.parameters()) == counts["mpnet_rel_base"]
 
 

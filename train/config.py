@@ -179,6 +179,22 @@ class OverlapConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig:
+    """Permuted language modelling beside the contrastive stage."""
+
+    texts: str  # file or glob pattern of cleaned texts, one a line
+    batch_tokens: int  # tokens of text an update, about
+    predict_probability: float  # share of a text's tokens that is predicted
+    weight: float  # of this loss beside that of the positives
+
+    def __post_init__(self) -> None:
+        if not (self.batch_tokens > 0 and self.weight > 0):
+            raise InputError("batch_tokens and weight must be positive")
+        if not 0 < self.predict_probability < 1:
+            raise InputError("predict_probability must be between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ContrastiveConfig(Optimization):
     """The contrastive stage: pairs are drawn together, everything else apart."""
 
@@ -195,6 +211,7 @@ class ContrastiveConfig(Optimization):
     pairs: int  # an update; every other pair's texts are negatives
     chunk_tokens: int  # of the texts that are embedded at once, padding included
     cache_gradients: bool  # hold one chunk in memory at a time, and embed it twice
+    language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         super().__post_init__()

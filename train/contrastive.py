@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from simllm import checkpoint, pooling
 from simllm.encode import batches, padded
@@ -24,9 +24,9 @@ from simllm.metric import SimLLM
 from train import loop, run
 from train.agreement import Agreement
 from train.batches import seed_of
+from train.beside import Beside
 from train.config import ContrastiveConfig
 from train.distributed import World
-from train.flops import PRECISIONS
 from train.info_nce import cosent, info_nce
 from train.log import log_of, say
 from train.overlap import follow
@@ -41,15 +41,19 @@ class Contrastive:
     def __init__(self, config: ContrastiveConfig, world: World) -> None:
         self.config, self.world = config, world
         self.metric = SimLLM(config.model, mode="plain", device="cpu")
-        self.model = self.metric.checkpoint.encoder.to(world.device)
+        start = self.metric.checkpoint
+        self.encoder = start.encoder.to(world.device)
         self.pool = pooling.named(self.metric.pooling)
-        self.updates = Updates(config, self.metric.checkpoint)
+        self.updates = Updates(config, start)
+        asked = config.language_model
+        self.beside = Beside(asked, config, start, self.updates.excluded, world) if asked else None
+        self.model: nn.Module = self.beside.model if self.beside else self.encoder
         self.agreement = Agreement(config)
 
     @property
     def flops_per_token(self) -> float:
         """Six for each weight of the layers: two forward, four backward."""
-        return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
+        return 6.0 * sum(p.numel() for p in self.encoder.layers.parameters())
 
     def in_words(self, loss: float) -> str:
         """InfoNCE, in nats."""
@@ -80,7 +84,7 @@ class Contrastive:
 
         with torch.set_grad_enabled(not self.config.cache_gradients):
             embedded = [embed(*chunk) for chunk in mine]
-        everything = torch.zeros(len(order), self.model.config.hidden_size, device=self.world.device)
+        everything = torch.zeros(len(order), self.encoder.config.hidden_size, device=self.world.device)
         for (_, texts), rows in zip(mine, embedded, strict=True):
             everything[texts] = rows.detach()
         self.world.add(everything)
@@ -91,6 +95,8 @@ class Contrastive:
             part = (again * gradient[chunk[1]]).sum()
             tokens = sum(len(batch.ids[i]) for i in chunk[1])
             yield part - part.detach() + loss.detach() / len(chunks), tokens
+        if self.beside:
+            yield from self.beside.losses(update)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """How far the model agrees with people, and prefers meaning to words."""
@@ -98,10 +104,9 @@ class Contrastive:
 
     def _embed(self, ids: list[list[int]]) -> Tensor:
         """(len(ids), D) float32 embeddings."""
-        device, precision = self.world.device, self.config.precision
-        tokens, mask = (tensor.to(device) for tensor in padded(ids))
-        with torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32"):
-            return self.pool(self.model(tokens, mask), mask).float()
+        tokens, mask = (tensor.to(self.world.device) for tensor in padded(ids))
+        with self.world.autocast(self.config.precision):
+            return self.pool(self.encoder(tokens, mask), mask).float()
 
     def _loss(self, embeddings: Tensor, batch: Update) -> Tensor:
         config, device = self.config, self.world.device
@@ -142,7 +147,7 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
         }
         info = checkpoint.ModelInfo(start.info.pooling, start.info.similarity, facts)
         card = run.card("Pretrained on code comments, then trained on pairs that mean the same", facts)
-        checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
+        checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card)
 
     loop.train(config, task, world, stop, run.identity(config, start.hash, digest(config)), log, keep_best)
     return out / "model"

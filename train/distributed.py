@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch import nn
 
 from simllm.errors import InputError
+from train.flops import PRECISIONS
 
 T = TypeVar("T")
 
@@ -41,6 +42,10 @@ class World:
     def first(self) -> bool:
         """Whether this process writes and speaks for all."""
         return self.rank == 0
+
+    def autocast(self, precision: str) -> torch.autocast:
+        """Matrix products in this precision, over float32 weights."""
+        return torch.autocast(self.device.type, PRECISIONS[precision], enabled=precision != "fp32")
 
     def first_does(self, work: Callable[[], T]) -> T:
         """Do `work` in the first process, then in the others, which find it done.

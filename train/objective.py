@@ -30,12 +30,12 @@ class LanguageModelHead(nn.Module):
 
 
 class PermutedLanguageModel(nn.Module):
-    """The encoder with its language-model head: what is pretrained."""
+    """An encoder with a new language-model head: what is pretrained."""
 
-    def __init__(self, config: ModelConfig, mixing: Mixing = by_length) -> None:
+    def __init__(self, encoder: Encoder, mixing: Mixing = by_length) -> None:
         super().__init__()
-        self.encoder = Encoder(config)
-        self.head = LanguageModelHead(config)
+        self.encoder = encoder
+        self.head = LanguageModelHead(encoder.config)
         self.mixing = mixing
 
     def forward(self, batch: Permuted) -> Tensor:

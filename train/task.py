@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
+from simllm.model import Encoder
 from train.ahead import Ahead
 from train.attention import BLOCK, by_length, flexible
 from train.batches import Batches
 from train.config import PretrainConfig
 from train.corpus.build import TRAIN
 from train.distributed import World
-from train.flops import PRECISIONS, training_flops
+from train.flops import training_flops
 from train.objective import PermutedLanguageModel
 from train.permute import Permuted, fill_up
 from train.shards import Shards
@@ -51,7 +52,7 @@ class Pretraining:
         if not (self.test_batches.texts < config.test_texts).any():
             raise InputError("test_texts: none of these texts is long enough to predict a token of")
         torch.manual_seed(config.seed)
-        self.model = PermutedLanguageModel(config.model, flexible if self.compiled else by_length)
+        self.model = PermutedLanguageModel(Encoder(config.model), flexible if self.compiled else by_length)
         if vectors is not None:
             self.model.encoder.embeddings.token.weight.data.copy_(torch.from_numpy(vectors))
         self.model.to(world.device)
@@ -105,6 +106,5 @@ class Pretraining:
         return batch if self.world.device.type == "cpu" else batch.pinned()
 
     def _loss(self, batch: Permuted) -> Tensor:
-        device, precision = self.world.device, self.config.precision
-        with torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32"):
-            return self.model(batch.to(device))
+        with self.world.autocast(self.config.precision):
+            return self.model(batch.to(self.world.device))

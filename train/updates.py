@@ -41,7 +41,7 @@ class Updates:
     def __init__(self, config: ContrastiveConfig, start: Checkpoint) -> None:
         """Read all sources; raises InputError for what is wrong with them."""
         self.config, self.start = config, start
-        excluded = evaluated.read(config.exclude)
+        excluded = self.excluded = evaluated.read(config.exclude)
         known = lexicon.load(contrast.held_out() if config.hold_out_contrast else ())
         self.positives = [Positives(source, excluded, known) for source in config.positives]
         self.rated = [Rated(source, excluded) for source in config.rated]
@@ -90,6 +90,7 @@ def digest(config: ContrastiveConfig) -> str:
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]
     patterns += [config.overlap.source] if config.overlap else []
+    patterns += [config.language_model.texts] if config.language_model else []
     patterns += [*config.exclude, *config.dev, config.dev_comments]
     found = [file for pattern in patterns for file in matching(pattern)]
     hashed = hashlib.sha256()

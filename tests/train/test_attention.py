@@ -7,6 +7,7 @@ import torch._dynamo.utils
 from torch.nn.attention import flex_attention
 
 from simllm.config import ModelConfig
+from simllm.model import Encoder
 from train.attention import BLOCK, by_length, flexible
 from train.objective import PermutedLanguageModel
 from train.permute import fill_up, orders, permute, predicted_counts, uniform
@@ -17,7 +18,7 @@ LENGTHS = [5, 5, 5, 9, 30, 30, 64, 12, 12, 7]
 @pytest.fixture
 def model(small_config):
     torch.manual_seed(0)
-    return PermutedLanguageModel(small_config).eval()
+    return PermutedLanguageModel(Encoder(small_config)).eval()
 
 
 def batch_of(lengths, seed=0):
@@ -123,7 +124,7 @@ def test_attention_dropout_is_left_to_by_length(batch, model):
         vocab_size=1000, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.5, initializer_range=0.2,
     )  # fmt: skip
-    dropping = PermutedLanguageModel(config)
+    dropping = PermutedLanguageModel(Encoder(config))
     with torch.no_grad():
         assert not torch.allclose(dropping(batch), dropping(batch))
         dropping.eval()

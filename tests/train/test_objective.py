@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from simllm.config import ModelConfig
+from simllm.model import Encoder
 from train.fairseq import weights
 from train.objective import PermutedLanguageModel
 from train.permute import permute
@@ -35,7 +36,7 @@ def model(vectors, case):
         intermediate_size=shape["ffn"],
         max_position_embeddings=shape["max_positions"] + 2,
     )
-    model = PermutedLanguageModel(config)
+    model = PermutedLanguageModel(Encoder(config))
     theirs = weights.canonical({name: torch.tensor(value) for name, value in case["state_dict"].items()})
     model.load_state_dict(weights.renamed(theirs, model.state_dict()))
     return model.eval()

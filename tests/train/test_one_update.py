@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -84,6 +86,15 @@ def whole(folder):
     return update(folder, World())
 
 
+def several(processes, folder, out, *more):
+    """Each process leaves what `update` gives."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+    subprocess.run(
+        [*command, __file__, str(folder), str(out), *more],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, check=True, timeout=300,
+    )  # fmt: skip
+
+
 def assert_equal(actual, expected, tolerance=1e-6):
     assert actual.keys() == expected.keys()
     for name, values in expected.items():
@@ -113,6 +124,55 @@ def test_it_is_the_loss_of_all_texts_together(folder):
         assert_equal(gradients, expected, 5e-6)  # products of other shapes round otherwise
 
 
+@pytest.fixture(scope="module")
+def beside(folder, tmp_path_factory):
+    """Overrides: a model without dropout, and language modelling."""
+    plain = checkpoint.load(folder / "model")
+    out = tmp_path_factory.mktemp("beside")
+    for module in plain.encoder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    config = replace(plain.encoder.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    plain.encoder.config = config
+    checkpoint.save(out / "model", plain.encoder, plain.tokenizer, plain.info, "# A card\n")
+    texts = f"texts: {folder}/train.txt, batch_tokens: 900, predict_probability: 0.3, weight: 0.5"
+    return [f"model={out}/model", f"out={out}", f"language_model={{{texts}}}"]
+
+
+def test_language_modelling_adds_its_loss(folder, beside):
+    both, alone = update(folder, World(), *beside), update(folder, World(), *beside, "language_model=null")
+    task = Contrastive(settings(folder, *beside), World())
+    batches = task.beside._batches
+    parts = batches.update(3, 1)
+    loss = 0.5 * task.model(batches.permuted(*parts[0])) / batches.count(parts)
+    loss.backward()
+    assert 600 < batches.shape()[np.isin(batches.texts, parts[0][1]), 0].sum() < 1200
+    gradients = {name: p.grad for name, p in task.model.named_parameters() if p.grad is not None}
+    assert {"head.bias", "head.dense.weight"} <= gradients.keys()
+    expected = {"loss": alone["loss"] + loss.item()} | {
+        name: values + alone.get(name.removeprefix("encoder."), 0) for name, values in gradients.items()
+    }
+    assert_equal(both, expected, 5e-6)
+
+
+def test_language_modelling_reads_nothing_that_is_excluded(folder, beside, tmp_path):
+    texts = (folder / "train.txt").read_text().splitlines()
+    row = {"reference": texts[3], "candidate": texts[5], "rating": 1}
+    (tmp_path / "rated.jsonl").write_text(json.dumps(row) + "\n")
+    Contrastive(settings(folder, *beside, f"out={tmp_path}", f"exclude=[{tmp_path}/rated.jsonl]"), World())
+    (kept,) = tmp_path.glob("language-model/*/texts.txt")
+    assert {texts[3], texts[5]} <= set(texts) - set(kept.read_text().splitlines())
+    assert len(kept.read_text().splitlines()) > 0.9 * len(texts)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_language_modelling_by_several_processes(folder, beside, tmp_path, processes):
+    whole = update(folder, World(), *beside)
+    several(processes, folder, tmp_path, "cache_gradients=true", *beside)
+    for rank in range(processes):
+        assert_equal(load_file(tmp_path / f"{rank}.safetensors"), whole)
+
+
 def test_dropout_is_drawn(folder, whole):
     task = Contrastive(settings(folder), World())
     task.model.eval()
@@ -121,11 +181,7 @@ def test_dropout_is_drawn(folder, whole):
 
 @pytest.mark.parametrize(("processes", "cached"), [(2, "true"), (3, "false")])
 def test_by_several_processes(folder, whole, tmp_path, processes, cached):
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
-    subprocess.run(
-        [*command, __file__, str(folder), str(tmp_path), f"cache_gradients={cached}"],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, check=True, timeout=300,
-    )  # fmt: skip
+    several(processes, folder, tmp_path, f"cache_gradients={cached}")
     for rank in range(processes):
         assert_equal(load_file(tmp_path / f"{rank}.safetensors"), whole)
 
@@ -136,7 +192,7 @@ if __name__ == "__main__":  # one of several processes
     from train.distributed import joined
 
     with joined() as world:
-        result = update(Path(sys.argv[1]), world, sys.argv[3])
+        result = update(Path(sys.argv[1]), world, *sys.argv[3:])
         save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")
 
 
