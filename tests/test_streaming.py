@@ -155,3 +155,25 @@ def test_weights_in_shards_are_read(model_folder, tmp_path):
     with pytest.raises(InputError, match=f"no {shards[-1].name}"):
         checkpoint.load(tmp_path / "m")
     assert whole != checkpoint.load(model_folder).hash
+
+
+def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
+    """Of texts of every length, by the included model."""
+    words = " ".join(comments).split()
+    watched = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+    watched += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+
+    def megabytes(count):
+        file = tmp_path / f"{count}.jsonl"
+        with file.open("w") as out:
+            for i in range(count):
+                texts = (" ".join(words[7 * i + side : 7 * i + side + 3 + i % 60]) for side in (0, 1))
+                out.write(json.dumps(dict(zip(("candidate", "reference"), texts, strict=True))) + "\n")
+        command = ["simllm", "score", "--jsonl", file, "-o", tmp_path / "scores.tsv", "-q"]
+        done = subprocess.run(
+            [sys.executable, "-c", watched, sys.executable, "-m", *map(str, command)],
+            capture_output=True, text=True, timeout=300, check=True,
+        )  # fmt: skip
+        return int(done.stdout) / 1000
+
+    assert megabytes(6000) - megabytes(300) < 95
