@@ -73,19 +73,21 @@ def main() -> int:
 def ablate(config: AblationsConfig, output: Path) -> None:
     """Train and measure each variant."""
     sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
-    rows: list[dict[str, Any]] = []
     before = _measured(output) if output.exists() else {}
-    for variant in config.variants:
-        out = Path(config.out) / re.sub(r"\W+", "-", variant.name)
-        runs = commands(config, variant, out)
-        if before.get(variant.name, {}).get("commands") == runs:
-            rows.append(before[variant.name])
+    folders = {
+        variant.name: Path(config.out) / re.sub(r"\W+", "-", variant.name) for variant in config.variants
+    }
+    runs = {variant.name: commands(config, variant, folders[variant.name]) for variant in config.variants}
+    rows = {name: before[name] for name in runs if before.get(name, {}).get("commands") == runs[name]}
+    for name in runs:
+        if name in rows:
             continue
-        for command in runs:
+        for command in runs[name]:
             if status := subprocess.run([sys.executable, "-m", *command], check=False).returncode:
-                raise InputError(f"{variant.name}: training ended with exit status {status}")
-        rows.append({"variant": variant.name, "commands": runs, **measure(out / "model", sets)})
-        files.write(output, json.dumps(rows, indent=1) + "\n")
+                raise InputError(f"{name}: training ended with exit status {status}")
+        rows[name] = {"variant": name, "commands": runs[name], **measure(folders[name] / "model", sets)}
+        ordered = [rows[other] for other in runs if other in rows]
+        files.write(output, json.dumps(ordered, indent=1) + "\n")
 
 
 def _measured(output: Path) -> dict[str, dict[str, Any]]:

@@ -86,6 +86,18 @@ def test_a_variant_that_fails_is_named(small, tmp_path):
     assert not (tmp_path / "ablations.json").exists()
 
 
+def test_what_was_measured_is_kept_when_an_earlier_variant_fails(small, tmp_path):
+    config = yaml.safe_load(small.read_text())
+    failing = {"name": "a typo", "overrides": ["updats=1"]}
+    config["variants"] = [{"name": "no change"}, failing, {"name": "known"}]
+    small.write_text(yaml.safe_dump(config))
+    run = ["train.contrastive", config["recipe"], "seed=3", f"out={tmp_path / 'runs' / 'known'}"]
+    output = tmp_path / "ablations.json"
+    output.write_text(json.dumps([{"variant": "known", "commands": [run]}]))
+    assert ablate(small, output).returncode == 2
+    assert [row["variant"] for row in json.loads(output.read_text())] == ["no change", "known"]
+
+
 def test_what_is_no_result_is_not_written_over(small, tmp_path):
     output = tmp_path / "ablations.json"
     output.write_text('{"mine": 1}')
