@@ -28,7 +28,7 @@ _COMMANDS = {
 }
 
 # oneDNN and PyTorch each keep the kernels of 1,024 shapes: half a gigabyte, and no time is saved, as
-# neighbours in length have one shape. For this command only: a process shares them with all that it does.
+# neighbours in length have one shape. Set by the command, not by the package: all of a process shares them.
 _KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 

@@ -31,6 +31,11 @@ class Variant:
     overrides: tuple[str, ...] = ()
     pretraining: tuple[str, ...] | None = None  # overrides of a short first stage of its own, to start from
 
+    @property
+    def folder(self) -> str:
+        """The name of its run's folder."""
+        return re.sub(r"\W+", "-", self.name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
@@ -50,6 +55,11 @@ class AblationsConfig:
     overrides: tuple[str, ...]  # of the recipe, in every run
     first_stage: FirstStage
     variants: tuple[Variant, ...]
+
+    def __post_init__(self) -> None:
+        folders = [variant.folder for variant in self.variants]
+        if twice := {folder for folder in folders if folders.count(folder) > 1}:
+            raise InputError(f"variants: more than one is named {', '.join(sorted(twice))}")
 
 
 def main() -> int:
@@ -74,9 +84,7 @@ def ablate(config: AblationsConfig, output: Path) -> None:
     """Train and measure each variant."""
     sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
     before = _measured(output) if output.exists() else {}
-    folders = {
-        variant.name: Path(config.out) / re.sub(r"\W+", "-", variant.name) for variant in config.variants
-    }
+    folders = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     runs = {variant.name: commands(config, variant, folders[variant.name]) for variant in config.variants}
     rows = {name: before[name] for name in runs if before.get(name, {}).get("commands") == runs[name]}
     for name in runs:

@@ -110,5 +110,5 @@ class Batches:
 
 
 def seed_of(*numbers: int) -> int:
-    """One 63-bit seed from several numbers; unlike sums, no two sets of numbers share one."""
+    """One 63-bit seed from several numbers; unlike sums, no two sets of as many share one."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)

@@ -1,4 +1,4 @@
-"""Language modelling beside the contrastive stage: what was learned first is not forgotten."""
+"""Language modelling beside the contrastive stage: the encoder goes on predicting, by a new head."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from simllm import files
 from simllm.checkpoint import Checkpoint
 from simllm.errors import InputError
+from simllm.text import clean
 from train import shards
 from train.ahead import Ahead
 from train.batches import Batches, seed_of
@@ -19,14 +20,15 @@ from train.config import LanguageModelConfig, Optimization
 from train.corpus.evaluated import Evaluated
 from train.corpus.sources import matching
 from train.distributed import World
+from train.log import say
 from train.objective import PermutedLanguageModel
 from train.permute import Permuted
 
-_USE = 2  # of the run's seed, among others
+_SEED = 2  # apart from the seeds of the pairs and of the rated
 
 
 class Beside:
-    """Permuted language modelling, by a new head on the encoder that is being trained."""
+    """Permuted language modelling; its head starts anew, as a model folder has none."""
 
     def __init__(
         self,
@@ -38,28 +40,30 @@ class Beside:
     ) -> None:
         """Tokenize the texts, but for those in `excluded`, in the run's folder, or find them there."""
         self.config, self.world = config, world
-        self.precision, self.seed = run.precision, run.seed
-        encoder = start.encoder
+        self.precision, self.seed = run.precision, seed_of(run.seed, _SEED)
+        size = start.encoder.config
+        fewest = max(size.max_length, world.size)
+        if config.update_tokens < fewest:  # so that every update has a text
+            raise InputError(f"language_model: update_tokens must be at least {fewest}")
+        if world.first:
+            say(f"language modelling on {config.texts}")
         texts, identity = _texts(config.texts, excluded, Path(run.out) / "language-model")
-        ids = shards.write(
-            texts, identity, start.tokenizer, encoder.config.max_length, texts.parent / "shards"
-        )
-        self._batches = Batches(
-            ids,
-            encoder.config.vocab_size,
-            config.predict_probability,
-            config.batch_tokens,
-            seed_of(run.seed, _USE),
-        )
+        ids = shards.write(texts, identity, start.tokenizer, size.max_length, texts.parent / "shards")
+        try:
+            self._batches = Batches(
+                ids, size.vocab_size, config.predict_probability, config.update_tokens, self.seed
+            )
+        except InputError as error:
+            raise InputError(f"language_model: {error}") from None
         torch.manual_seed(run.seed)
-        self.model = PermutedLanguageModel(encoder).to(world.device)
+        self.model = PermutedLanguageModel(start.encoder).to(world.device)
         self._ahead = Ahead(self._make)
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
         """This process's part of the weighted mean over an update's predicted tokens, in nats."""
         batch, predicted = self._ahead[update]
         if batch:
-            torch.manual_seed(seed_of(self.seed, update, self.world.rank, _USE))  # dropout, cached or not
+            torch.manual_seed(seed_of(self.seed, update, self.world.rank))  # dropout, cached or not
             with self.world.autocast(self.precision):
                 loss = self.model(batch.to(self.world.device))
             yield self.config.weight * loss / predicted, batch.text_tokens
@@ -71,17 +75,17 @@ class Beside:
 
 
 def _texts(pattern: str, excluded: Evaluated, folder: Path) -> tuple[Path, str]:
-    """A file of the texts that may be trained on, and what identifies it."""
-    hashed = hashlib.sha256(excluded.digest.encode())
-    for file in matching(pattern):
-        with file.open("rb") as data:
-            hashed.update(hashlib.file_digest(data, "sha256").digest())
-    out = folder / hashed.hexdigest()[:12] / "texts.txt"
+    """A file of the texts that may be trained on, cleaned, and what identifies it."""
+    cleaned = (clean(line) for file in matching(pattern) for _, line in files.lines(file))
+    kept = "".join(f"{text}\n" for text in cleaned if text and text not in excluded)
+    if not kept:
+        raise InputError(f"language_model: no text of {pattern!r} is left")
+    identity = hashlib.sha256(kept.encode()).hexdigest()
+    out = folder / identity[:12] / "texts.txt"
     if not out.is_file():
-        lines = (line for file in matching(pattern) for _, line in files.lines(file))
-        kept = [line for line in lines if line and line not in excluded]
-        if not kept:
-            raise InputError(f"language_model: no text of {pattern!r} is left")
-        out.parent.mkdir(parents=True, exist_ok=True)
-        files.write(out, "".join(line + "\n" for line in kept))
-    return out, hashed.hexdigest()
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{out.parent}: cannot be made ({error.strerror})") from None
+        files.write(out, kept)
+    return out, identity

@@ -183,13 +183,13 @@ class LanguageModelConfig:
     """Permuted language modelling beside the contrastive stage."""
 
     texts: str  # file or glob pattern of cleaned texts, one a line
-    batch_tokens: int  # tokens of text an update, about
+    update_tokens: int  # tokens of text an update, about; what one process has of them is taken at once
     predict_probability: float  # share of a text's tokens that is predicted
     weight: float  # of this loss beside that of the positives
 
     def __post_init__(self) -> None:
-        if not (self.batch_tokens > 0 and self.weight > 0):
-            raise InputError("batch_tokens and weight must be positive")
+        if not (self.update_tokens > 0 and self.weight > 0):
+            raise InputError("update_tokens and weight must be positive")
         if not 0 < self.predict_probability < 1:
             raise InputError("predict_probability must be between 0 and 1")
 

@@ -136,7 +136,7 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
 
     def keep_best(progress: Progress) -> None:
         facts = {
-            "objective": "contrastive (InfoNCE)",
+            "objective": "contrastive (InfoNCE)" + (", language modelling" if task.beside else ""),
             "pairs": {
                 f"{number}. {source.config.source}": len(source)
                 for number, source in enumerate(task.updates.positives, 1)

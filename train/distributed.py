@@ -15,9 +15,10 @@ import torch.distributed as dist
 from torch import nn
 
 from simllm.errors import InputError
-from train.flops import PRECISIONS
 
 T = TypeVar("T")
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}  # of matrix products
 
 # Where srun and torchrun say who a process is: rank, number of processes, rank on its machine.
 _LAUNCHERS = (

@@ -7,6 +7,7 @@ import time
 import torch
 
 from simllm.config import ModelConfig
+from train.distributed import PRECISIONS
 from train.permute import Ints
 
 # Dense bfloat16 (V100: float16) operations a second, from the makers' data sheets.
@@ -20,7 +21,6 @@ _PEAKS = {
     "L40S": 362e12,
     "V100": 125e12,
 }
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def training_flops(config: ModelConfig, shape: Ints) -> float:

@@ -2,16 +2,17 @@
 
     python -m train.near_duplicates runs/mini/corpus/train.txt runs/near-duplicates.jsonl
 
-Of a pair's texts the words that carry meaning are the same and in the same order; they differ in articles
-and the like, in the third person, in punctuation, or as `the name of the user` does from `the user name`. So
-opposites, other numbers, negations and exchanged roles, which differ in as little, are not among them.
-Writes JSON lines with `a`, `b` and their `group`.
+Of a pair's texts the words that carry meaning are the same and in the same order: they differ in articles
+and the like, in the third person of a verb, or as `the name of the user` does from `the user name`.
+Opposites, other numbers, negations and exchanged roles differ in as little, but in words that carry
+meaning. Writes JSON lines with `a`, `b` and their `group`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -22,11 +23,13 @@ from simllm import files
 from simllm.edits import lexicon
 from simllm.edits.inflection import THIRD_PERSON
 from simllm.edits.lexicon import Lexicon
-from simllm.edits.words import FUNCTION_WORDS
+from simllm.edits.words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS
 from simllm.errors import InputError
-from train.corpus.words import identity, words
+from simllm.text import clean
+from train.corpus.words import identity
 
 _LIGHT = frozenset("the a an this that these those its their given specified provided".split())
+_MEANING = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")  # signs as well: `a < b` is not `a > b`
 _FEWEST = 3  # words that carry meaning: of fewer, such as "see above", texts mean too little
 
 
@@ -37,12 +40,14 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("corpus", type=Path, help="cleaned texts, one a line")
+    parser.add_argument("corpus", type=Path, help="texts, one a line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
     options = parser.parse_args()
     try:
-        files.not_over(options.out, [options.corpus])
-        rows = list(pairs((line for _, line in files.lines(options.corpus)), lexicon.load()))
+        if options.out.resolve() == options.corpus.resolve():
+            raise InputError(f"{options.out}: would overwrite what is read")
+        texts = (clean(line) for _, line in files.lines(options.corpus))
+        rows = list(pairs(texts, lexicon.load()))
         files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -52,7 +57,7 @@ def main() -> int:
 
 
 def pairs(texts: Iterable[str], known: Lexicon) -> Iterator[dict[str, str]]:
-    """Each text with the one before it that has the same skeleton."""
+    """Each cleaned text with the one before it that has the same skeleton."""
     groups: dict[str, list[str]] = defaultdict(list)
     for text in {identity(text): text for text in texts}.values():  # punctuation alone is no difference
         if len(bones := skeleton(text, known)) >= _FEWEST:
@@ -61,24 +66,39 @@ def pairs(texts: Iterable[str], known: Lexicon) -> Iterator[dict[str, str]]:
         yield from ({"a": a, "b": b, "group": group} for a, b in pairwise(same))
 
 
-def skeleton(text: str, known: Lexicon) -> tuple[str, ...]:
-    """The words of a cleaned text that carry meaning, verbs in the third person as bases."""
-    bones = [_base(word, known) for word in words(text) if word not in _LIGHT]
-    if bones and bones[0].endswith("s") and not bones[0].endswith("ss"):
-        bones[0] = bones[0][:-1]  # a verb that no list has
+def skeleton(text: str, known: Lexicon) -> list[str]:
+    """The words of a cleaned text that carry meaning; verbs in the third person as bases."""
+    words = text.split()
+    bones = [
+        _base(before, word, after, known)
+        for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False)
+        if _MEANING.search(word) and not (word in _LIGHT and _names(after))
+    ]
     for place in reversed([place for place, word in enumerate(bones) if word == "of" and place]):
-        end = place + 1
-        while end < len(bones) and bones[end] not in FUNCTION_WORDS:
-            end += 1
-        head, owner = bones[place - 1], bones[place + 1 : end]
-        if owner and head != "number":  # the number of users is no user number
-            bones[place - 1 : end] = [*owner, head]
-    return tuple(bones)
+        *start, head = bones[:place]
+        owner, rest = bones[place + 1 : place + 2], bones[place + 2 :]
+        verb_only = len(start) == 1 and start[0] in known.verb_forms
+        begins = not start or start[-1] in FUNCTION_WORDS or verb_only
+        ends = not rest or rest[0] in FUNCTION_WORDS
+        # Only of one word each: `the first name of a user` is not `the name of a first user`. And the
+        # number of users is no user number.
+        if begins and ends and _names(head) and owner and _names(owner[0]) and head != "number":
+            bones = [*start, *owner, head, *rest]
+    return bones
 
 
-def _base(word: str, known: Lexicon) -> str:
+def _names(word: str) -> bool:
+    return word[:1].isalnum() and word not in FUNCTION_WORDS
+
+
+def _base(before: str, word: str, after: str, known: Lexicon) -> str:
+    if before and before not in BEFORE_VERBS:
+        return word
     forms = known.verb_forms.get(word)
-    return forms[0] if forms and word == forms[THIRD_PERSON] else word
+    if forms and word == forms[THIRD_PERSON]:
+        return forms[0] if after != "of" else word  # a noun
+    is_verb = not before and after in DETERMINERS and word.endswith("s") and not forms
+    return word[:-1] if is_verb else word
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from simllm.model import attention
-from train.flops import PRECISIONS
+from train.distributed import PRECISIONS
 from train.permute import visible
 
 IGNORED = 1  # the padding token

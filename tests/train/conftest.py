@@ -6,6 +6,8 @@ from itertools import pairwise
 import pytest
 import yaml
 
+from tests.train.one_update import sources
+
 
 @pytest.fixture
 def sets(comments, tmp_path):
@@ -28,3 +30,11 @@ def sets(comments, tmp_path):
     file = tmp_path / "measure.yaml"
     file.write_text(yaml.safe_dump(config))
     return file
+
+
+@pytest.fixture(scope="session")
+def update_folder(comments, model_folder, tmp_path_factory):
+    """Every kind of source of the contrastive stage, in few texts, and a model to start from."""
+    folder = tmp_path_factory.mktemp("update")
+    sources(folder, comments, model_folder)
+    return folder
