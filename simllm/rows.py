@@ -15,8 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from simllm import files, tables
+from simllm import files, resume, tables
 from simllm.errors import InputError
+from simllm.resume import Kept
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -25,7 +26,8 @@ class Rows:
     """An open table: `write` rows, set the `summary`, leave the context.
 
     `skip` rows were written before: TSV goes on after them, without a header. Raises
-    InputError where the output cannot be written or does not hold these rows.
+    InputError where the output cannot be written, does not hold these rows, or has rows that
+    would be lost.
     """
 
     def __init__(self, columns: Sequence[str], format_: str | None, output: Path | None, skip: int) -> None:
@@ -33,6 +35,7 @@ class Rows:
         self.format = tables.format_for(format_, output)
         self.done = skip
         self.summary: dict[str, Any] = {}
+        self.kept: Kept | None = None  # what is gone on with
         self._widths: list[int] = []
         if skip < 0 or (skip and self.format != "tsv"):
             raise InputError("--skip expects a number of pairs that are done, and -f tsv")
@@ -43,10 +46,13 @@ class Rows:
     def __enter__(self) -> Rows:
         self._first = self.done == 0
         self._target: TextIO | None = None
-        self._writing = self._stopped = False
-        self._before = {number: signal.signal(number, self._interrupt) for number in _STOPS}
+        self._writing = self._stopped = self._wrote = False
+        header = tables.tsv([self.columns])
         if self._partial and self.done:
-            _keep(self._partial, tables.tsv([self.columns]), self.done)
+            self.kept = resume.kept(self._partial, header, self.done, list(self.columns).index("score"))
+        elif self._partial:
+            resume.refuse(self._partial, header)
+        self._before = {number: signal.signal(number, self._interrupt) for number in _STOPS}
         return self
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
@@ -56,7 +62,7 @@ class Rows:
         self._say(getattr(self, "_" + self.format)(rows, self._first))
         self._first = False
         self.done += len(rows)
-        self._writing = False
+        self._writing, self._wrote = False, True
         if self._stopped:
             raise KeyboardInterrupt
 
@@ -86,7 +92,7 @@ class Rows:
             self._partial.unlink(missing_ok=True)
         if stopped:
             raise KeyboardInterrupt(self._how_to_go_on()) from None
-        if kept and isinstance(error, InputError):
+        if self._wrote and isinstance(error, InputError):
             raise InputError(f"{error}; stopped {self._how_to_go_on()}") from None
 
     def _how_to_go_on(self) -> str:
@@ -134,20 +140,6 @@ class Rows:
             + "".join(f",\n{json.dumps(k)}: {json.dumps(v)}" for k, v in tables.finite(summary).items())
             + "}\n"
         )
-
-
-def _keep(file: Path, header: str, wanted: int) -> None:
-    """Cut what a killed run left behind its header and its first `wanted` rows."""
-    try:
-        with file.open("rb+") as data:
-            if data.readline() != header.encode():
-                raise InputError(f"{file}: has other columns than {' '.join(header.split())}")
-            for number in range(wanted):
-                if not data.readline().endswith(b"\n"):
-                    raise InputError(f"{file}: holds {number} pairs, not the {wanted} to be skipped")
-            data.truncate()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be gone on with ({error.strerror})") from None
 
 
 @contextlib.contextmanager

@@ -65,6 +65,11 @@ def tsv(rows: Sequence[Sequence[Any]]) -> str:
     return "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in rows)
 
 
+def split(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+    """The cells of the rows as they stand in TSV."""
+    return [line.split("\t") for line in tsv(rows).split("\n")[:-1]]
+
+
 def _text(table: Table) -> str:
     fitting = widths([table.columns, *table.rows])
     return header(table.columns, fitting) + lines(table.rows, fitting) + footer(table.summary)

@@ -179,3 +179,66 @@ def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
         return int(done.stdout) / 1000
 
     assert megabytes(6000) - megabytes(300) < 105
+
+
+@pytest.fixture
+def begun(many, tmp_path):
+    """A table of the included model that holds its first 20 rows, and the command that goes on."""
+    short = tmp_path / "short.jsonl"
+    short.write_text("".join(many.read_text().splitlines(keepends=True)[:30]))
+    command = ["score", "--jsonl", short, "--id-field", "key", "-o", tmp_path / "scores.tsv"]
+    assert run(*command).returncode == 0
+    whole = (tmp_path / "scores.tsv").read_text()
+    partial = tmp_path / "scores.tsv.partial"
+    partial.write_text("".join(whole.splitlines(keepends=True)[:21]))
+    (tmp_path / "scores.tsv").unlink()
+    return command, partial, whole
+
+
+def test_what_is_gone_on_with_has_the_mean_of_all(begun):
+    command, partial, whole = begun
+    done = run(*command, "--skip", 20)
+    assert done.returncode == 0, done.stderr
+    assert partial.with_suffix("").read_text() == whole
+    mean = np.mean([float(row.split("\t")[1]) for row in whole.splitlines()[1:]])
+    assert f"simllm: 30 pairs, mean raw score {mean:.4f}, model:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ["--scale", "percentile"],
+        ["--pooling", "cls"],
+        ["--similarity", "inverse-euclidean"],
+        ["--jsonl", "another"],
+    ],
+)
+def test_another_measure_or_file_is_not_mixed_in(begun, many, other, tmp_path):
+    command, partial, _ = begun
+    before = partial.read_bytes()
+    (tmp_path / "another").write_text("".join(many.read_text().splitlines(keepends=True)[30:70]))
+    other = [tmp_path / word if word == "another" else word for word in other]
+    done = run(*command, *other, "--skip", 20)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(
+        r"simllm: error: .*scores\.tsv\.partial: has 'k4 .* where this command gives 'k\d+ .*\n", done.stderr
+    )
+    assert partial.read_bytes() == before
+
+
+def test_rows_of_an_earlier_run_are_not_lost(begun):
+    command, partial, whole = begun
+    rows = partial.read_text()
+    for left, remedy in (
+        (rows, "--skip 20 goes on after them; else remove it"),
+        ('{"rows": [\n{}\n]}\n', "remove it to start anew"),
+    ):
+        partial.write_text(left)
+        done = run(*command)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"simllm: error: {partial}: has rows of an earlier run; {remedy}\n"
+    partial.write_text(rows.replace("\t0.", "\tnothing ", 1))
+    assert "line 2: not a row of scores" in run(*command, "--skip", 20).stderr
+    partial.unlink()
+    assert run(*command).returncode == 0
+    assert partial.with_suffix("").read_text() == whole

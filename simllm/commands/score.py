@@ -6,21 +6,27 @@ import argparse
 import json
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm import files, pairs
+from simllm import files, pairs, tables
 from simllm.errors import InputError
 from simllm.pairs import Row
+from simllm.resume import COMPARED
 from simllm.rows import Rows
 from simllm.tables import FORMATS as FORMATS
 
 if TYPE_CHECKING:
     from simllm.frequencies import Frequencies
+    from simllm.scores import Scores
+
+# How far rows may be apart that are made anew, in other company: fast moves scores by .01.
+_TOLERANCE = {"plain": 1e-4, "exact": 1e-4, "fast": 0.02}
 
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
@@ -75,8 +81,6 @@ def run(options: argparse.Namespace) -> None:
         *(["low", "high"] if scale == "rating" else []),
     ]
     columns += ["candidate", "reference"]
-    if total is not None and skip > total:
-        raise InputError(f"--skip {skip}: there are {total} pairs")
     with Rows(columns, options.format, options.output, skip) as out:
         from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
         from simllm.scores import joined
@@ -91,25 +95,31 @@ def run(options: argparse.Namespace) -> None:
         )
         if metric.by_token and metric.frequencies is None and source.repeatable:
             metric.frequencies = metric.count(row.reference for row in source.rows())
+        cells = partial(_cells, scale=scale, id_format=out.format if options.id_field else None)
+        rest = source.rows()
+        numbered = deque(enumerate(islice(rest, skip), 1), maxlen=COMPARED)
+        there = numbered[-1][0] if numbered else 0
+        if there < skip:
+            raise InputError(f"--skip {skip}: there are {there} pairs")
+        skipped = [row for _, row in numbered]
+        if out.kept:
+            again = joined(metric.stream(row[:2] for row in skipped), metric.blank)
+            out.kept.check(tables.split(cells(again, skipped)), _TOLERANCE[options.mode])
         waiting: deque[Row] = deque()
         parts = []
         bar = tqdm(total=total, initial=skip, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
-        for part in metric.stream(_noting(islice(source.rows(), skip, None), waiting), skip + 1):
-            rows = [waiting.popleft() for _ in part.values]
-            numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
-            out.write(
-                [*([_id(row, out.format)] if options.id_field else []), *values, *row[:2]]
-                for row, *values in zip(rows, *(column.tolist() for column in numbers), strict=True)
-            )
+        for part in metric.stream(_noting(rest, waiting), skip + 1):
+            out.write(cells(part, [waiting.popleft() for _ in part.values]))
             parts.append(part)
-            bar.update(len(rows))
+            bar.update(len(part.values))
         bar.close()
         scores = joined(parts, metric.blank)
         metric.warn(2 * len(scores.values), scores.truncated, scores.unreadable)
-        values = scores.on(scale)
+        count = len(scores.values) + (skip if out.kept else 0)
+        added_up = float(scores.on(scale).sum()) + (out.kept.total if out.kept else 0.0)
         out.summary = {
-            "pairs": len(values),
-            "mean": float(values.mean()) if len(values) else float("nan"),
+            "pairs": count,
+            "mean": added_up / count if count else float("nan"),
             **({"scale": scale} if scale != "raw" else {}),
             "empty": scores.empty,
             "truncated": scores.truncated,
@@ -117,8 +127,16 @@ def run(options: argparse.Namespace) -> None:
             "signature": scores.signature,
         }
     if out.format == "tsv" and not (options.texts or options.quiet):  # which has room for rows only
-        mean = "" if skip else f"mean {scale} score {out.summary['mean']:.4f}, "
-        print(f"simllm: {len(values):,} pairs, {mean}{scores.signature}", file=sys.stderr)
+        mean = "" if skip and not out.kept else f"mean {scale} score {out.summary['mean']:.4f}, "
+        print(f"simllm: {count:,} pairs, {mean}{scores.signature}", file=sys.stderr)
+
+
+def _cells(part: Scores, rows: Sequence[Row], scale: str, id_format: str | None) -> list[list[Any]]:
+    numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
+    return [
+        [*([_id(row, id_format)] if id_format else []), *values, *row[:2]]
+        for row, *values in zip(rows, *(column.tolist() for column in numbers), strict=True)
+    ]
 
 
 def _id(row: Row, format_: str) -> Any:
