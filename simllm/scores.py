@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ class Scores:
     truncated: int  # texts, of both sides, longer than the model's longest input
     deduplicated: int  # texts, of both sides, that were not encoded again
     signature: str  # pins everything that decides on the values
-    calibration: Calibration | None = None
+    calibration: Calibration | None = field(default=None, repr=False)  # a thousand numbers
 
     @property
     def mean(self) -> float:
