@@ -48,7 +48,7 @@ def pairs(source, count, fields):
         text for text in dict.fromkeys(texts) if clean(text)
     )  # an empty text is not scored by its embedding
     texts = list(itertools.islice(read, 2 * count))
-    return texts[0::2], texts[1::2]
+    return texts[0 : len(texts) // 2 * 2 : 2], texts[1::2]
 
 
 def ways(model):
