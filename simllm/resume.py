@@ -1,4 +1,7 @@
-"""What an interrupted table holds; it is gone on with by the command that wrote it, or not at all."""
+"""What an interrupted table holds; it is gone on with by the command that wrote it, or not at all.
+
+Beside `FILE.partial` lies `FILE.partial.json`, which says by what its scores were measured.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from simllm.config import read_json
 from simllm.errors import InputError
 
-COMPARED = 16  # rows at the end of what is there, that are made anew to compare
+COMPARED = 16  # rows at the end of what is there, whose texts are compared
+_NUMBERS = ("score", "low", "high")  # columns; the others are as the input has them
+Measure = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -17,51 +23,69 @@ class Kept:
     """The rows that a table goes on after."""
 
     file: Path
+    end: int  # bytes of them and the header; what follows was cut off by a kill
     total: float  # sum of their scores
-    last: list[list[str]]  # the cells of the last few
+    texts: list[list[str]]  # ids and texts of the last few
 
-    def check(self, anew: Sequence[Sequence[str]], tolerance: float) -> None:
-        """Raise InputError unless the last rows, made anew, are the same; numbers up to a tolerance
-        (of 1, or of what is larger than 1).
-        """
-        for old, new in zip(self.last, anew, strict=True):
-            if not all(_same(*cells, tolerance) for cells in zip(old, new, strict=True)):
+    def check(self, measure: Measure, texts: Sequence[Sequence[str]]) -> None:
+        """Raise InputError unless they were measured alike and end with these ids and texts."""
+        before = read_json(note(self.file))
+        for key in measure:
+            if before.get(key) != measure[key]:
                 raise InputError(
-                    f"{self.file}: has {' '.join(old)!r} where this command gives {' '.join(new)!r}; "
-                    "go on with the texts and options that it was begun with"
+                    f"{self.file}: begun with the {key} {before.get(key)}, not {measure[key]}; "
+                    "go on with the options that it was begun with"
                 )
+        for old, new in zip(self.texts, texts, strict=True):
+            for a, b in zip(old, new, strict=True):
+                if a != b:
+                    raise InputError(
+                        f"{self.file}: has {_short(a)} where the input has {_short(b)}; go on with the "
+                        "input that it was begun with"
+                    )
+
+    def cut(self) -> None:
+        """Leave nothing but the rows."""
+        with self.file.open("rb+") as data:
+            data.truncate(self.end)
 
 
-def kept(file: Path, header: str, wanted: int, score: int) -> Kept:
-    """Cut what a killed run left behind its header and its first `wanted` rows.
-
-    `score` is the number of the column with the scores. Raises InputError for another file.
-    """
-    total, last = 0.0, deque[list[str]](maxlen=COMPARED)
-    try:
-        with file.open("rb+") as data:
-            if data.readline() != header.encode():
-                raise InputError(f"{file}: has other columns than {' '.join(header.split())}")
-            for number in range(wanted):
-                line = data.readline()
-                if not line.endswith(b"\n"):
-                    raise InputError(f"{file}: holds {number} pairs, not the {wanted} to be skipped")
-                last.append(line.decode(errors="replace").rstrip("\n").split("\t"))
-                try:
-                    total += float(last[-1][score])
-                except (ValueError, IndexError):
-                    raise InputError(f"{file}, line {number + 2}: not a row of scores") from None
-            data.truncate()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be gone on with ({error.strerror})") from None
-    return Kept(file, total, list(last))
-
-
-def refuse(file: Path, header: str) -> None:
-    """Raise InputError where an earlier run has left rows."""
+def kept(file: Path, columns: Sequence[str], header: str, wanted: int) -> Kept:
+    """Read the rows that are there; raise InputError where they are not `wanted` rows of scores."""
+    end, total, last = 0, 0.0, deque[list[str]](maxlen=COMPARED)
+    count = -1  # the header is none
     try:
         with file.open("rb") as data:
-            goes_on = data.readline() == header.encode()
+            for line in data:
+                if not line.endswith(b"\n"):
+                    break
+                if count < 0 and line != header.encode():
+                    raise InputError(f"{file}: has other columns than {' '.join(columns)}")
+                if count >= 0:
+                    cells = dict(zip(columns, row := line.decode().rstrip("\n").split("\t"), strict=False))
+                    if len(row) != len(columns):
+                        raise ValueError
+                    total += float(cells["score"])
+                    last.append([cell for name, cell in cells.items() if name not in _NUMBERS])
+                count += 1
+                end += len(line)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be gone on with ({error.strerror})") from None
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError(f"{file}, line {count + 2}: not a row of scores") from None
+    if (count := max(count, 0)) != wanted:
+        hint = f"; --skip {count} goes on after them" if count > wanted else ""
+        raise InputError(f"{file}: holds {count} pairs, not the {wanted} to be skipped{hint}")
+    return Kept(file, end, total, list(last))
+
+
+def refuse(file: Path, header: str | None) -> None:
+    """Raise InputError where an earlier run has left rows; under this header they could be gone on with."""
+    try:
+        with file.open("rb") as data:
+            goes_on = header is not None and data.readline() == header.encode()
             rows = sum(line.endswith(b"\n") for line in data)
     except FileNotFoundError:
         return
@@ -72,11 +96,10 @@ def refuse(file: Path, header: str) -> None:
         raise InputError(f"{file}: has rows of an earlier run; {remedy}")
 
 
-def _same(old: str, new: str, tolerance: float) -> bool:
-    if old == new:
-        return True
-    try:
-        a, b = float(old), float(new)
-    except ValueError:
-        return False
-    return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
+def note(file: Path) -> Path:
+    """Where it is said by what the scores of an unfinished table are measured."""
+    return file.with_name(file.name + ".json")
+
+
+def _short(cell: str) -> str:
+    return repr(cell if len(cell) <= 40 else cell[:39] + "…")

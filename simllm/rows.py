@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from simllm import files, resume, tables
 from simllm.errors import InputError
-from simllm.resume import Kept
+from simllm.resume import Kept, Measure
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -49,11 +49,22 @@ class Rows:
         self._writing = self._stopped = self._wrote = False
         header = tables.tsv([self.columns])
         if self._partial and self.done:
-            self.kept = resume.kept(self._partial, header, self.done, list(self.columns).index("score"))
+            self.kept = resume.kept(self._partial, self.columns, header, self.done)
         elif self._partial:
-            resume.refuse(self._partial, header)
+            resume.refuse(self._partial, header if self.format == "tsv" else None)
         self._before = {number: signal.signal(number, self._interrupt) for number in _STOPS}
         return self
+
+    def begin(self, measure: Measure, skipped: Sequence[Sequence[str]]) -> None:
+        """Before the first row, say what decides on the scores, and the ids and texts of the last
+        `COMPARED` rows that are skipped. Raises InputError if other rows were written before.
+        """
+        if self.kept:
+            self.kept.check(measure, skipped)
+            self.kept.cut()
+        elif self._partial:
+            with _written(self.output):
+                resume.note(self._partial).write_text(json.dumps(measure, indent=1) + "\n")
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows; an interrupt waits until all of them are written."""
@@ -90,6 +101,8 @@ class Rows:
                 self._partial.replace(self.output)
         elif self._partial and self._target and not kept:
             self._partial.unlink(missing_ok=True)
+        if self._partial and not self._partial.exists():
+            resume.note(self._partial).unlink(missing_ok=True)
         if stopped:
             raise KeyboardInterrupt(self._how_to_go_on()) from None
         if self._wrote and isinstance(error, InputError):

@@ -183,62 +183,94 @@ def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
 
 @pytest.fixture
 def begun(many, tmp_path):
-    """A table of the included model that holds its first 20 rows, and the command that goes on."""
+    """A table of 20 rows of 30, the command that goes on, and the whole table."""
     short = tmp_path / "short.jsonl"
     short.write_text("".join(many.read_text().splitlines(keepends=True)[:30]))
     command = ["score", "--jsonl", short, "--id-field", "key", "-o", tmp_path / "scores.tsv"]
     assert run(*command).returncode == 0
     whole = (tmp_path / "scores.tsv").read_text()
+    (tmp_path / "scores.tsv").unlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pairs.jsonl", "short.jsonl"]
     partial = tmp_path / "scores.tsv.partial"
     partial.write_text("".join(whole.splitlines(keepends=True)[:21]))
-    (tmp_path / "scores.tsv").unlink()
+    measure = {"scale": "raw", "signature": SimLLM().blank.signature}
+    partial.with_name("scores.tsv.partial.json").write_text(json.dumps(measure))
     return command, partial, whole
 
 
 def test_what_is_gone_on_with_has_the_mean_of_all(begun):
     command, partial, whole = begun
+    with partial.open("a") as rows:
+        rows.write("k20\t0.")  # cut by a kill
     done = run(*command, "--skip", 20)
     assert done.returncode == 0, done.stderr
     assert partial.with_suffix("").read_text() == whole
     mean = np.mean([float(row.split("\t")[1]) for row in whole.splitlines()[1:]])
     assert f"simllm: 30 pairs, mean raw score {mean:.4f}, model:" in done.stderr
+    assert list(partial.parent.glob("*.partial*")) == []
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "message"),
     [
-        ["--scale", "percentile"],
-        ["--pooling", "cls"],
-        ["--similarity", "inverse-euclidean"],
-        ["--jsonl", "another"],
+        (
+            ["--mode", "fast"],
+            r"begun with the signature \S+, not \S+dtype:bfloat16\S+; go on with the options .*",
+        ),
+        (["--pooling", "cls"], "begun with the signature .*"),
+        (["--on-long", "window"], "begun with the signature .*"),
+        (["--scale", "percentile"], "begun with the scale raw, not percentile; .*"),
+        (["--jsonl", "another"], "has 'k4' where the input has 'k34'; go on with the input .*"),
+        (["--id-field", "reference"], "has 'k4' where the input has '.*"),
+        (["--skip", "19"], "holds 20 pairs, not the 19 to be skipped; --skip 20 goes on after them"),
+        (["--skip", "21"], "holds 20 pairs, not the 21 to be skipped"),
+        (["--mode", "fsat"], "mode 'fsat': expected one of .*"),
     ],
 )
-def test_another_measure_or_file_is_not_mixed_in(begun, many, other, tmp_path):
+def test_another_measure_or_file_is_not_mixed_in(begun, many, other, message, tmp_path):
     command, partial, _ = begun
     before = partial.read_bytes()
     (tmp_path / "another").write_text("".join(many.read_text().splitlines(keepends=True)[30:70]))
     other = [tmp_path / word if word == "another" else word for word in other]
-    done = run(*command, *other, "--skip", 20)
+    done = run(*command, "--skip", 20, *other)
     assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(
-        r"simllm: error: .*scores\.tsv\.partial: has 'k4 .* where this command gives 'k\d+ .*\n", done.stderr
-    )
+    assert re.fullmatch(rf"simllm: error: (.*scores\.tsv\.partial: )?{message}\n", done.stderr), done.stderr
     assert partial.read_bytes() == before
 
 
-def test_rows_of_an_earlier_run_are_not_lost(begun):
-    command, partial, whole = begun
-    rows = partial.read_text()
-    for left, remedy in (
-        (rows, "--skip 20 goes on after them; else remove it"),
-        ('{"rows": [\n{}\n]}\n', "remove it to start anew"),
-    ):
-        partial.write_text(left)
-        done = run(*command)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == f"simllm: error: {partial}: has rows of an earlier run; {remedy}\n"
-    partial.write_text(rows.replace("\t0.", "\tnothing ", 1))
-    assert "line 2: not a row of scores" in run(*command, "--skip", 20).stderr
-    partial.unlink()
-    assert run(*command).returncode == 0
-    assert partial.with_suffix("").read_text() == whole
+@pytest.mark.parametrize(
+    ("left", "format_", "remedy"),
+    [
+        (None, "tsv", "--skip 20 goes on after them; else remove it"),
+        (None, "json", "remove it to start anew"),
+        ('{"rows": [\n{}\n]}\n', "tsv", "remove it to start anew"),
+    ],
+)
+def test_rows_of_an_earlier_run_are_not_lost(begun, left, format_, remedy):
+    command, partial, _ = begun
+    partial.write_text(left or partial.read_text())
+    before = partial.read_bytes()
+    done = run(*command, "-f", format_)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"simllm: error: {partial}: has rows of an earlier run; {remedy}\n"
+    assert partial.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("\t0.", "\tnothing "), ("k3\t", "k3\tand\t"), ("k5\t", "\udc80\t")]
+)
+def test_a_damaged_row_is_named(begun, old, new):
+    command, partial, _ = begun
+    damaged = partial.read_text().replace(old, new, 1).encode(errors="surrogateescape")
+    partial.write_bytes(damaged)
+    done = run(*command, "--skip", 20)
+    assert done.returncode == 2
+    assert re.search(r"partial, line \d: not a row of scores\n", done.stderr)
+    assert partial.read_bytes() == damaged
+
+
+def test_the_input_is_not_taken_for_what_is_unfinished(many, tmp_path):
+    many.rename(tmp_path / "scores.tsv.partial")
+    done = run("score", "--jsonl", tmp_path / "scores.tsv.partial", "-o", tmp_path / "scores.tsv")
+    assert done.returncode == 2
+    assert "would overwrite what is read" in done.stderr

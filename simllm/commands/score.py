@@ -6,8 +6,7 @@ import argparse
 import json
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +22,6 @@ from simllm.tables import FORMATS as FORMATS
 
 if TYPE_CHECKING:
     from simllm.frequencies import Frequencies
-    from simllm.scores import Scores
-
-# How far rows may be apart that are made anew, in other company: fast moves scores by .01.
-_TOLERANCE = {"plain": 1e-4, "exact": 1e-4, "fast": 0.02}
-
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
@@ -72,7 +66,9 @@ def add_options(score: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Score, and write row by row."""
     source = pairs.source(options)
-    files.not_over(options.output, source.files)
+    if options.output:
+        for written in (options.output, options.output.parent / f"{options.output.name}.partial"):
+            files.not_over(written, source.files)
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
     scale, skip = options.scale, options.skip
     columns = [
@@ -81,6 +77,8 @@ def run(options: argparse.Namespace) -> None:
         *(["low", "high"] if scale == "rating" else []),
     ]
     columns += ["candidate", "reference"]
+    if total is not None and skip > total:
+        raise InputError(f"--skip {skip}: there are {total} pairs")
     with Rows(columns, options.format, options.output, skip) as out:
         from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
         from simllm.scores import joined
@@ -95,21 +93,26 @@ def run(options: argparse.Namespace) -> None:
         )
         if metric.by_token and metric.frequencies is None and source.repeatable:
             metric.frequencies = metric.count(row.reference for row in source.rows())
-        cells = partial(_cells, scale=scale, id_format=out.format if options.id_field else None)
+        id_format = out.format if options.id_field else None
         rest = source.rows()
         numbered = deque(enumerate(islice(rest, skip), 1), maxlen=COMPARED)
         there = numbered[-1][0] if numbered else 0
         if there < skip:
             raise InputError(f"--skip {skip}: there are {there} pairs")
-        skipped = [row for _, row in numbered]
-        if out.kept:
-            again = joined(metric.stream(row[:2] for row in skipped), metric.blank)
-            out.kept.check(tables.split(cells(again, skipped)), _TOLERANCE[options.mode])
+        out.begin(
+            {"scale": scale, "signature": metric.blank.signature},
+            tables.split([[*_id(row, id_format), *row[:2]] for _, row in numbered]),
+        )
         waiting: deque[Row] = deque()
         parts = []
         bar = tqdm(total=total, initial=skip, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
         for part in metric.stream(_noting(rest, waiting), skip + 1):
-            out.write(cells(part, [waiting.popleft() for _ in part.values]))
+            rows = [waiting.popleft() for _ in part.values]
+            numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
+            out.write(
+                [*_id(row, id_format), *values, *row[:2]]
+                for row, *values in zip(rows, *(column.tolist() for column in numbers), strict=True)
+            )
             parts.append(part)
             bar.update(len(part.values))
         bar.close()
@@ -131,17 +134,11 @@ def run(options: argparse.Namespace) -> None:
         print(f"simllm: {count:,} pairs, {mean}{scores.signature}", file=sys.stderr)
 
 
-def _cells(part: Scores, rows: Sequence[Row], scale: str, id_format: str | None) -> list[list[Any]]:
-    numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
-    return [
-        [*([_id(row, id_format)] if id_format else []), *values, *row[:2]]
-        for row, *values in zip(rows, *(column.tolist() for column in numbers), strict=True)
-    ]
-
-
-def _id(row: Row, format_: str) -> Any:
-    """As it was given: JSON keeps its type, and no number is rounded."""
-    return row.id if format_ == "json" or isinstance(row.id, str) else json.dumps(row.id)
+def _id(row: Row, format_: str | None) -> list[Any]:
+    """As it was given: JSON keeps its type, and no number is rounded. Nothing where none was asked for."""
+    if format_ is None:
+        return []
+    return [row.id if format_ == "json" or isinstance(row.id, str) else json.dumps(row.id)]
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
