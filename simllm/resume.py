@@ -52,33 +52,34 @@ class Kept:
 
 def kept(file: Path, columns: Sequence[str], header: str, wanted: int) -> Kept:
     """Read the rows that are there; raise InputError where they are not `wanted` rows of scores."""
-    end, total, last = 0, 0.0, deque[list[str]](maxlen=COMPARED)
-    count = -1  # the header is none
+    count, end, total, last = 0, 0, 0.0, deque[list[str]](maxlen=COMPARED)
     try:
         with file.open("rb") as data:
-            for line in data:
+            for number, line in enumerate(data):
                 if not line.endswith(b"\n"):
                     break
-                if count < 0 and line != header.encode():
-                    raise InputError(f"{file}: has other columns than {' '.join(columns)}")
-                if count >= 0:
-                    cells = dict(zip(columns, row := line.decode().rstrip("\n").split("\t"), strict=False))
-                    if len(row) != len(columns):
-                        raise ValueError
+                if number:
+                    cells = _cells(line, columns, f"{file}, line {number + 1}")
                     total += float(cells["score"])
                     last.append([cell for name, cell in cells.items() if name not in _NUMBERS])
-                count += 1
-                end += len(line)
+                elif line != header.encode():
+                    raise InputError(f"{file}: has other columns than {' '.join(columns)}")
+                count, end = number, end + len(line)
     except OSError as error:
         raise InputError(f"{file}: cannot be gone on with ({error.strerror})") from None
-    except InputError:
-        raise
-    except ValueError:
-        raise InputError(f"{file}, line {count + 2}: not a row of scores") from None
-    if (count := max(count, 0)) != wanted:
+    if count != wanted:
         hint = f"; --skip {count} goes on after them" if count > wanted else ""
         raise InputError(f"{file}: holds {count} pairs, not the {wanted} to be skipped{hint}")
     return Kept(file, end, total, list(last))
+
+
+def _cells(line: bytes, columns: Sequence[str], where: str) -> dict[str, str]:
+    try:
+        cells = dict(zip(columns, line.decode().rstrip("\n").split("\t"), strict=True))
+        float(cells["score"])
+    except ValueError:
+        raise InputError(f"{where}: not a row of scores") from None
+    return cells
 
 
 def refuse(file: Path, header: str | None) -> None:

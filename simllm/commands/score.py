@@ -22,6 +22,7 @@ from simllm.tables import FORMATS as FORMATS
 
 if TYPE_CHECKING:
     from simllm.frequencies import Frequencies
+
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
