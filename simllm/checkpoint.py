@@ -23,7 +23,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from simllm import files, weights
+from simllm import files, folders, weights
 from simllm.calibration import Calibration
 from simllm.config import ModelConfig, build, read_json
 from simllm.errors import InputError
@@ -143,7 +143,7 @@ def save(
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
-    with files.replacing(folder) as partial:
+    with folders.replacing(folder) as partial:
         encoder.config.save(partial / CONFIG)
         save_file(state, partial / weights.WHOLE, metadata={"format": "pt"})
         shutil.copymode(partial / CONFIG, partial / weights.WHOLE)  # save_file lets nobody else read it

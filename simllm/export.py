@@ -35,7 +35,7 @@ def to_onnx(checkpoint: Checkpoint, file: Path) -> None:
     `file` cannot be written.
     """
     example = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
-    partial = file.with_name(file.name + ".partial")
+    file = files.real(file)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch about itself
@@ -49,12 +49,11 @@ def to_onnx(checkpoint: Checkpoint, file: Path) -> None:
                 verbose=False,
             )
         assert program is not None
-        program.save(str(partial), external_data=False)
-        files.sync(partial)
-        partial.replace(file)
+        with files.temporary(file) as partial:
+            program.save(str(partial), external_data=False)
+            files.sync(partial)
+            partial.replace(file)
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed; install simllm with its extra `onnx`") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
-    finally:
-        partial.unlink(missing_ok=True)

@@ -1,21 +1,24 @@
-"""Reading lines that name their place in every error; writing that is whole or not at all."""
+"""Reading files line by line, with errors that name the line; writing files whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import json
 import os
-import shutil
+import stat
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
 from simllm.errors import InputError
+from simllm.text import encodable
+
+_LONGEST_STEM = 200  # bytes of a name that a temporary name may repeat
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -70,7 +73,18 @@ def parsed(line: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: JSON that is nested too deeply") from None
     if not isinstance(row, dict):
         raise InputError(f"{where}: expected a JSON object")
-    return row
+    return _encodable(row) if "\\u" in line else row
+
+
+def _encodable(value: Any) -> Any:
+    """Replace lone surrogates, which JSON can escape but no file can hold, by U+FFFD."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(part) for part in value]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(part) for key, part in value.items()}
+    return value
 
 
 def text_under(row: dict[str, Any], field: str, where: str) -> str:
@@ -83,15 +97,20 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 
 
 def not_over(output: Path | None, inputs: Iterable[Path]) -> None:
-    """Raise InputError where `output` is one of the files that are read."""
+    """Raise InputError where `output` is one of the input files."""
     for file in inputs:
-        if output and not is_stdin(file) and file.resolve() == output.resolve():
-            raise InputError(f"-o {output}: would overwrite what is read")
+        if output and not is_stdin(file) and real(file) == real(output):
+            raise InputError(f"-o {output}: would overwrite an input file")
+
+
+def real(path: Path) -> Path:
+    """The absolute path behind all links; a loop of links is left as it is."""
+    return Path(os.path.realpath(path))
 
 
 def check_place(folder: Path) -> None:
     """Raise InputError where a folder cannot be made, or files in it; nothing is made yet."""
-    folder = folder.resolve()
+    folder = real(folder)
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir():
         raise InputError(f"{existing}: is not a folder")
@@ -99,63 +118,99 @@ def check_place(folder: Path) -> None:
         raise InputError(f"{existing}: cannot be written to")
 
 
+def check_output(file: Path, overwrite: bool) -> None:
+    """Raise InputError if `file` exists and may not be replaced.
+
+    Empty files, pipes and devices may always be written to.
+    """
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(f"{file}: is a folder; expected a file name")
+    if stat.S_ISREG(found.st_mode) and found.st_size and not overwrite:
+        raise InputError(f"{file}: exists already; --overwrite replaces it")
+
+
 def write(file: Path, text: str) -> None:
-    """Write a text file, whole or not at all; a pipe or a device is simply written to."""
-    file = file.resolve()  # a link's target is replaced, not the link
+    """Write a text file, whole or not at all; a pipe or a device is simply written to.
+
+    Characters that UTF-8 cannot hold (lone surrogates) are escaped. Raises InputError.
+    """
+    file = real(file)  # a link's target is replaced, not the link
+    data = text.encode("utf-8", "backslashreplace")
     try:
         if file.exists() and not file.is_file():
-            with file.open("w", encoding="utf-8") as target:
-                target.write(text)
+            with file.open("wb") as target:
+                target.write(data)
             return
-        partial = file.parent / f".{file.name}.{os.getpid()}.partial"
-        try:
-            partial.write_text(text, encoding="utf-8")
+        with temporary(file) as partial:
+            partial.write_bytes(data)
             sync(partial)
             partial.replace(file)
-        finally:
-            partial.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
 
 
 @contextlib.contextmanager
-def replacing(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder to be filled; then it takes the place of `folder`, whole or not at all.
-
-    Raises InputError where it cannot be written.
-    """
-    partial = folder.with_name(folder.name + ".partial")
+def temporary(file: Path) -> Iterator[Path]:
+    """Yield a new, empty file beside `file`; remove it at the end if it is still there."""
+    descriptor, name = tempfile.mkstemp(".partial", f".{file.name[:_LONGEST_STEM]}.", file.parent)
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        yield partial
-        replace_folder(partial, folder)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{folder}: cannot be written ({error})") from None
+        os.fchmod(descriptor, file.stat().st_mode & 0o777 if file.exists() else 0o666 & ~umask())
+        os.close(descriptor)
+        yield Path(name)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        Path(name).unlink(missing_ok=True)
 
 
-def replace_folder(new: Path, folder: Path) -> None:
-    """Put the finished folder `new`, safe on the disk, in the place of `folder`."""
-    for path in (*new.rglob("*"), new):
-        sync(path)
-    old = folder.with_name(folder.name + ".old")
-    recover(folder)
-    if folder.exists():
-        folder.rename(old)
-    new.rename(folder)
-    sync(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes that ask for the same lock away from `path`, a file or a folder.
+
+    The lock ends with the process, however the process ends. Raises InputError if another process
+    has it.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_open(lock, descriptor):
+                    break
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)  # its owner has just removed it
+    except BlockingIOError:
+        raise InputError(f"{path}: another process is writing there") from None
+    except OSError as error:
+        raise InputError(f"{lock}: cannot be locked ({error.strerror})") from None
+    try:
+        yield
+    finally:
+        if os.fstat(descriptor).st_size == 0:  # ours are empty
+            lock.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
-def recover(folder: Path) -> None:
-    """Undo a replacement that was killed half-way; does nothing to a folder that is there."""
-    old = folder.with_name(folder.name + ".old")
-    if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-    elif old.exists():
-        old.rename(folder)
+def _is_open(file: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(file.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def umask() -> int:
+    """The permissions that new files of this process do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def sync(path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simllm import files
+from simllm import folders
 from simllm.config import build, read_json
 from simllm.errors import InputError
 from simllm.metric import SimLLM
@@ -49,7 +49,7 @@ def write(folder: Path) -> None:
     metric = SimLLM(folder, mode="plain", device="cpu")
     values = metric.score(*zip(*PAIRS, strict=True)).values
     golden = Golden(metric.checkpoint.hash, tuple(round(value, 7) for value in values.tolist()))
-    files.write(folder / FILE, json.dumps(asdict(golden), indent=2) + "\n")
+    folders.add(folder, FILE, json.dumps(asdict(golden), indent=2) + "\n")
 
 
 def largest_difference(metric: SimLLM, folder: Path) -> float:

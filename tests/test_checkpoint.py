@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
-from simllm import SimLLM, checkpoint
+from simllm import SimLLM, checkpoint, folders
 from simllm.errors import InputError
 from simllm.metric import default_model
 
@@ -83,8 +83,8 @@ def test_half_precision_on_disk_is_float32_in_every_loader(model_folder, tmp_pat
 
 def test_saving_replaces_a_folder_whole(model_folder, tmp_path):
     loaded = checkpoint.load(model_folder)
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "stale").write_text("")
+    with folders.replacing(tmp_path / "model") as earlier:
+        (earlier / "stale").write_text("")
     info = checkpoint.ModelInfo(pooling="cls", provenance={"updates": 3})
     checkpoint.save(tmp_path / "model", loaded.encoder, loaded.tokenizer, info, "# Card\n")
     again = checkpoint.load(tmp_path / "model")

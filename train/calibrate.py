@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from simllm import checkpoint, files
+from simllm import checkpoint, files, folders
 from simllm.calibration import Calibration, Values
 from simllm.errors import InputError
 from simllm.evaluation import ratings
@@ -57,7 +57,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
         f"{_PAIRS:,} random pairs of {comments.name}; {len(people.values):,} ratings of {rated.name}",
     )
     info = replace(metric.checkpoint.info, calibration=calibration)
-    files.write(folder / checkpoint.INFO, json.dumps(asdict(info), indent=2) + "\n")
+    folders.add(folder, checkpoint.INFO, json.dumps(asdict(info), indent=2) + "\n")
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Values:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from simllm import ppmi
-from simllm.files import replacing
+from simllm.folders import replacing
 from train.shards import Shards
 
 

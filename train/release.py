@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from simllm import checkpoint, files
+from simllm import checkpoint, files, folders
 from simllm.errors import InputError
 from train import card
 from train import config as configs
@@ -82,22 +82,21 @@ def release(options: argparse.Namespace) -> None:
         )
     comments = [line for _, line in files.lines(options.centre)] if options.centre else []
     finished = partial(finish, start=runs[0], share=share, comments=comments)
-    candidate = out.with_name(out.name + ".candidate")
-    finished(run, candidate)
-    for name, log in logs.items():
-        files.write(candidate / name, log)
-    figures = measure(candidate, config)
-    if options.held_out:
-        figures["held_out"] = measured(options.held_out, finished, config)
-    files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
-    parts = [head(candidate), *training, *card.tables(figures)]
-    if options.seeds:
-        each = {other: figures if other == run else measured(other, finished, config) for other in seeds}
-        parts += card.seeds({_name(other, run): row for other, row in each.items()})
-    if ablations:
-        parts += card.ablations(ablations)
-    files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
-    files.replace_folder(candidate, out)
+    with folders.replacing(out) as candidate:
+        finished(run, candidate)
+        for name, log in logs.items():
+            files.write(candidate / name, log)
+        figures = measure(candidate, config)
+        if options.held_out:
+            figures["held_out"] = measured(options.held_out, finished, config)
+        files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
+        parts = [head(candidate), *training, *card.tables(figures)]
+        if options.seeds:
+            each = {other: figures if other == run else measured(other, finished, config) for other in seeds}
+            parts += card.seeds({_name(other, run): row for other, row in each.items()})
+        if ablations:
+            parts += card.ablations(ablations)
+        files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
 
 
 def measured(run: Path, finished: Callable[[Path, Path], None], config: MeasureConfig) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from simllm import files
+from simllm import files, folders
 from simllm.errors import InputError
 
 _HOST = "https://github.com"
@@ -72,7 +72,7 @@ def tree(folder: Path, name: str, revision: str) -> Path:
     """
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
-        with files.replacing(path) as partial:
+        with folders.replacing(path) as partial:
             clone = ["git", "clone", "--bare", "--quiet", f"{_HOST}/{name}", str(partial)]
             head = ["git", "-C", str(partial), "update-ref", "--no-deref", "HEAD", revision]
             for command in (clone, head):

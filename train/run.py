@@ -18,7 +18,7 @@ from typing import IO, Any, TypeVar
 import torch
 
 import simllm
-from simllm import files
+from simllm import files, folders
 from simllm.config import read_json
 from simllm.errors import InputError
 from train import config as configs
@@ -113,7 +113,7 @@ def claim(config: Optimization) -> IO[str]:
         if changed:
             raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
     files.write(file, json.dumps(asked, indent=2) + "\n")
-    files.recover(out / "model")
+    folders.recover(out / "model")
     return lock
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from simllm.config import read_json
 from simllm.errors import InputError
-from simllm.files import replacing
+from simllm.folders import replacing
 from simllm.tokenizer import Tokenizer
 
 _PART = 8 * 2**20  # bytes of text a part: the parts do not depend on the number of workers

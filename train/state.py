@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from simllm import files
+from simllm import folders
 from simllm.errors import InputError
 
 _KEPT = 2  # the newest, and the one before it should the newest be damaged
@@ -59,7 +59,7 @@ class State:
         for index, moments in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{key}": value for key, value in moments.items()}
         facts = {"run": self.run, "progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-        with files.replacing(state) as partial:
+        with folders.replacing(state) as partial:
             save_file({k: v.contiguous() for k, v in tensors.items()}, partial / "tensors.safetensors")
             (partial / "state.json").write_text(json.dumps(facts))
             (partial / "sha256").write_text(_digest(partial))

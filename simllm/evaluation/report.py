@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 import simllm
-from simllm import files, tables
+from simllm import files, folders, tables
 from simllm.evaluation import figures
 from simllm.evaluation.study import Result, SetStudy, Study
 from simllm.evaluation.words import number
@@ -27,11 +27,11 @@ _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "sc
 def write(study: Study, folder: Path, command: str) -> None:
     """Write `report.html`, `study.json` and `tables.tex`; raise InputError where that is impossible."""
     facts = {"command": command, "versions": _versions(), "signatures": study.signatures}
-    folder.mkdir(parents=True, exist_ok=True)
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
-    files.write(folder / "study.json", json.dumps(numbers, indent=1) + "\n")
-    files.write(folder / "tables.tex", f"% {command}\n" + latex(study.sets))
-    files.write(folder / "report.html", html(study, facts))
+    with folders.replacing(folder) as partial:
+        files.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
+        files.write(partial / "tables.tex", f"% {command}\n" + latex(study.sets))
+        files.write(partial / "report.html", html(study, facts))
 
 
 def html(study: Study, facts: dict[str, Any]) -> str:

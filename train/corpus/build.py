@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.files import replacing
+from simllm.folders import replacing
 from train.config import CorpusConfig
 from train.corpus import assemble, evaluated, parts
 from train.corpus.assemble import PAIRS, TEST, TRAIN

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.files import replacing
+from simllm.folders import replacing
 from simllm.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train import shards
 from train.corpus import build
