@@ -109,6 +109,7 @@ def _command(
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
         command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")
     command.add_argument("-o", "--output", type=_output, metavar="FILE", help="write there, not to stdout")
+    command.add_argument("--overwrite", action="store_true", help="replace the file of -o if it exists")
     command.add_argument("-q", "--quiet", action="store_true", help="no warnings, no bar")
     return command
 

@@ -96,33 +96,21 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
     return str(row[field])
 
 
-def not_over(output: Path | None, inputs: Iterable[Path]) -> None:
-    """Raise InputError where `output` is one of the input files."""
-    for file in inputs:
-        if output and not is_stdin(file) and real(file) == real(output):
-            raise InputError(f"-o {output}: would overwrite an input file")
-
-
 def real(path: Path) -> Path:
     """The absolute path behind all links; a loop of links is left as it is."""
     return Path(os.path.realpath(path))
 
 
-def check_place(folder: Path) -> None:
-    """Raise InputError where a folder cannot be made, or files in it; nothing is made yet."""
-    folder = real(folder)
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    if not existing.is_dir():
-        raise InputError(f"{existing}: is not a folder")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise InputError(f"{existing}: cannot be written to")
+def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
+    """Raise InputError if `file` is an input, or exists and may not be replaced.
 
-
-def check_output(file: Path, overwrite: bool) -> None:
-    """Raise InputError if `file` exists and may not be replaced.
-
-    Empty files, pipes and devices may always be written to.
+    None is standard output. Empty files, pipes and devices may always be written to.
     """
+    if file is None:
+        return
+    for read in inputs:
+        if not is_stdin(read) and real(read) == real(file):
+            raise InputError(f"-o {file}: would overwrite what is read")
     try:
         found = file.stat()
     except FileNotFoundError:

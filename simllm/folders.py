@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -24,8 +25,12 @@ MARKER = ".simllm"
 
 def check(folder: Path) -> None:
     """Raise InputError unless simllm may write `folder`: it is missing, empty or carries the marker."""
-    files.check_place(folder)
     folder = files.real(folder)
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        raise InputError(f"{existing}: is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"{existing}: cannot be written to")
     if _names(folder) and _written(folder) is None:
         raise InputError(
             f"{folder}: holds files that simllm did not write (no {MARKER} there); name a new or empty folder"
@@ -130,7 +135,7 @@ def _replace(new: Path, folder: Path) -> None:
         raise InputError(f"{folder / taken[0]}: was not written by simllm; move it away")
     old = None
     if _names(folder):
-        old = Path(tempfile.mkdtemp(".old", f".{folder.name}.", folder.parent))
+        old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
         folder.rename(old)
     new.rename(folder)
     files.sync(folder.parent)

@@ -126,7 +126,8 @@ def test_a_terminal_gets_a_table_that_fits(model_folder):
 def test_a_link_or_a_pipe_as_output_stays_what_it_is(tmp_path, model_folder):
     (tmp_path / "target").write_text("before")
     (tmp_path / "link").symlink_to("target")
-    assert run("score", "a b", "a b", "-o", tmp_path / "link", "--model", model_folder).returncode == 0
+    done = run("score", "a b", "a b", "-o", tmp_path / "link", "--overwrite", "--model", model_folder)
+    assert done.returncode == 0
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_text().startswith("score\t")
     os.mkfifo(tmp_path / "pipe")

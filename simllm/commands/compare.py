@@ -40,7 +40,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Compare, and show."""
     given = [*options.candidates, *options.references]
-    files.not_over(options.output, given)
+    files.check_output(options.output, given, options.overwrite)
     if sum(map(files.is_stdin, given)) > 1:
         raise InputError("-: standard input can be one of the files only")
     texts = {file: [line for _, line in files.lines(file)] for file in given}

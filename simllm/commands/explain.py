@@ -42,6 +42,7 @@ def add_options(explain: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Explain, and show."""
+    files.check_output(options.output, [], options.overwrite)
     from simllm.explanation import explain
     from simllm.metric import SimLLM
 

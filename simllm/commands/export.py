@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from simllm import files
 from simllm.errors import InputError
 
 FORMATS = ()
@@ -21,7 +22,8 @@ def run(options: argparse.Namespace) -> None:
     """Load, and write."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the ONNX model to")
-    if not options.output.resolve().parent.is_dir():  # before a minute's work
+    files.check_output(options.output, [], options.overwrite)
+    if not files.real(options.output).parent.is_dir():  # before a minute's work
         raise InputError(f"{options.output}: cannot be written (no such folder)")
     from simllm.checkpoint import default_model, load
     from simllm.export import to_onnx

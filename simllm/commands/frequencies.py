@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> None:
     """Count, and save."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the table to")
-    files.not_over(options.output, [options.references])
+    files.check_output(options.output, [options.references], options.overwrite)
     from simllm.metric import SimLLM
 
     metric = SimLLM(options.model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from simllm import tables
+from simllm import files, tables
 from simllm.tables import FORMATS as FORMATS
 
 EXAMPLES = """examples:
@@ -21,6 +21,7 @@ def add_options(info: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Load, and tell."""
+    files.check_output(options.output, [], options.overwrite)
     from simllm.checkpoint import default_model
     from simllm.metric import SimLLM
 

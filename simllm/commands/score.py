@@ -67,9 +67,10 @@ def add_options(score: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Score, and write row by row."""
     source = pairs.source(options)
+    files.check_output(options.output, source.files, options.overwrite)
     if options.output:
-        for written in (options.output, options.output.parent / f"{options.output.name}.partial"):
-            files.not_over(written, source.files)
+        partial = options.output.parent / f"{options.output.name}.partial"
+        files.check_output(partial, source.files, overwrite=True)
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
     scale, skip = options.scale, options.skip
     columns = [

@@ -7,7 +7,7 @@ import time
 import warnings
 from pathlib import Path
 
-from simllm import tables
+from simllm import files, tables
 from simllm.errors import InputError
 from simllm.tables import FORMATS as FORMATS
 
@@ -24,6 +24,7 @@ def add_options(selftest: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Check each mode against the golden scores, and time it; a wrong score is an error."""
+    files.check_output(options.output, [], options.overwrite)
     import torch
 
     from simllm import golden

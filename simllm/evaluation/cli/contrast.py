@@ -32,7 +32,7 @@ def _run(options: argparse.Namespace) -> None:
     with shared.eval_extra():
         from simllm.evaluation import contrast, metrics
         from simllm.evaluation.baselines import jaccard
-    files.not_over(options.output, [options.triples] if options.triples else [])
+    files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
     triples = contrast.cleaned(contrast.load(options.triples or contrast.OWN))
     found, missing = metrics.load(shared.metric_names(options.metrics), options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]

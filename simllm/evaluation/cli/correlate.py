@@ -23,7 +23,7 @@ def add(evaluate: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> None:
     if options.ratings is None:
         raise InputError("expected --ratings FILE, or a command (see simllm evaluate --help)")
-    files.not_over(options.output, [options.ratings])
+    files.check_output(options.output, [options.ratings], options.overwrite)
     with shared.eval_extra():
         from simllm.evaluation.correlate import correlate
     result = correlate(options.ratings, shared.metric_names(options.metrics), options.model)

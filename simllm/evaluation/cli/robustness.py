@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace) -> None:
     if options.examples < 0:
         raise InputError(f"--examples: expected a number from 0, not {options.examples}")
     given = options.summaries
-    files.not_over(options.output, [given] if given else [])
+    files.check_output(options.output, [given] if given else [], options.overwrite)
     summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
     made = edits(summaries, lexicon.load(), options.seed)
     found, missing = metrics.load(shared.metric_names(options.metrics), options.model)

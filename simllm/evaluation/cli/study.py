@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from simllm import files
+from simllm import files, folders
 from simllm.errors import InputError
 from simllm.evaluation.cli import shared
 from simllm.tables import Table
@@ -44,8 +44,8 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
-    files.not_over(options.output, options.ratings)
-    files.check_place(options.out)
+    files.check_output(options.output, options.ratings, options.overwrite)
+    folders.check(options.out)
     names = shared.metric_names(options.metrics)
     found = study(options.ratings, names, options.model, options.checkpoints, questions)
     report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
