@@ -118,7 +118,7 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
     if stat.S_ISDIR(found.st_mode):
-        raise InputError(f"{file}: is a folder; expected a file name")
+        raise InputError(f"{file}: cannot be written (it is a folder)")
     if stat.S_ISREG(found.st_mode) and found.st_size and not overwrite:
         raise InputError(f"{file}: exists already; --overwrite replaces it")
 

@@ -239,7 +239,7 @@ def test_an_output_file_is_replaced_only_when_asked_to(tmp_path):
     with pytest.raises(InputError, match=r"table\.tsv: exists already; --overwrite replaces it"):
         files.check_output(file, [], overwrite=False)
     files.check_output(file, [], overwrite=True)
-    with pytest.raises(InputError, match="is a folder"):
+    with pytest.raises(InputError, match="it is a folder"):
         files.check_output(tmp_path, [], overwrite=True)
     file.unlink()
     file.symlink_to("table.tsv")

@@ -170,7 +170,7 @@ def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
                 at = 7 * i % (len(words) - 100)
                 texts = (" ".join(words[at + side : at + side + 3 + i % 60]) for side in (0, 1))
                 out.write(json.dumps(dict(zip(("candidate", "reference"), texts, strict=True))) + "\n")
-        command = ["simllm", "score", "--jsonl", file, "-o", tmp_path / "scores.tsv", "-q"]
+        command = ["simllm", "score", "--jsonl", file, "-o", tmp_path / "scores.tsv", "--overwrite", "-q"]
         done = subprocess.run(
             [sys.executable, "-c", watched, sys.executable, "-m", *map(str, command)],
             capture_output=True, text=True, timeout=300, check=True,
