@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm import matching
 from simllm.errors import InputError
 from simllm.metric import SimLLM
+from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # how a token shows that it begins a word
 Values = NDArray[np.float64]
@@ -52,7 +52,9 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
     if any(len(windows) > 1 for windows in texts.inputs):
         raise InputError("explain: a text is longer than the model reads; use on_long='truncate'")
     metric.warn(2, len(texts.long), 0)
-    whole = [state.astype(np.float64) for state in matching.states(metric.engine, texts, boundaries=True)]
+    whole = [
+        state.astype(np.float64) for state in token_matching.states(metric.engine, texts, boundaries=True)
+    ]
     means = [states.mean(0) for states in whole]
     scale = np.linalg.norm(means[0]) * np.linalg.norm(means[1])
     shares = [
@@ -63,7 +65,7 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
         np.stack([states[1:-1][rows].mean(0) for _, rows in words])
         for states, words in zip(whole, spelled, strict=True)
     ]
-    similar = matching.cosines(*states)
+    similar = token_matching.cosines(*states)
     sides = [
         [
             Word(text, float(share[1:-1][rows].sum()), others[int(row.argmax())][0], float(row.max()))

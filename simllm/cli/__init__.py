@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import simllm
-from simllm import tables
-from simllm.commands import compare, explain, export, frequencies, info, score, selftest
+from simllm.cli import compare, explain, export, frequencies, info, score, selftest
+from simllm.cli import evaluate as evaluation
 from simllm.errors import InputError
-from simllm.evaluation import cli as evaluation
+from simllm.io import tables
 
 _COMMANDS = {
     score: "score pairs of a candidate and a reference",

@@ -10,11 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm import files, latex, tables
 from simllm.errors import InputError
+from simllm.io import files, latex, tables
 
 if TYPE_CHECKING:
-    from simllm.comparison import Comparison
+    from simllm.analysis.comparison import Comparison
 
 FORMATS = ("text", "json", "latex")
 EXAMPLES = """examples:
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     names = [file.stem for file in options.candidates]
     if len(set(names)) != len(names):  # two folders, one name
         names = [str(file) for file in options.candidates]
-    from simllm.comparison import compare
+    from simllm.analysis.comparison import compare
     from simllm.metric import SimLLM
 
     systems: dict[str, Sequence[str]] = {

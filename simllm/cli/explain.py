@@ -10,10 +10,10 @@ from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING
 
-from simllm import files
+from simllm.io import files
 
 if TYPE_CHECKING:
-    from simllm.explanation import Explanation, Word
+    from simllm.analysis.explanation import Explanation, Word
 
 FORMATS = ("text", "json", "html")
 EXAMPLES = """examples:
@@ -43,7 +43,7 @@ def add_options(explain: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Explain, and show."""
     files.check_output(options.output, [], options.overwrite)
-    from simllm.explanation import explain
+    from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
 
     found = explain(SimLLM(options.model), options.candidate, options.reference)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from simllm import files
 from simllm.errors import InputError
+from simllm.io import files
 
 FORMATS = ()
 EXAMPLES = """example:
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [], options.overwrite)
     if not files.real(options.output).parent.is_dir():  # before a minute's work
         raise InputError(f"{options.output}: cannot be written (no such folder)")
-    from simllm.checkpoint import default_model, load
-    from simllm.export import to_onnx
+    from simllm.model.checkpoint import default_model, load
+    from simllm.model.onnx_export import to_onnx
 
     to_onnx(load(options.model or default_model()), options.output)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm import files
 from simllm.errors import InputError
+from simllm.io import files
 
 FORMATS = ()  # what it writes is JSON
 EXAMPLES = """example:

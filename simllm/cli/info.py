@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from simllm import files, tables
-from simllm.tables import FORMATS as FORMATS
+from simllm.io import files, tables
+from simllm.io.tables import FORMATS as FORMATS
 
 EXAMPLES = """examples:
   simllm info
@@ -22,8 +22,8 @@ def add_options(info: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Load, and tell."""
     files.check_output(options.output, [], options.overwrite)
-    from simllm.checkpoint import default_model
     from simllm.metric import SimLLM
+    from simllm.model.checkpoint import default_model
 
     metric = SimLLM(options.model)
     encoder, stored = metric.checkpoint.encoder, metric.checkpoint.info

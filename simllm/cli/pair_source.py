@@ -9,8 +9,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simllm import files
 from simllm.errors import InputError
+from simllm.io import files
 
 
 class Row(NamedTuple):

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm import files, pairs, tables
+from simllm.cli import pair_source
+from simllm.cli.pair_source import Row
 from simllm.errors import InputError
-from simllm.pairs import Row
-from simllm.resume import COMPARED
-from simllm.rows import Rows
-from simllm.tables import FORMATS as FORMATS
+from simllm.io import files, tables
+from simllm.io.resume import COMPARED
+from simllm.io.row_writer import Rows
+from simllm.io.tables import FORMATS as FORMATS
 
 if TYPE_CHECKING:
-    from simllm.frequencies import Frequencies
+    from simllm.scoring.document_frequencies import Frequencies
 
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
@@ -66,7 +67,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Score, and write row by row."""
-    source = pairs.source(options)
+    source = pair_source.source(options)
     files.check_output(options.output, source.files, options.overwrite)
     if options.output:
         partial = options.output.parent / f"{options.output.name}.partial"
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"--skip {skip}: there are {total} pairs")
     with Rows(columns, options.format, options.output, skip) as out:
         from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
-        from simllm.scores import joined
+        from simllm.scoring.scores import joined
 
         metric = SimLLM(
             options.model,
@@ -144,7 +145,7 @@ def _id(row: Row, format_: str | None) -> list[Any]:
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
-    from simllm.frequencies import Frequencies
+    from simllm.scoring.document_frequencies import Frequencies
 
     return Frequencies.load(file) if file else None
 

@@ -7,9 +7,9 @@ import time
 import warnings
 from pathlib import Path
 
-from simllm import files, tables
 from simllm.errors import InputError
-from simllm.tables import FORMATS as FORMATS
+from simllm.io import files, tables
+from simllm.io.tables import FORMATS as FORMATS
 
 EXAMPLES = """example:
   simllm selftest
@@ -27,18 +27,18 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [], options.overwrite)
     import torch
 
-    from simllm import golden
-    from simllm.checkpoint import default_model
+    from simllm.analysis import golden_scores
     from simllm.metric import SimLLM
+    from simllm.model.checkpoint import default_model
 
     folder = Path(options.model or default_model())
     rows, wrong = [], []
     texts = [f"returns the value number {i} of the list, or nothing if it has none" for i in range(_TEXTS)]
-    for mode, tolerance in golden.TOLERANCE.items():
+    for mode, tolerance in golden_scores.TOLERANCE.items():
         metric = SimLLM(folder, mode=mode)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the golden pairs are meant to be odd
-            off = golden.largest_difference(metric, folder)
+            off = golden_scores.largest_difference(metric, folder)
         metric.embed(texts[:64])
         started = time.perf_counter()
         metric.embed(texts)
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
         rows.append((mode, off, tolerance, "right" if right else "WRONG", round(speed)))
         wrong += [] if right else [mode]
     summary = {
-        "pairs": len(golden.PAIRS),
+        "pairs": len(golden_scores.PAIRS),
         "device": str(metric.engine.device),
         "threads": torch.get_num_threads(),
         "signature": SimLLM(folder).signature,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.evaluation.agreement import Agreement
-from simllm.evaluation.significance import LEVEL
+from simllm.stats.rater_agreement import Agreement
+from simllm.stats.significance import LEVEL
 
 if TYPE_CHECKING:
     from simllm.evaluation.study import Result

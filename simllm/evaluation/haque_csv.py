@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from simllm import files
 from simllm.errors import InputError
+from simllm.io import files
 
 _NEEDED = ("function_id", "user_id", "similarity", "source", "text", "text.1")
 _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat", "function", *_NEEDED}

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.evaluation import metrics, ratings
-from simllm.evaluation.baselines import UnavailableError
-from simllm.evaluation.correlation import spearman
-from simllm.evaluation.metrics import Metric
+from simllm.evaluation import ratings
 from simllm.evaluation.ratings import Ratings
+from simllm.metrics import registry
+from simllm.metrics.registry import Metric
+from simllm.metrics.text import UnavailableError
+from simllm.stats.correlation import spearman
 from simllm.text import clean
 
 
@@ -40,11 +41,11 @@ class Correlations:
 
 
 def correlate(
-    file: Path, names: Sequence[str] = metrics.ALL, model: str | os.PathLike[str] | None = None
+    file: Path, names: Sequence[str] = registry.ALL, model: str | os.PathLike[str] | None = None
 ) -> Correlations:
     """Correlate each metric with the ratings in `file`; raise InputError for bad input."""
     rated = cleaned(ratings.load(file))
-    found, missing = metrics.load(names, model)
+    found, missing = registry.load(names, model)
     rows = []
     for metric in found:
         try:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import torch
 
-from simllm import checkpoint
 from simllm.errors import InputError
-from simllm.evaluation import metrics
-from simllm.evaluation.metrics import Metric
-from simllm.matching import MEASURES
-from simllm.model import Encoder
-from simllm.pooling import POOLINGS
-from simllm.similarity import SIMILARITIES
+from simllm.metrics import registry
+from simllm.metrics.registry import Metric
+from simllm.model import checkpoint
+from simllm.model.encoder import Encoder
+from simllm.model.pooling import POOLINGS
+from simllm.model.similarity import SIMILARITIES
+from simllm.scoring.token_matching import MEASURES
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Trained(Metric):
 def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
     """Every pooling with every similarity, and token by token (SIMLLM, Table 1)."""
     pooled = [
-        metrics.of_model(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
+        registry.of_model(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
         for pooling in POOLINGS
         for similarity in SIMILARITIES
     ]
-    return pooled + [metrics.of_model(f"tokens, {name}", model, similarity=name) for name in MEASURES]
+    return pooled + [registry.of_model(f"tokens, {name}", model, similarity=name) for name in MEASURES]
 
 
 def checkpoints(folder: Path) -> list[Trained]:
@@ -56,7 +56,7 @@ def _trained(folder: Path) -> Trained:
     updates = provenance.get("updates", number and int(number[1]))
     if updates is None:
         raise InputError(f"{folder}: neither its provenance nor its name says after how many updates it is")
-    metric = metrics.of_model(folder.name, folder)
+    metric = registry.of_model(folder.name, folder)
     return Trained(metric.name, metric.signature, metric.compute, updates=float(updates))
 
 
@@ -66,5 +66,5 @@ def _untrained(folder: Path) -> Trained:
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as place:
         checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
-        metric = metrics.of_model("untrained", Path(place) / "model")
+        metric = registry.of_model("untrained", Path(place) / "model")
     return Trained(metric.name, metric.signature, metric.compute)

@@ -12,8 +12,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from simllm.evaluation.conclusions import number
 from simllm.evaluation.study import Result, SetStudy
-from simllm.evaluation.words import number
 
 _OURS, _OTHERS, _INK, _PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
 _STYLE: Any = {

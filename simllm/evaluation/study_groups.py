@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.evaluation.correlation import rank_correlations
 from simllm.evaluation.ratings import Ratings
+from simllm.stats.correlation import rank_correlations
 
 _FEWEST = 20  # pairs; of fewer a correlation says nothing
 

@@ -15,11 +15,11 @@ import jinja2
 from markupsafe import Markup
 
 import simllm
-from simllm import files, folders, tables
-from simllm.evaluation import figures
+from simllm.evaluation import study_figures
+from simllm.evaluation.conclusions import number
 from simllm.evaluation.study import Result, SetStudy, Study
-from simllm.evaluation.words import number
-from simllm.latex import escaped
+from simllm.io import files, folders, tables
+from simllm.io.latex import escaped
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
 
@@ -45,7 +45,9 @@ def html(study: Study, facts: dict[str, Any]) -> str:
         "probability": _probability,
         "svg": Markup,
     }
-    return environment.from_string(template).render(study=study, sets=study.sets, figures=figures, **facts)
+    return environment.from_string(template).render(
+        study=study, sets=study.sets, figures=study_figures, **facts
+    )
 
 
 def latex(sets: Sequence[SetStudy]) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from simllm import files
 from simllm.errors import InputError
+from simllm.io import files
 
 MARKER = ".simllm"
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.config import read_json
 from simllm.errors import InputError
+from simllm.model.config import read_json
 
 COMPARED = 16  # rows at the end of what is there, whose texts are compared
 _NUMBERS = ("score", "low", "high")  # columns; the others are as the input has them

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from simllm import files, resume, tables
 from simllm.errors import InputError
-from simllm.resume import Kept, Measure
+from simllm.io import files, resume, tables
+from simllm.io.resume import Kept, Measure
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 

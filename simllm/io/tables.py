@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simllm import files
+from simllm.io import files
 from simllm.text import encodable
 
 FORMATS = ("text", "json", "tsv")

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import simllm
-from simllm import files
 from simllm.errors import InputError
-from simllm.evaluation.baselines import BASELINES, Score, UnavailableError, baseline
+from simllm.io import files
 from simllm.metric import SimLLM
+from simllm.metrics.text import BASELINES, Score, UnavailableError, baseline
 
 ALL = ("simllm", *BASELINES)
 _COLUMN = "column"  # of rated data, with another metric's scores

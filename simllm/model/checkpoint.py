@@ -23,12 +23,13 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from simllm import files, folders, weights
-from simllm.calibration import Calibration
-from simllm.config import ModelConfig, build, read_json
 from simllm.errors import InputError
-from simllm.model import Encoder
-from simllm.tokenizer import SPECIAL_TOKENS, Tokenizer
+from simllm.io import files, folders
+from simllm.model import weights
+from simllm.model.config import ModelConfig, build, read_json
+from simllm.model.encoder import Encoder
+from simllm.model.score_scale import Calibration
+from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
 

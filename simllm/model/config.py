@@ -28,7 +28,7 @@ _BOOKKEEPING = {
 }
 
 
-_SPECIAL_TOKENS = 5  # as in simllm.tokenizer, which not everybody needs to load
+_SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which not everybody needs to load
 
 
 @dataclass(frozen=True)

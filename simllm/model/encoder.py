@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from simllm.config import ModelConfig
+from simllm.model.config import ModelConfig
 
 
 class Embeddings(nn.Module):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from simllm.errors import InputError
-from simllm.model import Encoder, attention
+from simllm.model.encoder import Encoder, attention
 
 # plain: the encoder as it stands, its weights as they are now (they may be in training)
 # exact: float32, from a packed copy; fast: bfloat16, from a packed copy

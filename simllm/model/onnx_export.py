@@ -8,10 +8,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from simllm import files, pooling
-from simllm.checkpoint import Checkpoint
-from simllm.engine import products
 from simllm.errors import InputError
+from simllm.io import files
+from simllm.model import pooling
+from simllm.model.checkpoint import Checkpoint
+from simllm.model.inference import products
 
 
 class Embedder(nn.Module):

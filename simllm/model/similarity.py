@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm import matching
 from simllm.errors import InputError
+from simllm.scoring import token_matching
 
 Floats = NDArray[np.floating]
 
@@ -35,6 +35,6 @@ SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
 def named(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
     """Return the similarity called `name`; raise InputError for any other name."""
     if name not in SIMILARITIES:
-        known = ", ".join((*SIMILARITIES, *matching.MEASURES))
+        known = ", ".join((*SIMILARITIES, *token_matching.MEASURES))
         raise InputError(f"similarity {name!r}: expected one of {known}")
     return SIMILARITIES[name]

@@ -9,8 +9,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from simllm.config import read_json
 from simllm.errors import InputError
+from simllm.model.config import read_json
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 

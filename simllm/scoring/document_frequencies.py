@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm import files
-from simllm.config import build, read_json
-from simllm.encode import Tokenized
 from simllm.errors import InputError
-from simllm.tokenizer import Tokenizer
+from simllm.io import files
+from simllm.model.config import build, read_json
+from simllm.model.tokenizer import Tokenizer
+from simllm.scoring.encode import Tokenized
 
 
 @dataclass(frozen=True)

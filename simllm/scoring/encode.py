@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simllm.engine import Engine
 from simllm.errors import InputError
-from simllm.tokenizer import PAD_ID, Tokenizer
+from simllm.model.inference import Engine
+from simllm.model.tokenizer import PAD_ID, Tokenizer
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
 Floats = NDArray[np.float32]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simllm import matching
-from simllm.encode import Tokenized, embeddings
-from simllm.engine import Engine
+from simllm.model.inference import Engine
+from simllm.scoring import token_matching
+from simllm.scoring.encode import Tokenized, embeddings
 
 Values = NDArray[np.float64]
 # 2n texts, n candidates and then their n references, -> (n,) scores
@@ -48,11 +48,11 @@ class ByToken:
         for start in range(0, n, 1000):
             rows = [*range(start, min(start + 1000, n))]
             part = Tokenized([texts.inputs[i] for i in (*rows, *(n + i for i in rows))])
-            states = matching.states(self.engine, part)
-            weights = [self.weights[ids] for ids in matching.tokens(part)]
+            states = token_matching.states(self.engine, part)
+            weights = [self.weights[ids] for ids in token_matching.tokens(part)]
             for k, i in enumerate(rows):
                 a, b = k, k + len(rows)
                 if len(weights[a]) and len(weights[b]):
-                    similar = matching.cosines(states[a], states[b])
-                    values[i] = matching.MEASURES[self.name](similar, weights[a], weights[b])
+                    similar = token_matching.cosines(states[a], states[b])
+                    values[i] = token_matching.MEASURES[self.name](similar, weights[a], weights[b])
         return values

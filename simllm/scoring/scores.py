@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.calibration import Calibration
 from simllm.errors import InputError
+from simllm.model.score_scale import Calibration
 
 if TYPE_CHECKING:
     import pandas

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from simllm.encode import Tokenized, TooLongError
 from simllm.errors import InputError
-from simllm.pairwise import Measure
-from simllm.scores import Scores
+from simllm.scoring.encode import Tokenized, TooLongError
+from simllm.scoring.pair_scorers import Measure
+from simllm.scoring.scores import Scores
 
 Pair = tuple[str, str]  # candidate, reference
 Item = TypeVar("Item")

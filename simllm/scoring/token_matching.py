@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simllm.encode import Tokenized, run
-from simllm.engine import Engine
+from simllm.model.inference import Engine
+from simllm.scoring.encode import Tokenized, run
 
 Floats = NDArray[np.floating]
 

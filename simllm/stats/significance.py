@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simllm import comparison
+from simllm.analysis import comparison
 
 LEVEL = 0.05
 _SWAPS, _SEED = 10_000, 12345

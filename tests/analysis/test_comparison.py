@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from simllm import InputError, SimLLM
-from simllm.comparison import compare, compared, holm
-from tests.test_cli import run
+from simllm.analysis.comparison import compare, compared, holm
+from tests.cli.test_commands import run
 
 
 def test_holm_by_hand():

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from simllm import InputError, SimLLM
-from simllm.explanation import explain
-from tests.test_cli import on_a_terminal, run
+from simllm.analysis.explanation import explain
+from tests.cli.test_commands import on_a_terminal, run
 
 PAIR = ("adds two numbers <b>", "gets the sum & more of numbers")
 

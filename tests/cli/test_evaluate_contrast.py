@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from simllm.evaluation import contrast
-from simllm.evaluation.baselines import baseline
+from simllm.metrics.text import baseline
 
 
 def run(*arguments, cache):

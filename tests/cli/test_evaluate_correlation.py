@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from simllm import InputError
-from simllm.evaluation import metrics
-from simllm.evaluation.correlate import correlate
+from simllm.evaluation.human_correlation import correlate
+from simllm.metrics import registry
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 
@@ -88,12 +88,12 @@ def test_scores_are_computed_once_for_the_same_texts_and_signature(cache):
         calls.append(candidates)
         return np.array([len(c) / 3 for c in candidates])
 
-    metric = metrics.Metric("length", "length|version:1", compute)
+    metric = registry.Metric("length", "length|version:1", compute)
     first = metric.score(["a", "bb"], ["x", "y"])
     assert metric.score(["a", "bb"], ["x", "y"]).tolist() == first.tolist() == [1 / 3, 2 / 3]
     assert len(calls) == 1
     metric.score(["a", "b"], ["bx", "y"])
-    metrics.Metric("length", "length|version:2", compute).score(["a", "bb"], ["x", "y"])
+    registry.Metric("length", "length|version:2", compute).score(["a", "bb"], ["x", "y"])
     assert len(calls) == 3
 
 
@@ -101,7 +101,7 @@ def test_another_corpus_is_another_signature(tmp_path):
     signatures = []
     for text in ("gets the name\n", "gets the key\n"):
         (tmp_path / "corpus.txt").write_text(text)
-        (metric,), _ = metrics.load([f"word-vectors={tmp_path}/corpus.txt"])
+        (metric,), _ = registry.load([f"word-vectors={tmp_path}/corpus.txt"])
         signatures.append(metric.signature)
     assert signatures[0] != signatures[1]
     assert signatures[0].startswith("word-vectors|corpus:")

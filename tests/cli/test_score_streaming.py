@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 from transformers import AutoModel
 
-from simllm import InputError, SimLLM, checkpoint
-from simllm.encode import padded
-from tests.test_cli import run
+from simllm import InputError, SimLLM
+from simllm.model import checkpoint
+from simllm.scoring.encode import padded
+from tests.cli.test_commands import run
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from simllm import files, folders
 from simllm.errors import InputError
+from simllm.io import files, folders
 
 
 def contents(folder):

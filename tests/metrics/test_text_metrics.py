@@ -7,8 +7,8 @@ from nltk.translate import meteor_score as nltk_meteor
 from scipy import stats
 
 from simllm.evaluation import ratings
-from simllm.evaluation.baselines import BASELINES, UnavailableError, baseline, rouge_w
 from simllm.metric import default_model
+from simllm.metrics.text import BASELINES, UnavailableError, baseline, rouge_w
 
 SAME, OTHER = "returns the first value of the list", "sorts every key by its insertion date"
 WITHOUT_ARGUMENT = [name for name, made in BASELINES.items() if not made.argument]

@@ -9,9 +9,11 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
-from simllm import SimLLM, checkpoint, folders
+from simllm import SimLLM
 from simllm.errors import InputError
+from simllm.io import folders
 from simllm.metric import default_model
+from simllm.model import checkpoint
 
 ODD = [
     "",

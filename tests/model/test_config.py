@@ -3,10 +3,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from simllm.config import ModelConfig, build
 from simllm.errors import InputError
+from simllm.model.config import ModelConfig, build
 from tests.conftest import ROOT
-from train.config import PretrainConfig, load
+from train.runtime.config import PretrainConfig, load
 
 
 def test_every_problem_is_named_at_once():

@@ -5,8 +5,8 @@ import pytest
 import torch
 from transformers import MPNetModel
 
-from simllm import checkpoint
-from simllm.model import Encoder, attention
+from simllm.model import checkpoint
+from simllm.model.encoder import Encoder, attention
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,8 @@ def test_relative_buckets_of_the_original(encoder, shared):
 
 
 def test_parameters_of_the_base_size(shared):
-    from simllm.config import ModelConfig
-    from train.objective import PermutedLanguageModel
+    from simllm.model.config import ModelConfig
+    from train.pretrain.objective import PermutedLanguageModel
 
     vectors = json.loads((shared / "reference" / "mpnet_tiny_forward.json").read_text())
     counts = vectors["parameter_count_40k_dictionary"]

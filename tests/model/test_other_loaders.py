@@ -16,9 +16,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from trl import GRPOConfig, GRPOTrainer
 
 from simllm import InputError, SimLLM
-from simllm.encode import padded
-from simllm.rewards import reward
-from tests.test_cli import run
+from simllm.analysis.reward import reward
+from simllm.scoring.encode import padded
+from tests.cli.test_commands import run
 
 PAIRS = {"candidate": ["adds two", "gets it"], "reference": ["sums two", "removes it"]}
 

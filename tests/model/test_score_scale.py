@@ -10,10 +10,10 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from simllm import InputError, SimLLM
-from simllm.calibration import Calibration
+from simllm.model.score_scale import Calibration
+from tests.cli.test_commands import run
 from tests.conftest import ROOT
-from tests.test_cli import run
-from train.calibrate import fit
+from train.release.calibrate import fit
 
 
 def test_by_hand():
@@ -51,7 +51,7 @@ def calibrated(model_folder, comments, tmp_path_factory):
     ]
     (folder / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = [
-        "train.calibrate",
+        "train.release.calibrate",
         folder / "model",
         "--comments",
         folder / "comments.txt",

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from simllm.errors import InputError
 from simllm.metric import default_model
+from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text import clean
-from simllm.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
-from train import vocab
+from train.tokens import vocabulary
 
 
 def corpus_texts(shared):
@@ -30,9 +30,9 @@ def rated_texts(shared):
 def test_equals_sentencepiece_on_100_000_corpus_texts(shared, tmp_path):
     texts = [clean(text) for text in corpus_texts(shared)]
     assert len(texts) >= 100_000
-    vocab.learn(iter(texts), 16_000, tmp_path / "sentencepiece.model")
+    vocabulary.learn(iter(texts), 16_000, tmp_path / "sentencepiece.model")
     reference = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "sentencepiece.model"))
-    tokenizer = Tokenizer(vocab.convert(tmp_path / "sentencepiece.model"))
+    tokenizer = Tokenizer(vocabulary.convert(tmp_path / "sentencepiece.model"))
     assert tokenizer.vocab_size == reference.get_piece_size() == 16_000
     for text, ours, theirs in zip(texts, tokenizer.encode(texts), reference.encode(texts), strict=True):
         assert ours == [0, *theirs, 2], text
@@ -68,7 +68,7 @@ def test_an_empty_text_is_the_two_boundary_tokens(tokenizer):
 
 def test_too_few_texts_for_a_vocabulary_are_named(tmp_path):
     with pytest.raises(InputError, match="vocabulary of 5000 tokens cannot be learned"):
-        vocab.learn(iter(["adds two numbers"]), 5000, tmp_path / "sentencepiece.model")
+        vocabulary.learn(iter(["adds two numbers"]), 5000, tmp_path / "sentencepiece.model")
     assert not list(tmp_path.iterdir())
 
 

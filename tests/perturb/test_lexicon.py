@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from simllm.edits import lexicon
-from simllm.edits.held_out import HeldOut
-from simllm.edits.inflection import article, family, inflected
-from simllm.edits.templates import templates
 from simllm.evaluation import contrast
-from simllm.files import lines
+from simllm.io.files import lines
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.perturb.summaries.inflection import article, family, inflected
+from simllm.perturb.summaries.templates import templates
 from simllm.text import clean
 
 IRREGULAR = lexicon.irregular_forms()

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm.edits import lexicon
-from simllm.edits.change import KINDS, change
-from simllm.edits.rewording import reword
 from simllm.evaluation import contrast
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.meaning_changes import KINDS, change
+from simllm.perturb.summaries.rewording import reword
 from simllm.text import clean
 
 LEXICON = lexicon.load(contrast.held_out())

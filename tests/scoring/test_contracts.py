@@ -13,11 +13,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm import InputError, SimLLM, golden
-from simllm.checkpoint import default_model
-from simllm.engine import packed
+from simllm import InputError, SimLLM
+from simllm.analysis import golden_scores
+from simllm.model.checkpoint import default_model
+from simllm.model.inference import packed
+from tests.cli.test_commands import run
 from tests.conftest import ROOT
-from tests.test_cli import run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(cleaning leaves nothing|texts cut at|read in windows)")
 ODD = [
@@ -140,7 +141,10 @@ def test_without_onednn_the_linear_layers_stay(model_folder, monkeypatch):
 
 def test_the_default_model_gives_its_golden_scores():
     for mode in ("plain", "exact"):
-        assert golden.largest_difference(SimLLM(mode=mode), default_model()) < golden.TOLERANCE["exact"]
+        assert (
+            golden_scores.largest_difference(SimLLM(mode=mode), default_model())
+            < golden_scores.TOLERANCE["exact"]
+        )
 
 
 def test_selftest_and_info():
@@ -161,7 +165,7 @@ def test_selftest_notices_other_scores(model_folder, tmp_path):
     for file in model_folder.glob("*.*"):
         (folder / file.name).write_bytes(file.read_bytes())
     assert "no golden.json" in run("selftest", "--model", folder).stderr
-    subprocess.run([sys.executable, "-m", "train.golden", folder], check=True, cwd=ROOT)
+    subprocess.run([sys.executable, "-m", "train.release.golden", folder], check=True, cwd=ROOT)
     found = json.loads((folder / "golden.json").read_text())
     found["scores"][2] += 0.001
     (folder / "golden.json").write_text(json.dumps(found))

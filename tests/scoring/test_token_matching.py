@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from simllm import InputError, SimLLM, matching
-from simllm.encode import Tokenized
-from simllm.frequencies import Frequencies
-from tests.test_cli import run
+from simllm import InputError, SimLLM
+from simllm.scoring import token_matching
+from simllm.scoring.document_frequencies import Frequencies
+from simllm.scoring.encode import Tokenized
+from tests.cli.test_commands import run
 
 # Two candidate tokens against three reference tokens, in the plane: 0 and 90 degrees against
 # 0, 60 and 180 degrees, of any length.
@@ -20,20 +21,22 @@ REFERENCE = np.array([[1.0, 0.0], [0.5, math.sqrt(3) / 2], [-4.0, 0.0]])
 
 def test_states_are_normalised_before_they_are_multiplied():
     half, root = 0.5, math.sqrt(3) / 2
-    assert matching.cosines(CANDIDATE, REFERENCE) == pytest.approx(np.array([[1, half, -1], [0, root, 0]]))
-    assert matching.cosines(np.zeros((1, 2)), REFERENCE) == pytest.approx(np.zeros((1, 3)))
+    assert token_matching.cosines(CANDIDATE, REFERENCE) == pytest.approx(
+        np.array([[1, half, -1], [0, root, 0]])
+    )
+    assert token_matching.cosines(np.zeros((1, 2)), REFERENCE) == pytest.approx(np.zeros((1, 3)))
 
 
 def test_precision_recall_and_f1_by_hand():
     similar, w, v = (
-        matching.cosines(CANDIDATE, REFERENCE), np.array([1.0, 3.0]), np.array([2.0, 1.0, 1.0]),
+        token_matching.cosines(CANDIDATE, REFERENCE), np.array([1.0, 3.0]), np.array([2.0, 1.0, 1.0]),
     )  # fmt: skip
     precision = (1 * 1 + 3 * math.sqrt(3) / 2) / 4
     recall = (2 * 1 + 1 * math.sqrt(3) / 2 + 1 * 0) / 4
-    assert matching.precision(similar, w, v) == pytest.approx(precision)
-    assert matching.recall(similar, w, v) == pytest.approx(recall)
-    assert matching.f1(similar, w, v) == pytest.approx(2 * precision * recall / (precision + recall))
-    assert matching.f1(-np.ones((1, 1)), w[:1], v[:1]) == 0
+    assert token_matching.precision(similar, w, v) == pytest.approx(precision)
+    assert token_matching.recall(similar, w, v) == pytest.approx(recall)
+    assert token_matching.f1(similar, w, v) == pytest.approx(2 * precision * recall / (precision + recall))
+    assert token_matching.f1(-np.ones((1, 1)), w[:1], v[:1]) == 0
 
 
 def test_document_frequencies_weigh_as_in_scikit_learn(tokenizer):
@@ -73,7 +76,7 @@ def test_one_pair_worked_out_from_the_states(model_folder):
     metric = SimLLM(model_folder, similarity="f1")
     a, b = metric.tokenize(["adds two numbers"]), metric.tokenize(["gets the sum of it"])
     weights = metric.count(["gets the sum of it"]).weights(metric.checkpoint.tokenizer)
-    (x,), (y,) = matching.states(metric.engine, a), matching.states(metric.engine, b)
+    (x,), (y,) = token_matching.states(metric.engine, a), token_matching.states(metric.engine, b)
     best = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for v in y) for u in x]
     back = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for u in x) for v in y]
     p = np.average(best, weights=weights[list(a.inputs[0][0][1:-1])])

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from simllm.evaluation import ratings
-from simllm.evaluation.agreement import agreement, ceiling
-from simllm.evaluation.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
-from simllm.evaluation.significance import clusters, holm, permutation, williams
+from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
+from simllm.stats.rater_agreement import agreement, ceiling
+from simllm.stats.significance import clusters, holm, permutation, williams
 
 
 def test_spearman_by_hand():

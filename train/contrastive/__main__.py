@@ -18,21 +18,21 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from simllm import checkpoint, pooling
-from simllm.encode import batches, padded
 from simllm.metric import SimLLM
-from train import loop, run
-from train.agreement import Agreement
-from train.batches import seed_of
-from train.beside import Beside
-from train.config import ContrastiveConfig
-from train.distributed import World
-from train.info_nce import cosent, info_nce
-from train.log import log_of, say
-from train.overlap import follow
-from train.signals import Stop
-from train.state import Progress
-from train.updates import Update, Updates, digest
+from simllm.model import checkpoint, pooling
+from simllm.scoring.encode import batches, padded
+from train.contrastive.auxiliary_lm import Beside
+from train.contrastive.batches import Update, Updates, digest
+from train.contrastive.dev_criterion import Agreement
+from train.contrastive.lexical_teacher import follow
+from train.contrastive.losses import cosent, info_nce
+from train.pretrain.batches import seed_of
+from train.runtime import command, loop
+from train.runtime.config import ContrastiveConfig
+from train.runtime.distributed import World
+from train.runtime.log import log_of, say
+from train.runtime.signals import Stop
+from train.runtime.state import Progress
 
 
 class Contrastive:
@@ -126,7 +126,7 @@ class Contrastive:
 
 def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
     """Do the whole run; returns the model folder that agrees best."""
-    out, revision, log = Path(config.out), run.git_revision(), log_of(config, world)
+    out, revision, log = Path(config.out), command.git_revision(), log_of(config, world)
     task = world.first_does(lambda: Contrastive(config, world))
     if world.first:
         for source in task.updates.positives:
@@ -141,17 +141,19 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
                 f"{number}. {source.config.source}": len(source)
                 for number, source in enumerate(task.updates.positives, 1)
             },
-            **run.provenance(config, progress, world, revision),
+            **command.provenance(config, progress, world, revision),
             "dev_criterion": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
         }
         info = checkpoint.ModelInfo(start.info.pooling, start.info.similarity, facts)
-        card = run.card("Pretrained on code comments, then trained on pairs that mean the same", facts)
+        card = command.card("Pretrained on code comments, then trained on pairs that mean the same", facts)
         checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card)
 
-    loop.train(config, task, world, stop, run.identity(config, start.hash, digest(config)), log, keep_best)
+    loop.train(
+        config, task, world, stop, command.identity(config, start.hash, digest(config)), log, keep_best
+    )
     return out / "model"
 
 
 if __name__ == "__main__":
-    sys.exit(run.command(ContrastiveConfig, train, "train.contrastive", __doc__))
+    sys.exit(command.command(ContrastiveConfig, train, "train.contrastive", __doc__))

@@ -9,20 +9,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from simllm import files
-from simllm.checkpoint import Checkpoint
 from simllm.errors import InputError
+from simllm.io import files
+from simllm.model.checkpoint import Checkpoint
 from simllm.text import clean
-from train import shards
-from train.ahead import Ahead
-from train.batches import Batches, seed_of
-from train.config import LanguageModelConfig, Optimization
-from train.corpus.evaluated import Evaluated
+from train.corpus.decontaminate import Evaluated
 from train.corpus.sources import matching
-from train.distributed import World
-from train.log import say
-from train.objective import PermutedLanguageModel
-from train.permute import Permuted
+from train.pretrain.batches import Batches, seed_of
+from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.permutation import Permuted
+from train.runtime.config import LanguageModelConfig, Optimization
+from train.runtime.distributed import World
+from train.runtime.log import say
+from train.runtime.prefetch import Ahead
+from train.tokens import shards
 
 _SEED = 2  # apart from the seeds of the pairs and of the rated
 

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simllm.checkpoint import Checkpoint
-from simllm.edits import lexicon
 from simllm.evaluation import contrast
-from train.ahead import Ahead
-from train.config import ContrastiveConfig, PositivesConfig
-from train.corpus import evaluated
+from simllm.model.checkpoint import Checkpoint
+from simllm.perturb.summaries import lexicon
+from train.contrastive.lexical_teacher import Overlap
+from train.contrastive.positive_pairs import Pair, Positives, draw, same_meaning
+from train.contrastive.rated_pairs import Drawn, Rated
+from train.corpus import decontaminate
 from train.corpus.sources import matching
-from train.overlap import Overlap
-from train.positives import Pair, Positives, draw, same_meaning
-from train.rated import Drawn, Rated
+from train.runtime.config import ContrastiveConfig, PositivesConfig
+from train.runtime.prefetch import Ahead
 
 _COUNTED = 50_000  # pairs that document frequencies are taken from
 
@@ -41,7 +41,7 @@ class Updates:
     def __init__(self, config: ContrastiveConfig, start: Checkpoint) -> None:
         """Read all sources; raises InputError for what is wrong with them."""
         self.config, self.start = config, start
-        excluded = self.excluded = evaluated.read(config.exclude)
+        excluded = self.excluded = decontaminate.read(config.exclude)
         known = lexicon.load(contrast.held_out() if config.hold_out_contrast else ())
         self.positives = [Positives(source, excluded, known) for source in config.positives]
         self.rated = [Rated(source, excluded) for source in config.rated]

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from simllm import files
-from simllm.edits import lexicon
-from simllm.edits.change import change
-from simllm.edits.rewording import reword
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
+from simllm.io import files
 from simllm.metric import SimLLM
-from train.config import ContrastiveConfig
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.meaning_changes import change
+from simllm.perturb.summaries.rewording import reword
+from train.runtime.config import ContrastiveConfig
 
 _WORDS = (4, 20)  # in a comment that is edited
 

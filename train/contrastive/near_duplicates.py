@@ -1,6 +1,6 @@
 """Comments of a corpus that say the same in almost the same words.
 
-    python -m train.near_duplicates runs/mini/corpus/train.txt runs/near-duplicates.jsonl
+    python -m train.contrastive.near_duplicates runs/mini/corpus/train.txt runs/near-duplicates.jsonl
 
 Of a pair's texts the words that carry meaning are the same and in the same order: they differ in articles
 and the like, in the third person of a verb, or as `the name of the user` does from `the user name`.
@@ -19,14 +19,14 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from simllm import files
-from simllm.edits import lexicon
-from simllm.edits.inflection import THIRD_PERSON
-from simllm.edits.lexicon import Lexicon
-from simllm.edits.words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS
 from simllm.errors import InputError
+from simllm.io import files
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS
+from simllm.perturb.summaries.inflection import THIRD_PERSON
+from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text import clean
-from train.corpus.words import identity
+from train.corpus.text_identity import identity
 
 _LIGHT = frozenset("the a an this that these those its their given specified provided".split())
 _MEANING = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")  # signs as well: `a < b` is not `a > b`
@@ -36,7 +36,7 @@ _FEWEST = 3  # words that carry meaning: of fewer, such as "see above", texts me
 def main() -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.near_duplicates",
+        prog="python -m train.contrastive.near_duplicates",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

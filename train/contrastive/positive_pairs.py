@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from simllm.edits.change import change
-from simllm.edits.lexicon import Lexicon
-from simllm.edits.rewording import reword
 from simllm.errors import InputError
-from simllm.files import lines, objects, text_under
+from simllm.io.files import lines, objects, text_under
+from simllm.perturb.summaries.lexicon import Lexicon
+from simllm.perturb.summaries.meaning_changes import change
+from simllm.perturb.summaries.rewording import reword
 from simllm.text import clean
-from train.batches import seed_of
-from train.config import PositivesConfig
-from train.corpus.evaluated import Evaluated
+from train.corpus.decontaminate import Evaluated
 from train.corpus.sources import matching
-from train.corpus.words import identity
+from train.corpus.text_identity import identity
+from train.pretrain.batches import seed_of
+from train.runtime.config import PositivesConfig
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.text import clean
-from train.batches import seed_of
-from train.config import RatedConfig
-from train.corpus.evaluated import Evaluated
+from train.corpus.decontaminate import Evaluated
 from train.corpus.sources import matching
+from train.pretrain.batches import seed_of
+from train.runtime.config import RatedConfig
 
 
 @dataclass(frozen=True)

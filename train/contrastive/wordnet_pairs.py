@@ -1,6 +1,6 @@
 """Pairs that mean the same from WordNet: what a word means, and what can be said for it.
 
-    python -m train.wordnet /usr/share/wordnet runs/mini/corpus/train.txt runs/wordnet.jsonl
+    python -m train.contrastive.wordnet_pairs /usr/share/wordnet runs/mini/corpus/train.txt runs/wordnet.jsonl
 
 Reads the database files of WordNet 3.0 (the package wordnet-base on Debian and Ubuntu) and
 writes JSON lines about the words of a corpus: `a` and `b` mean the same, `c`, where it is
@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm import files
-from simllm.edits.held_out import HeldOut
-from simllm.edits.lexicon import irregular_forms
 from simllm.errors import InputError
 from simllm.evaluation import contrast
+from simllm.io import files
+from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.perturb.summaries.lexicon import irregular_forms
 
 # Lexicographer files of nouns that summaries of code do not speak of: animals, plants, food, …
 _LEFT_OUT = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
@@ -43,7 +43,7 @@ class Synset:
 def main() -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.wordnet",
+        prog="python -m train.contrastive.wordnet_pairs",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

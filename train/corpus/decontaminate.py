@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable
 
 from simllm.errors import InputError
-from simllm.files import objects, text_under
+from simllm.io.files import objects, text_under
 from simllm.text import clean
 from train.corpus.sources import matching
-from train.corpus.words import words
+from train.corpus.text_identity import words
 
 _WORDS = 4  # of a shorter text, such as "creates a new", one comment in forty is made
 

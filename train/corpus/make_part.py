@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from simllm.code.languages import LANGUAGES, Function
 from simllm.errors import InputError
 from simllm.text import clean
 from train.corpus.comment import Comment
-from train.corpus.evaluated import Evaluated
+from train.corpus.decontaminate import Evaluated
 from train.corpus.extract import document, extract
-from train.corpus.languages import LANGUAGES, Function
-from train.corpus.part import Row, Writer
+from train.corpus.part_file import Row, Writer
 from train.corpus.sources import Docstring, Item
 from train.corpus.tally import Tallies, Tally
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from train.corpus.comment import Comment
 from train.corpus.deduplicate import SIGNATURE, signature
-from train.corpus.words import identity
+from train.corpus.text_identity import identity
 
 # A text, and the comment and repository it is from; 0 for no repository.
 TEXT = np.dtype([("identity", "u8"), ("comment", "u8"), ("repository", "u8")])

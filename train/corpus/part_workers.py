@@ -18,13 +18,13 @@ from pathlib import Path
 from tqdm import tqdm
 
 from simllm.errors import InputError
-from train.config import CorpusConfig
-from train.corpus import evaluated, sources, work
-from train.corpus.evaluated import Evaluated
-from train.corpus.part import Part
+from train.corpus import decontaminate, make_part, sources
+from train.corpus.decontaminate import Evaluated
+from train.corpus.part_file import Part
 from train.corpus.sources import Docstring, Item
 from train.corpus.tally import Tally
 from train.corpus.trees import Code
+from train.runtime.config import CorpusConfig
 
 BATCH = 4_000_000  # characters of code or comments a part, about
 _excluded = Evaluated(())  # in a worker
@@ -35,7 +35,7 @@ def make(config: CorpusConfig, folder: Path, workers: int, files: Tally) -> list
     for source in config.sources:
         sources.matching(source)
     folder.mkdir(parents=True, exist_ok=True)
-    excluded = evaluated.read(config.exclude)
+    excluded = decontaminate.read(config.exclude)
     code = b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.rglob("*.py")))
     version = hashlib.blake2b(code + excluded.digest.encode()).digest()
     made: list[Path] = []
@@ -54,7 +54,7 @@ def make(config: CorpusConfig, folder: Path, workers: int, files: Tally) -> list
     first = list(itertools.islice(jobs, 2))
     if workers == 1 or len(first) < 2:  # a process of its own would take longer to start
         for data, file in itertools.chain(first, jobs):
-            work.make(data, file, excluded)
+            make_part.make(data, file, excluded)
     else:
         _share_out(itertools.chain(first, jobs), excluded, workers)
     return [Part(file) for file in made]
@@ -115,4 +115,4 @@ def _start(excluded: Evaluated) -> None:
 
 
 def _work(data: bytes, file: Path) -> None:
-    work.make(data, file, _excluded)
+    make_part.make(data, file, _excluded)

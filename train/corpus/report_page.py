@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from train.corpus import charts
+from train.corpus import report_charts
 
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
@@ -52,9 +52,9 @@ def page(facts: dict[str, Any]) -> str:
         "<h2>What was left out</h2>",
         *(f"<h3>{name.capitalize()}</h3>" + _left_out(name, found) for name, found in facts["found"].items()),
         "<h2>Words a text</h2>",
-        *(charts.bars(kind, lengths) for kind, lengths in facts["lengths"].items() if lengths),
+        *(report_charts.bars(kind, lengths) for kind, lengths in facts["lengths"].items() if lengths),
         "<h2>Different words over texts</h2>",
-        charts.logarithmic("{1:,} in {0:,}".format(*growth[-1]), growth),
+        report_charts.logarithmic("{1:,} in {0:,}".format(*growth[-1]), growth),
         "<h2>Near duplicates</h2><p>Left out, and what they repeat; a sample.</p>",
         _table(["left out", "kept"], facts["near_duplicates"]),
         "<h2>Pairs</h2>",

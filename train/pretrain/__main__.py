@@ -17,18 +17,19 @@ from pathlib import Path
 
 import numpy as np
 
-from simllm import checkpoint
-from simllm.tokenizer import Tokenizer
-from train import loop, ppmi, run, shards, vocab
-from train.config import PretrainConfig
+from simllm.model import checkpoint
+from simllm.model.tokenizer import Tokenizer
 from train.corpus import build
-from train.distributed import World
-from train.estimate import estimate
-from train.log import log_of, say
-from train.shards import Shards
-from train.signals import Stop
-from train.state import Progress
-from train.task import Pretraining
+from train.pretrain.estimate import estimate
+from train.pretrain.task import Pretraining
+from train.runtime import command, loop
+from train.runtime.config import PretrainConfig
+from train.runtime.distributed import World
+from train.runtime.log import log_of, say
+from train.runtime.signals import Stop
+from train.runtime.state import Progress
+from train.tokens import shards, token_vectors, vocabulary
+from train.tokens.shards import Shards
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Material:
 
 def pretrain(config: PretrainConfig, world: World, stop: Stop) -> Path:
     """Do the whole run; returns the model folder with the best test perplexity."""
-    out, revision, log = Path(config.out), run.git_revision(), log_of(config, world)
+    out, revision, log = Path(config.out), command.git_revision(), log_of(config, world)
     material = world.first_does(lambda: prepare(config, world.first))
     task = Pretraining(config, material.train, material.test, world, material.vectors)
     if world.first and world.device.type == "cuda" and not task.compiled:
@@ -56,15 +57,15 @@ def pretrain(config: PretrainConfig, world: World, stop: Stop) -> Path:
             "objective": f"{config.objective} language modelling",
             "corpus_sha256": material.corpus_hash,
             "corpus_counts": material.counts,
-            **run.provenance(config, progress, world, revision),
+            **command.provenance(config, progress, world, revision),
             "epochs": round(progress.tokens / task.batches.tokens, 2),
             "test_perplexity": round(progress.best, 4),
         }
         info = checkpoint.ModelInfo(provenance=facts)
-        card = run.card("Pretrained on code comments", facts)
+        card = command.card("Pretrained on code comments", facts)
         checkpoint.save(out / "model", task.model.encoder, material.tokenizer, info, card)
 
-    identity = run.identity(config, material.corpus_hash, material.tokenizer.hash)
+    identity = command.identity(config, material.corpus_hash, material.tokenizer.hash)
     loop.train(config, task, world, stop, identity, log, keep_best)
     return out / "model"
 
@@ -80,7 +81,9 @@ def prepare(config: PretrainConfig, speaks: bool) -> Material:
     tell("vocabulary")
     corpus_hash = str(corpus["sha256"])
     name = f"{corpus_hash[:12]}-{config.model.vocab_size}"
-    tokenizer = vocab.at(out / "vocabulary" / name, out / "corpus" / build.TRAIN, config.model.vocab_size)
+    tokenizer = vocabulary.at(
+        out / "vocabulary" / name, out / "corpus" / build.TRAIN, config.model.vocab_size
+    )
 
     tell("shards")
     train, test = (
@@ -94,11 +97,11 @@ def prepare(config: PretrainConfig, speaks: bool) -> Material:
     if config.token_vectors == "ppmi":
         tell("token vectors")
         name = f"{corpus_hash[:12]}-{tokenizer.hash}-{model.max_length}-{model.hidden_size}"
-        vectors = ppmi.at(out / "vectors" / name, train, model.vocab_size, model.hidden_size)
+        vectors = token_vectors.at(out / "vectors" / name, train, model.vocab_size, model.hidden_size)
         vectors *= model.initializer_range
     tell("training")
     return Material(tokenizer, train, test, vectors, corpus_hash, corpus["counts"])
 
 
 if __name__ == "__main__":
-    sys.exit(run.command(PretrainConfig, pretrain, "train.pretrain", __doc__, estimate))
+    sys.exit(command.command(PretrainConfig, pretrain, "train.pretrain", __doc__, estimate))

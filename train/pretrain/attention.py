@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from simllm.model import Mix, RelativeBias, attention
-from train.permute import Permuted, visible
+from simllm.model.encoder import Mix, RelativeBias, attention
+from train.pretrain.permutation import Permuted, visible
 
 Mixing = Callable[[Permuted, RelativeBias, float], Mix]
 
@@ -61,7 +61,7 @@ def by_length(batch: Permuted, relative_bias: RelativeBias, dropout: float) -> M
 def flexible(batch: Permuted, relative_bias: RelativeBias, dropout: float = 0.0) -> Mix:
     """FlexAttention over all rows; only blocks of rows and columns that share a text are computed.
 
-    Wants both streams filled up to whole blocks (`train.permute.fill_up`), knows no dropout
+    Wants both streams filled up to whole blocks (`train.pretrain.permutation.fill_up`), knows no dropout
     of attention weights, and is slow unless compiled.
     """
     if dropout:

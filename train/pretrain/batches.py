@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from simllm.errors import InputError
-from train.permute import (
+from train.pretrain.permutation import (
     Ints,
     Permuted,
     noisy_slots,
@@ -20,7 +20,7 @@ from train.permute import (
     ragged,
     uniform,
 )
-from train.shards import Shards
+from train.tokens.shards import Shards
 
 
 class Batches:

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from train.config import PretrainConfig
-from train.distributed import World
-from train.flops import peak_flops
-from train.optim import optimizer
-from train.shards import Shards
-from train.task import Pretraining
+from train.pretrain.task import Pretraining
+from train.runtime.config import PretrainConfig
+from train.runtime.distributed import World
+from train.runtime.flops import peak_flops
+from train.runtime.optimizer import optimizer
+from train.tokens.shards import Shards
 
 _TYPICAL = 16  # tokens of a summary
 _PROBE = 2048  # tokens that even a slow device computes in seconds

@@ -1,7 +1,7 @@
 """Perplexity over updates, drawn from the logs of one or several runs (the paper's Fig. 4).
 
-python -m train.figure runs/mini/log.jsonl -o perplexity.svg
-python -m train.figure runs/*/log.jsonl -o perplexity.png
+python -m train.pretrain.figure runs/mini/log.jsonl -o perplexity.svg
+python -m train.pretrain.figure runs/*/log.jsonl -o perplexity.png
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.files import objects
+from simllm.io.files import objects
 
 
 def main() -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.figure",
+        prog="python -m train.pretrain.figure",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

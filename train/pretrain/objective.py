@@ -1,4 +1,4 @@
-"""Permuted language modelling: the two-stream forward pass and its loss over simllm.model."""
+"""Permuted language modelling: the two-stream forward pass and its loss over simllm.model.encoder."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from simllm.config import ModelConfig
-from simllm.model import Encoder
-from train.attention import Mixing, by_length
-from train.cross_entropy import linear_cross_entropy
-from train.permute import Permuted
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
+from train.pretrain.attention import Mixing, by_length
+from train.pretrain.cross_entropy import linear_cross_entropy
+from train.pretrain.permutation import Permuted
 
 
 class LanguageModelHead(nn.Module):

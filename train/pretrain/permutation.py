@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simllm.tokenizer import MASK_ID, PAD_ID, SPECIAL_TOKENS
+from simllm.model.tokenizer import MASK_ID, PAD_ID, SPECIAL_TOKENS
 
 Ints = NDArray[np.int64]
 

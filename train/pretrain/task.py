@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.model import Encoder
-from train.ahead import Ahead
-from train.attention import BLOCK, by_length, flexible
-from train.batches import Batches
-from train.config import PretrainConfig
+from simllm.model.encoder import Encoder
 from train.corpus.build import TRAIN
-from train.distributed import World
-from train.flops import training_flops
-from train.objective import PermutedLanguageModel
-from train.permute import Permuted, fill_up
-from train.shards import Shards
+from train.pretrain.attention import BLOCK, by_length, flexible
+from train.pretrain.batches import Batches
+from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.permutation import Permuted, fill_up
+from train.runtime.config import PretrainConfig
+from train.runtime.distributed import World
+from train.runtime.flops import training_flops
+from train.runtime.prefetch import Ahead
+from train.tokens.shards import Shards
 
 
 class Pretraining:

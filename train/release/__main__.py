@@ -19,12 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from simllm import checkpoint, files, folders
 from simllm.errors import InputError
-from train import card
-from train import config as configs
-from train.finish import finish
-from train.measure import MeasureConfig, measure
+from simllm.io import files, folders
+from simllm.model import checkpoint
+from train.release import card
+from train.release.measure import MeasureConfig, measure
+from train.release.postprocess import finish
+from train.runtime import config as configs
 
 _FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
 _FACTS += ("hardware", "date", "git_revision")
@@ -50,7 +51,7 @@ def main() -> int:
         "--held-out", type=Path, help="a run like the last that learned nothing of the contrast set's words"
     )
     parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs like the last, other seeds")
-    parser.add_argument("--ablations", type=Path, help="what train.ablations wrote")
+    parser.add_argument("--ablations", type=Path, help="what train.release.ablations wrote")
     options = parser.parse_args()
     try:
         release(options)

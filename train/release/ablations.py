@@ -1,6 +1,6 @@
 """What each ingredient of the recipe gives: short runs, each without one of them.
 
-    python -m train.ablations configs/ablations.yaml -o checkpoints/ablations.json
+    python -m train.release.ablations configs/ablations.yaml -o checkpoints/ablations.json
 
 Runs that are finished are not repeated, nor measured again where the output has them from the same
 commands; it is written anew after each.
@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from simllm import files
 from simllm.errors import InputError
-from train import config as configs
-from train.measure import MeasureConfig, measure
+from simllm.io import files
+from train.release.measure import MeasureConfig, measure
+from train.runtime import config as configs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class AblationsConfig:
 def main() -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.ablations",
+        prog="python -m train.release.ablations",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,6 +1,6 @@
 """Tell what a model's scores mean: their percentile among random pairs, and the rating to expect.
 
-    python -m train.calibrate checkpoints/default --comments runs/mini/corpus/test.txt --ratings rated.jsonl
+    python -m train.release.calibrate checkpoints/default --comments runs/mini/corpus/test.txt --ratings rated.jsonl
 
 The comments, one a line, must not have been trained on; the ratings must not be those that
 results are reported on. Both curves go into the folder's `simllm.json`.
@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from simllm import checkpoint, files, folders
-from simllm.calibration import Calibration, Values
 from simllm.errors import InputError
 from simllm.evaluation import ratings
+from simllm.io import files, folders
 from simllm.metric import SimLLM
+from simllm.model import checkpoint
+from simllm.model.score_scale import Calibration, Values
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
 
@@ -29,7 +30,7 @@ _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
 def main() -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.calibrate",
+        prog="python -m train.release.calibrate",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

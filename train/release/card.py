@@ -1,4 +1,4 @@
-"""The tables of a model card, in Markdown, from the figures of `train.measure`."""
+"""The tables of a model card, in Markdown, from the figures of `train.release.measure`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Write a model folder's golden scores, which `simllm selftest` and the tests hold its scores against.
 
-    python -m train.golden checkpoints/default
+    python -m train.release.golden checkpoints/default
 
 To be run once, when the model is made: afterwards a score that differs is a mistake.
 """
@@ -11,20 +11,20 @@ import argparse
 import sys
 from pathlib import Path
 
-from simllm import golden
+from simllm.analysis import golden_scores
 from simllm.errors import InputError
 
 
 def main() -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.golden",
+        prog="python -m train.release.golden",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", type=Path, help="a model folder")
     try:
-        golden.write(parser.parse_args().model)
+        golden_scores.write(parser.parse_args().model)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

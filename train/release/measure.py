@@ -1,7 +1,7 @@
 """What a model's card says of it: agreement with people, meaning over words, languages, sanity.
 
-    python -m train.measure runs/contrastive/model -o figures.json
-    python -m train.measure runs/mine/model comments=runs/mine/corpus/comments.jsonl
+    python -m train.release.measure runs/contrastive/model -o figures.json
+    python -m train.release.measure runs/mine/model comments=runs/mine/corpus/comments.jsonl
 
 Which sets are read stands in configs/measure.yaml, or in another file after `--config`.
 """
@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from simllm import files, matching
 from simllm.errors import InputError
-from simllm.evaluation import contrast, metrics
-from simllm.evaluation.correlate import correlate
+from simllm.evaluation import contrast
+from simllm.evaluation.human_correlation import correlate
+from simllm.io import files
 from simllm.metric import SimLLM
-from train import config as configs
+from simllm.metrics import registry
+from simllm.scoring import token_matching
+from train.runtime import config as configs
 
 _SEED = 1
 
@@ -42,7 +44,7 @@ class MeasureConfig:
 def main() -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.measure",
+        prog="python -m train.release.measure",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -66,7 +68,7 @@ def main() -> int:
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     """All figures of a model, with those of the baselines beside them."""
     names = ("simllm", *config.baselines)
-    found, missing = metrics.load(names, model)
+    found, missing = registry.load(names, model)
     if missing:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
     triples = contrast.cleaned(contrast.load())
@@ -95,7 +97,7 @@ def agreement(file: Path, names: Sequence[str], model: Path) -> dict[str, Any]:
     return {"pairs": rows[0].n, **found}
 
 
-def by_kind(metric: metrics.Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+def by_kind(metric: registry.Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
     """The share of triples that a metric gets right: of each form, all together and by kind."""
     won, forms, kinds = (
         contrast.wins_of(metric.score, triples),
@@ -129,7 +131,7 @@ def sanity(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     for language, pairs in sorted(held_out.items()):
         chosen = random.permutation(len(pairs))[: config.comments_per_language]
         summaries, rests = (metric.embed([pairs[i][side] for i in chosen]) for side in (0, 1))
-        cosines = matching.cosines(summaries, rests)
+        cosines = token_matching.cosines(summaries, rests)
         rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
         found[language] = {
             "pairs": len(chosen),

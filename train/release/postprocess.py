@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from simllm import checkpoint, encode, pooling
-from simllm.checkpoint import Checkpoint
-from simllm.engine import Engine
 from simllm.errors import InputError
+from simllm.model import checkpoint, pooling
+from simllm.model.checkpoint import Checkpoint
+from simllm.model.inference import Engine
+from simllm.scoring import encode
 
 _SOME = 20  # every so many-th comment is enough to know their mean
 

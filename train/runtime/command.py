@@ -18,16 +18,16 @@ from typing import IO, Any, TypeVar
 import torch
 
 import simllm
-from simllm import files, folders
-from simllm.config import read_json
 from simllm.errors import InputError
-from train import config as configs
-from train.config import Optimization
-from train.distributed import Failed, World, joined
-from train.log import say
-from train.loop import Diverged
-from train.signals import Interrupted, Stop
-from train.state import Progress
+from simllm.io import files, folders
+from simllm.model.config import read_json
+from train.runtime import config as configs
+from train.runtime.config import Optimization
+from train.runtime.distributed import Failed, World, joined
+from train.runtime.log import say
+from train.runtime.loop import Diverged
+from train.runtime.signals import Interrupted, Stop
+from train.runtime.state import Progress
 
 C = TypeVar("C", bound=Optimization)
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import yaml
 
-from simllm.config import ModelConfig, build
 from simllm.errors import InputError
+from simllm.model.config import ModelConfig, build
 
 # Of a run's own keys, one that came later: at its default, the run is the same as one begun before.
 ADDED = {"added": True}

@@ -6,9 +6,9 @@ import time
 
 import torch
 
-from simllm.config import ModelConfig
-from train.distributed import PRECISIONS
-from train.permute import Ints
+from simllm.model.config import ModelConfig
+from train.pretrain.permutation import Ints
+from train.runtime.distributed import PRECISIONS
 
 # Dense bfloat16 (V100: float16) operations a second, from the makers' data sheets.
 _PEAKS = {

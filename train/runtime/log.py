@@ -10,10 +10,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from simllm import files
 from simllm.errors import InputError
-from train.config import Optimization
-from train.distributed import World
+from simllm.io import files
+from train.runtime.config import Optimization
+from train.runtime.distributed import World
 
 
 def say(line: str) -> None:

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from simllm.errors import InputError
-from train.batches import seed_of
-from train.config import Optimization
-from train.distributed import World
-from train.flops import peak_flops
-from train.optim import learning_rate, optimizer
-from train.signals import Interrupted, Stop
-from train.state import Progress, State
+from train.pretrain.batches import seed_of
+from train.runtime.config import Optimization
+from train.runtime.distributed import World
+from train.runtime.flops import peak_flops
+from train.runtime.optimizer import learning_rate, optimizer
+from train.runtime.signals import Interrupted, Stop
+from train.runtime.state import Progress, State
 
 
 class Task(Protocol):

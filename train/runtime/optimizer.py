@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from train.config import Optimization
+from train.runtime.config import Optimization
 
 
 def optimizer(model: nn.Module, config: Optimization) -> torch.optim.AdamW:

@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from simllm import folders
 from simllm.errors import InputError
+from simllm.io import folders
 
 _KEPT = 2  # the newest, and the one before it should the newest be damaged
 

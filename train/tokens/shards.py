@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from simllm.config import read_json
 from simllm.errors import InputError
-from simllm.folders import replacing
-from simllm.tokenizer import Tokenizer
+from simllm.io.folders import replacing
+from simllm.model.config import read_json
+from simllm.model.tokenizer import Tokenizer
 
 _PART = 8 * 2**20  # bytes of text a part: the parts do not depend on the number of workers
 _TEXTS_AT_ONCE = 10_000

@@ -1,4 +1,4 @@
-"""Token vectors from counts alone (`simllm.ppmi`): a small encoder that starts from them learns sooner."""
+"""Token vectors from counts alone (`simllm.model.ppmi`): a small encoder that starts from them learns sooner."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from simllm import ppmi
-from simllm.folders import replacing
-from train.shards import Shards
+from simllm.io.folders import replacing
+from simllm.model import ppmi
+from train.tokens.shards import Shards
 
 
 def at(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:

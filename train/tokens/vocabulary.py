@@ -10,10 +10,10 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, processors
 
-from simllm import files
 from simllm.errors import InputError
+from simllm.io import files
+from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text import normalizer
-from simllm.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 
 # Everything that cleaning can leave; all of it is in every vocabulary, so nothing is unknown.
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)

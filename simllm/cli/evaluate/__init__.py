@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from simllm.evaluation.cli import contrast, correlate, robustness, study
-from simllm.evaluation.cli.shared import Command
+from simllm.cli.evaluate import contrast, correlation, robustness, study
+from simllm.cli.evaluate.options import Command
 
 EXAMPLES = """examples:
   simllm evaluate --ratings haque2022.jsonl
@@ -17,7 +17,7 @@ EXAMPLES = """examples:
 
 def add(evaluate: argparse.ArgumentParser, command: Command) -> None:
     """Give `simllm evaluate` its options and its own commands; `command` adds one."""
-    correlate.add(evaluate)
+    correlation.add(evaluate)
     commands = evaluate.add_subparsers(title="commands", metavar="COMMAND")
     for made in (study, contrast, robustness):
         made.add(commands, command)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm import files
-from simllm.evaluation.cli import shared
-from simllm.tables import Table
+from simllm.cli.evaluate import options
+from simllm.io import files
+from simllm.io.tables import Table
 
 _EXAMPLES = """examples:
   simllm evaluate contrast
@@ -15,7 +15,7 @@ _EXAMPLES = """examples:
 """
 
 
-def add(commands: shared.Commands, command: shared.Command) -> None:
+def add(commands: options.Commands, command: options.Command) -> None:
     """Add the command."""
     contrast = command(
         commands, "contrast", "ask whether a rewording scores higher than a change of meaning", _EXAMPLES
@@ -24,19 +24,20 @@ def add(commands: shared.Commands, command: shared.Command) -> None:
         "--triples", type=Path, metavar="FILE",
         help="JSON lines with reference, rewording, change, kind and form; default: the included ones",
     )  # fmt: skip
-    shared.add_metrics(contrast)
+    options.add_metrics(contrast)
     contrast.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
-    with shared.eval_extra():
-        from simllm.evaluation import contrast, metrics
-        from simllm.evaluation.baselines import jaccard
+    with options.eval_extra():
+        from simllm.evaluation import contrast
+        from simllm.metrics import registry
+        from simllm.metrics.text import jaccard
     files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
     triples = contrast.cleaned(contrast.load(options.triples or contrast.OWN))
-    found, missing = metrics.load(shared.metric_names(options.metrics), options.model)
+    found, missing = registry.load(options.metric_names(options.metrics), options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
-    for name, shares in shared.of_each(found, missing, lambda score: contrast.accuracies(score, triples)):
+    for name, shares in options.of_each(found, missing, lambda score: contrast.accuracies(score, triples)):
         rows.append((name, *shares))
     forms, kinds = (dict.fromkeys(labels) for labels in (triples.forms, triples.kinds))
     table = Table(
@@ -44,4 +45,4 @@ def _run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"triples": len(triples.references), "chance": 0.5, "ties": "count half"},
     )
-    shared.write(table, missing, options)
+    options.write(table, missing, options)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm import files
+from simllm.cli.evaluate import options
 from simllm.errors import InputError
-from simllm.evaluation.cli import shared
-from simllm.tables import Table
+from simllm.io import files
+from simllm.io.tables import Table
 
 
 def add(evaluate: argparse.ArgumentParser) -> None:
@@ -16,7 +16,7 @@ def add(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument(
         "--ratings", type=Path, metavar="FILE", help="JSON lines with reference, candidate and rating"
     )
-    shared.add_metrics(evaluate)
+    options.add_metrics(evaluate)
     evaluate.set_defaults(run=_run)
 
 
@@ -24,9 +24,9 @@ def _run(options: argparse.Namespace) -> None:
     if options.ratings is None:
         raise InputError("expected --ratings FILE, or a command (see simllm evaluate --help)")
     files.check_output(options.output, [options.ratings], options.overwrite)
-    with shared.eval_extra():
-        from simllm.evaluation.correlate import correlate
-    result = correlate(options.ratings, shared.metric_names(options.metrics), options.model)
+    with options.eval_extra():
+        from simllm.evaluation.human_correlation import correlate
+    result = correlate(options.ratings, options.metric_names(options.metrics), options.model)
     if not result.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
     table = Table(
@@ -39,4 +39,4 @@ def _run(options: argparse.Namespace) -> None:
             **{f"signature of {row.metric}": row.signature for row in result.rows},
         },
     )
-    shared.write(table, result.missing, options)
+    options.write(table, result.missing, options)

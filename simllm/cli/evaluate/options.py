@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simllm import tables
 from simllm.errors import InputError
+from simllm.io import tables
 
 if TYPE_CHECKING:
-    from simllm.evaluation.baselines import Score
-    from simllm.evaluation.metrics import Metric
+    from simllm.metrics.registry import Metric
+    from simllm.metrics.text import Score
 
 Result = TypeVar("Result")
 Command = Callable[..., argparse.ArgumentParser]  # (commands, name, help, examples)
@@ -28,10 +28,10 @@ def add_metrics(command: argparse.ArgumentParser) -> None:
 
 def metric_names(given: str | None) -> list[str]:
     """The names that the option has, or all; raise InputError for one that is none."""
-    from simllm.evaluation import metrics
+    from simllm.metrics import registry
 
-    names = list(metrics.ALL) if given is None else [name.strip() for name in given.split(",")]
-    metrics.check(names)
+    names = list(registry.ALL) if given is None else [name.strip() for name in given.split(",")]
+    registry.check(names)
     return names
 
 
@@ -39,7 +39,7 @@ def of_each(
     found: Sequence[Metric], missing: dict[str, str], compute: Callable[[Score], Result]
 ) -> Iterator[tuple[str, Result]]:
     """What `compute` makes of each metric, with its name; `missing` takes those that have no scores."""
-    from simllm.evaluation.baselines import UnavailableError
+    from simllm.metrics.text import UnavailableError
 
     for metric in found:
         try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm import files
+from simllm.cli.evaluate import options
 from simllm.errors import InputError
-from simllm.evaluation.cli import shared
-from simllm.tables import Table
+from simllm.io import files
+from simllm.io.tables import Table
 
 _EXAMPLES = """examples:
   simllm evaluate robustness
@@ -16,7 +16,7 @@ _EXAMPLES = """examples:
 """
 
 
-def add(commands: shared.Commands, command: shared.Command) -> None:
+def add(commands: options.Commands, command: options.Command) -> None:
     """Add the command."""
     robustness = command(
         commands, "robustness", "edit summaries and ask whether scores follow the meaning", _EXAMPLES
@@ -25,7 +25,7 @@ def add(commands: shared.Commands, command: shared.Command) -> None:
         "--summaries", type=Path, metavar="FILE",
         help="texts, one a line; default: the references of the included triples",
     )  # fmt: skip
-    shared.add_metrics(robustness)
+    options.add_metrics(robustness)
     robustness.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
     robustness.add_argument(
         "--examples", type=int, default=3, metavar="N", help="failures to show a metric; default: %(default)s"
@@ -34,19 +34,20 @@ def add(commands: shared.Commands, command: shared.Command) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    with shared.eval_extra():
-        from simllm.edits import lexicon
-        from simllm.evaluation import contrast, metrics
+    with options.eval_extra():
+        from simllm.evaluation import contrast
         from simllm.evaluation.robustness import KINDS, edits, robustness
+        from simllm.metrics import registry
+        from simllm.perturb.summaries import lexicon
     if options.examples < 0:
         raise InputError(f"--examples: expected a number from 0, not {options.examples}")
     given = options.summaries
     files.check_output(options.output, [given] if given else [], options.overwrite)
     summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
     made = edits(summaries, lexicon.load(), options.seed)
-    found, missing = metrics.load(shared.metric_names(options.metrics), options.model)
+    found, missing = registry.load(options.metric_names(options.metrics), options.model)
     rows, separation, failures = [], {}, {}
-    for name, result in shared.of_each(
+    for name, result in options.of_each(
         found, missing, lambda score: robustness(score, made, options.examples)
     ):
         for kind, drop in result.drop.items():
@@ -60,4 +61,4 @@ def _run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"summaries": len(made.summaries), "seed": options.seed, **separation, **failures},
     )
-    shared.write(table, missing, options)
+    options.write(table, missing, options)

@@ -7,10 +7,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from simllm import files, folders
+from simllm.cli.evaluate import options
 from simllm.errors import InputError
-from simllm.evaluation.cli import shared
-from simllm.tables import Table
+from simllm.io import files, folders
+from simllm.io.tables import Table
 
 _EXAMPLES = """examples:
   simllm evaluate study --ratings haque2022.jsonl shen2021.jsonl --out report
@@ -18,12 +18,12 @@ _EXAMPLES = """examples:
 """
 
 
-def add(commands: shared.Commands, command: shared.Command) -> None:
+def add(commands: options.Commands, command: options.Command) -> None:
     """Add the command."""
     study = command(commands, "study", "answer the paper's five questions: a page, JSON, LaTeX", _EXAMPLES)
     study.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
     study.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
-    shared.add_metrics(study)
+    options.add_metrics(study)
     study.add_argument(
         "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
     )
@@ -36,8 +36,8 @@ def add(commands: shared.Commands, command: shared.Command) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    with shared.eval_extra():
-        from simllm.evaluation import report
+    with options.eval_extra():
+        from simllm.evaluation import study_report
         from simllm.evaluation.study import QUESTIONS, study
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
     for unknown in set(questions) - set(QUESTIONS):
@@ -46,9 +46,9 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.check_output(options.output, options.ratings, options.overwrite)
     folders.check(options.out)
-    names = shared.metric_names(options.metrics)
+    names = options.metric_names(options.metrics)
     found = study(options.ratings, names, options.model, options.checkpoints, questions)
-    report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    study_report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
         (one.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)
         for one in found.sets
@@ -60,4 +60,4 @@ def _run(options: argparse.Namespace) -> None:
         summary={one.name: " ".join(one.words) for one in found.sets}
         | {"report": f"{options.out}/report.html"},
     )
-    shared.write(table, found.missing, options)
+    options.write(table, found.missing, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from train.corpus.languages.language import Function, Language
+from simllm.code.languages.base import Function, Language
 
 __all__ = ["LANGUAGES", "Function", "Language", "load"]
 
@@ -32,5 +32,5 @@ def load(name: str) -> Language:
     """Return a language by its name; raise KeyError where there is none."""
     if name not in LANGUAGES.values():
         raise KeyError(name)
-    language: Language = import_module(f"train.corpus.languages.{name}").LANGUAGE
+    language: Language = import_module(f"simllm.code.languages.{name}").LANGUAGE
     return language

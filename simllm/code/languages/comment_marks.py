@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from inspect import cleandoc
 
-from train.corpus.languages.language import Place
+from simllm.code.languages.base import Place
 
 # Every pattern takes in all of a comment (or of a run of them) even where that is never closed
 # and nothing follows: so a file is read once, however long it is.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from train.corpus.languages.language import Language, Place, beginning, field
-from train.corpus.languages.marks import runs, undress_block, undress_lines
+from simllm.code.languages.base import Language, Place, beginning, field
+from simllm.code.languages.comment_marks import runs, undress_block, undress_lines
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*//[^\n]*\n)++)[ \t]*(func\b|[A-Z]\w*\()?")
 _BLOCK = re.compile(rb"(?m)^(/\*(?s:.*?)(?:\*/|\Z))[ \t]*\n?(func\b)?")

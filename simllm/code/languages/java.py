@@ -2,8 +2,8 @@
 
 from tree_sitter import Node
 
-from train.corpus.languages.language import Language, beginning, field
-from train.corpus.languages.marks import blocks, undress_block
+from simllm.code.languages.base import Language, beginning, field
+from simllm.code.languages.comment_marks import blocks, undress_block
 
 _FUNCTIONS = frozenset(
     {

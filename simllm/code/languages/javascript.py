@@ -6,8 +6,8 @@ import re
 
 from tree_sitter import Node
 
-from train.corpus.languages.language import Language, beginning, field, text
-from train.corpus.languages.marks import blocks, undress_block
+from simllm.code.languages.base import Language, beginning, field, text
+from simllm.code.languages.comment_marks import blocks, undress_block
 
 _NAMED = frozenset(
     {

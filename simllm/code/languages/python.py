@@ -8,7 +8,7 @@ from inspect import cleandoc
 
 from tree_sitter import Node
 
-from train.corpus.languages.language import Language, Place, field
+from simllm.code.languages.base import Language, Place, field
 
 _DOCSTRING = re.compile(
     rb""":[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*+[ \t]*"""

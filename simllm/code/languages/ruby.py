@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from train.corpus.languages.language import Language, Place, beginning, field
-from train.corpus.languages.marks import runs, undress_lines
+from simllm.code.languages.base import Language, Place, beginning, field
+from simllm.code.languages.comment_marks import runs, undress_lines
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")
 _BLOCK = re.compile(rb"(?m)^(=begin(?s:.*?)(?:^=end|\Z))[^\n]*\n?[ \t]*(def\b)?")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.evaluation.baselines import Score
+from simllm.metrics.text import Score
 
 
 def load() -> Score:

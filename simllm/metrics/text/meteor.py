@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.evaluation.baselines import Score, UnavailableError
+from simllm.metrics.text import Score, UnavailableError
 
 _SYSTEM = Path("/usr/share/wordnet")  # where Debian and Ubuntu have it
 _CATEGORIES = 45  # lexicographers' files

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.evaluation.baselines import Score
+from simllm.metrics.text import Score
 
 _WEIGHT = 1.2
 

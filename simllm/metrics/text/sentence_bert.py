@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.evaluation.baselines import Score, UnavailableError
-from simllm.similarity import cosine
+from simllm.metrics.text import Score, UnavailableError
+from simllm.model.similarity import cosine
 
 
 def load(model: str) -> Score:

@@ -1,7 +1,7 @@
 """Cosine of mean token vectors, weighted by idf: trained on a corpus by counting alone.
 
 The tokens are those of the included model, so that no word is unknown; their vectors factorise
-what stands beside what (`simllm.ppmi`), and rare tokens weigh more.
+what stands beside what (`simllm.model.ppmi`), and rare tokens weigh more.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm import files, ppmi
-from simllm.checkpoint import TOKENIZER, default_model
 from simllm.errors import InputError
-from simllm.evaluation.baselines import Score, UnavailableError
-from simllm.similarity import cosine
-from simllm.tokenizer import Tokenizer
+from simllm.io import files
+from simllm.metrics.text import Score, UnavailableError
+from simllm.model import ppmi
+from simllm.model.checkpoint import TOKENIZER, default_model
+from simllm.model.similarity import cosine
+from simllm.model.tokenizer import Tokenizer
 
 _SIZE = 256
 _MOST_TEXTS = 1_000_000  # more change little, and take more than a minute

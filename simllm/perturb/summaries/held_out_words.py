@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import product
 
-from simllm.edits.inflection import Irregular, family
-from simllm.edits.words import CONJUNCTIONS, DETERMINERS, PREPOSITIONS
+from simllm.perturb.summaries.function_words import CONJUNCTIONS, DETERMINERS, PREPOSITIONS
+from simllm.perturb.summaries.inflection import Irregular, family
 from simllm.text import clean
 
 _CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # too few to learn a language without them

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
-from simllm.edits.held_out import HeldOut
-from simllm.edits.inflection import Forms, Irregular, inflected
-from simllm.edits.templates import Template, templates
-from simllm.files import lines
+from simllm.io.files import lines
+from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.perturb.summaries.inflection import Forms, Irregular, inflected
+from simllm.perturb.summaries.templates import Template, templates
 from simllm.text import clean
 
 FOLDER = Path(__file__).parent / "data"

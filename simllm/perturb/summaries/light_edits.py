@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from simllm.edits.lexicon import Lexicon, Replacements
-from simllm.edits.numerals import other_spelling
-from simllm.edits.sentence import replace, replaceable
+from simllm.perturb.summaries.lexicon import Lexicon, Replacements
+from simllm.perturb.summaries.numerals import other_spelling
+from simllm.perturb.summaries.sentence import replace, replaceable
 
 _ARTICLES = frozenset(("the", "a", "an"))
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from simllm.edits.inflection import THIRD_PERSON
-from simllm.edits.lexicon import Lexicon, Replacements
-from simllm.edits.numerals import other_number
-from simllm.edits.sentence import replace, replaceable
-from simllm.edits.words import DETERMINERS, FUNCTION_WORDS
+from simllm.perturb.summaries.function_words import DETERMINERS, FUNCTION_WORDS
+from simllm.perturb.summaries.inflection import THIRD_PERSON
+from simllm.perturb.summaries.lexicon import Lexicon, Replacements
+from simllm.perturb.summaries.numerals import other_number
+from simllm.perturb.summaries.sentence import replace, replaceable
 from simllm.text import clean
 
 # What a negation is put into, or taken out of. (?!…): the other is there already. Where `if` means

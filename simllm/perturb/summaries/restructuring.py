@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simllm.edits.inflection import THIRD_PERSON
-from simllm.edits.lexicon import Lexicon
-from simllm.edits.words import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
+from simllm.perturb.summaries.function_words import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
+from simllm.perturb.summaries.inflection import THIRD_PERSON
+from simllm.perturb.summaries.lexicon import Lexicon
 
 _PLURAL = ("s", "data", "children", "indices", "vertices", "people")
 _SUBJECTS = ("this method", "this function", "the method", "it")

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from simllm.edits.lexicon import Lexicon
-from simllm.edits.numerals import other_spelling
-from simllm.edits.sentence import replace, replaceable
-from simllm.edits.structure import restructure
-from simllm.edits.templates import Template
+from simllm.perturb.summaries.lexicon import Lexicon
+from simllm.perturb.summaries.numerals import other_spelling
+from simllm.perturb.summaries.restructuring import restructure
+from simllm.perturb.summaries.sentence import replace, replaceable
+from simllm.perturb.summaries.templates import Template
 from simllm.text import clean
 
 _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simllm.edits.inflection import article
-from simllm.edits.lexicon import Lexicon, Replacement, Replacements
-from simllm.edits.words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
+from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
+from simllm.perturb.summaries.inflection import article
+from simllm.perturb.summaries.lexicon import Lexicon, Replacement, Replacements
 
 _LONGEST = 3  # words that are replaced together
 

@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.edits.held_out import HeldOut
-from simllm.files import lines
+from simllm.io.files import lines
+from simllm.perturb.summaries.held_out_words import HeldOut
 from simllm.text import clean
 
 # A slot ends at a mark, and begins with no word that belongs to what is before it.

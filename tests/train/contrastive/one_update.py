@@ -10,12 +10,12 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from simllm import checkpoint
+from simllm.model import checkpoint
 from simllm.text import clean
 from tests.conftest import ROOT
-from train.config import ContrastiveConfig, load
-from train.contrastive import Contrastive
-from train.distributed import joined
+from train.contrastive.__main__ import Contrastive
+from train.runtime.config import ContrastiveConfig, load
+from train.runtime.distributed import joined
 
 DROPOUT = 0.2
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from simllm import checkpoint
 from simllm.errors import InputError
-from tests.train.one_update import assert_equal, settings, several, update
-from train.contrastive import Contrastive, train
-from train.distributed import World
-from train.signals import Stop
+from simllm.model import checkpoint
+from tests.train.contrastive.one_update import assert_equal, settings, several, update
+from train.contrastive.__main__ import Contrastive, train
+from train.runtime.distributed import World
+from train.runtime.signals import Stop
 
 
 @pytest.fixture(scope="module")

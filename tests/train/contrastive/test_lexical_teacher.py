@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from train.overlap import Overlap, follow
+from train.contrastive.lexical_teacher import Overlap, follow
 
 TEXTS = [[0, 5, 6, 2], [0, 5, 7, 7, 2], [0, 8, 2]]
 

@@ -5,7 +5,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CoSENTLoss, MultipleNegativesRankingLoss
 
-from train.info_nce import cosent, info_nce
+from train.contrastive.losses import cosent, info_nce
 
 NONE = torch.zeros(20, 20, dtype=torch.bool)
 

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from simllm.edits import lexicon
+from simllm.perturb.summaries import lexicon
 from simllm.text import clean
 from tests.conftest import ROOT
-from train.corpus.words import words
-from train.near_duplicates import pairs, skeleton
+from train.contrastive.near_duplicates import pairs, skeleton
+from train.corpus.text_identity import words
 
 LEXICON = lexicon.load()
 
@@ -70,7 +70,13 @@ def test_each_is_paired_with_the_one_before_it():
 def test_the_command(comments, tmp_path):
     texts = sorted(set(filter(None, map(clean, comments))))
     (tmp_path / "train.txt").write_text("".join(text + "\n" for text in texts))
-    command = [sys.executable, "-m", "train.near_duplicates", tmp_path / "train.txt", tmp_path / "out.jsonl"]
+    command = [
+        sys.executable,
+        "-m",
+        "train.contrastive.near_duplicates",
+        tmp_path / "train.txt",
+        tmp_path / "out.jsonl",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]

@@ -3,11 +3,11 @@
 import pytest
 from safetensors.torch import load_file
 
-from simllm import checkpoint
-from tests.train.one_update import assert_equal, settings, several, update
-from train.contrastive import Contrastive
-from train.distributed import World
-from train.updates import Updates
+from simllm.model import checkpoint
+from tests.train.contrastive.one_update import assert_equal, settings, several, update
+from train.contrastive.__main__ import Contrastive
+from train.contrastive.batches import Updates
+from train.runtime.distributed import World
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,15 @@ from safetensors.torch import load_file
 from scipy.stats import spearmanr
 
 from simllm import SimLLM
-from simllm.edits import lexicon
 from simllm.errors import InputError
 from simllm.evaluation import ratings
+from simllm.perturb.summaries import lexicon
 from simllm.text import clean
 from tests.conftest import ROOT
-from train.config import ContrastiveConfig, PositivesConfig, RatedConfig, load
-from train.corpus.evaluated import Evaluated
-from train.positives import Pair, Positives, draw, same_meaning
-from train.rated import Rated
+from train.contrastive.positive_pairs import Pair, Positives, draw, same_meaning
+from train.contrastive.rated_pairs import Rated
+from train.corpus.decontaminate import Evaluated
+from train.runtime.config import ContrastiveConfig, PositivesConfig, RatedConfig, load
 
 LEXICON = lexicon.load()
 

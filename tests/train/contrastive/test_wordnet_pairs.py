@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
-from train import wordnet
+from train.contrastive import wordnet_pairs
 
 LICENCE = "  1 This software and database is being provided to you, the LICENSEE\n"
 FILES = {
@@ -38,7 +38,7 @@ def folder(tmp_path):
 
 def command(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "train.wordnet", *map(str, arguments)],
+        [sys.executable, "-m", "train.contrastive.wordnet_pairs", *map(str, arguments)],
         cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
 
@@ -48,7 +48,7 @@ def rows_of(file):
 
 
 def test_synsets_are_read(folder):
-    found = wordnet.read(folder)
+    found = wordnet_pairs.read(folder)
     assert set(found) == {
         "v00000100",
         "v00000200",
@@ -67,7 +67,7 @@ def test_synsets_are_read(folder):
 
 
 def test_words_are_known_from_ten_on(folder):
-    assert wordnet.frequent(folder / "corpus.txt") == set(KNOWN)
+    assert wordnet_pairs.frequent(folder / "corpus.txt") == set(KNOWN)
 
 
 def test_the_command_writes_definitions_and_examples_with_their_opposites(folder):

@@ -1,6 +1,6 @@
 from tests.train.corpus.conftest import rows
-from train.config import CorpusConfig
 from train.corpus import build
+from train.runtime.config import CorpusConfig
 
 OLD = '"""Module."""\n\ndef area(shape):\n    """Give the surface of a shape."""\n'
 NEW = '"""Module."""\n\ndef area(shape):\n    """Returns how large it is."""\n'
@@ -32,10 +32,10 @@ def test_functions_of_one_name_in_one_file_are_none(tmp_path, git, tree):
 
 
 def test_pairs_train_the_contrastive_stage(tree, tmp_path):
-    from simllm.edits import lexicon
-    from train.config import PositivesConfig
-    from train.corpus.evaluated import Evaluated
-    from train.positives import Positives
+    from simllm.perturb.summaries import lexicon
+    from train.contrastive.positive_pairs import Positives
+    from train.corpus.decontaminate import Evaluated
+    from train.runtime.config import PositivesConfig
 
     build.build(CorpusConfig((str(tree(tmp_path / "code" / "a").parent),)), tmp_path / "corpus")
     config = PositivesConfig(source=str(tmp_path / "corpus" / "pairs.jsonl"), share=1.0)

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simllm.errors import InputError
-from train.corpus import evaluated
-from train.corpus.evaluated import Evaluated
-from train.corpus.words import words
+from train.corpus import decontaminate
+from train.corpus.decontaminate import Evaluated
+from train.corpus.text_identity import words
 
 WORDS = st.lists(st.sampled_from("ab"), max_size=9).map(" ".join)
 
@@ -47,13 +47,13 @@ def test_it_is_what_a_search_word_by_word_finds(texts, text):
 def test_references_and_candidates_are_read(tmp_path):
     row = {"reference": "Gets THE name", "candidate": "x1", "candidate_clean": "Sets it.", "rating": 1}
     (tmp_path / "rated.jsonl").write_text(json.dumps(row))
-    found = evaluated.read([str(tmp_path / "rated.jsonl")])
+    found = decontaminate.read([str(tmp_path / "rated.jsonl")])
     assert all(text in found for text in ("gets the name", "x1", "sets it ."))
 
 
 def test_pairs_of_sentences_are_read(tmp_path):
     (tmp_path / "rated.jsonl").write_text('{"a": "A man plays.", "b": "Somebody plays.", "score": 3}')
-    found = evaluated.read([str(tmp_path / "rated.jsonl")])
+    found = decontaminate.read([str(tmp_path / "rated.jsonl")])
     assert "a man plays ." in found
     assert "somebody plays ." in found
 
@@ -61,4 +61,4 @@ def test_pairs_of_sentences_are_read(tmp_path):
 def test_a_rated_file_without_the_expected_texts_is_named(tmp_path):
     (tmp_path / "rated.jsonl").write_text('{"ref": "a b", "hyp": "a c"}')
     with pytest.raises(InputError, match=r'rated\.jsonl, line 1: expected texts under "reference" and'):
-        evaluated.read([str(tmp_path / "rated.jsonl")])
+        decontaminate.read([str(tmp_path / "rated.jsonl")])

@@ -6,11 +6,11 @@ import torch
 import torch._dynamo.utils
 from torch.nn.attention import flex_attention
 
-from simllm.config import ModelConfig
-from simllm.model import Encoder
-from train.attention import BLOCK, by_length, flexible
-from train.objective import PermutedLanguageModel
-from train.permute import fill_up, orders, permute, predicted_counts, uniform
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
+from train.pretrain.attention import BLOCK, by_length, flexible
+from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.permutation import fill_up, orders, permute, predicted_counts, uniform
 
 LENGTHS = [5, 5, 5, 9, 30, 30, 64, 12, 12, 7]
 

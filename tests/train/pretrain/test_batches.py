@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.batches import Batches, seed_of
-from train.shards import Shards
+from train.pretrain.batches import Batches, seed_of
+from train.tokens.shards import Shards
 
 
 def shards(lengths, vocabulary=1000):

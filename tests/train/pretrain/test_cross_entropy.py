@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from train import cross_entropy
+from train.pretrain import cross_entropy
 
 
 @pytest.fixture(params=[1, 37, 1000])

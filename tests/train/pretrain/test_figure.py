@@ -8,7 +8,7 @@ from tests.conftest import ROOT
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "train.figure", *map(str, arguments)]
+    command = [sys.executable, "-m", "train.pretrain.figure", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 

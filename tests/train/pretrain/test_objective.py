@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from simllm.config import ModelConfig
-from simllm.model import Encoder
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
 from train.fairseq import weights
-from train.objective import PermutedLanguageModel
-from train.permute import permute
+from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.permutation import permute
 
 TOLERANCE = 1e-4
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.permute import (
+from train.pretrain.permutation import (
     fill_up,
     noisy_slots,
     orders,

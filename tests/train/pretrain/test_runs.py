@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 
 from simllm import SimLLM
 from tests.conftest import ROOT
-from train.config import PretrainConfig, load
-from train.optim import learning_rate
+from train.runtime.config import PretrainConfig, load
+from train.runtime.optimizer import learning_rate
 
 SMALL = [
     "model.vocab_size=600",

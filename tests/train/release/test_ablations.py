@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from simllm import checkpoint
+from simllm.model import checkpoint
 from simllm.text import clean
 from tests.conftest import ROOT
-from train import card
-from train.ablations import AblationsConfig, commands
-from train.config import ContrastiveConfig, PretrainConfig, load
+from train.release import card
+from train.release.ablations import AblationsConfig, commands
+from train.runtime.config import ContrastiveConfig, PretrainConfig, load
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def small(model_folder, sets, corpus_file, comments, tmp_path):
 
 def ablate(config, out):
     return subprocess.run(
-        [sys.executable, "-m", "train.ablations", config, "-o", out],
+        [sys.executable, "-m", "train.release.ablations", config, "-o", out],
         cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 

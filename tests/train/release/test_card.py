@@ -10,11 +10,12 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from simllm import SimLLM, checkpoint
+from simllm import SimLLM
+from simllm.model import checkpoint
 from tests.conftest import ROOT
-from train.config import load
-from train.finish import finish
-from train.measure import MeasureConfig, measure
+from train.release.measure import MeasureConfig, measure
+from train.release.postprocess import finish
+from train.runtime.config import load
 
 
 def command(name, *arguments):

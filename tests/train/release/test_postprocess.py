@@ -9,9 +9,10 @@ import tokenizers
 import torch
 from safetensors.torch import load_file, save_file
 
-from simllm import InputError, checkpoint
-from simllm.tokenizer import Tokenizer
-from train.finish import finish, interpolated
+from simllm import InputError
+from simllm.model import checkpoint
+from simllm.model.tokenizer import Tokenizer
+from train.release.postprocess import finish, interpolated
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.conftest import ROOT
-from train.config import PretrainConfig, load
-from train.distributed import World
-from train.shards import Shards
-from train.task import Pretraining
+from train.pretrain.task import Pretraining
+from train.runtime.config import PretrainConfig, load
+from train.runtime.distributed import World
+from train.tokens.shards import Shards
 
 OPTIONS = [
     "out=none", "model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", "model.vocab_size=600",
@@ -90,7 +90,7 @@ def test_by_several_processes(whole, processes, tmp_path):
 
 
 if __name__ == "__main__":  # one of several processes
-    from train.distributed import joined
+    from train.runtime.distributed import joined
 
     with joined() as world:
         result = update(world, 2048, 16, sys.argv[1])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simllm.text import clean
-from train import shards
+from train.tokens import shards
 
 
 @pytest.fixture(scope="module")

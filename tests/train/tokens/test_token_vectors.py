@@ -3,9 +3,9 @@ import itertools
 import numpy as np
 import pytest
 
-from simllm.ppmi import information
-from train import ppmi
-from train.shards import Shards
+from simllm.model.ppmi import information
+from train.tokens import token_vectors
+from train.tokens.shards import Shards
 
 
 def shards(*texts, parts=1):
@@ -16,7 +16,7 @@ def shards(*texts, parts=1):
 
 
 def counts(*texts, size=8, parts=1):
-    return ppmi._neighbours(shards(*map(np.array, texts), parts=parts), size).toarray()
+    return token_vectors._neighbours(shards(*map(np.array, texts), parts=parts), size).toarray()
 
 
 def test_neighbours_are_within_five_tokens_and_one_text():
@@ -44,7 +44,7 @@ def test_ppmi_by_hand():
     (0, 2): log(1/6) - (log(1/2 * .459458) + log(1/6 * .201560)) / 2 = .640382
     """
     found = information(
-        ppmi._neighbours(shards(np.array([0, 1]), np.array([0, 1]), np.array([0, 2])), 4)
+        token_vectors._neighbours(shards(np.array([0, 1]), np.array([0, 1]), np.array([0, 2])), 4)
     ).toarray()
     expected = np.zeros((4, 4))
     expected[0, 1] = expected[1, 0] = 0.727025
@@ -54,7 +54,9 @@ def test_ppmi_by_hand():
 
 def test_no_more_often_than_by_chance_is_zero():
     """Each of two tokens beside each, and itself, equally often."""
-    found = information(ppmi._neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2))
+    found = information(
+        token_vectors._neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2)
+    )
     assert found.toarray() == pytest.approx(np.zeros((2, 2)), abs=1e-12)
 
 
@@ -66,7 +68,7 @@ def topics():
 
 
 def test_words_of_a_topic_are_near_each_other(topics):
-    vectors = ppmi.vectors(topics, 30, 2)
+    vectors = token_vectors.vectors(topics, 30, 2)
     assert vectors.shape == (30, 2)
     assert vectors.dtype == np.float32
     assert vectors.std() == pytest.approx(1, abs=1e-5)
@@ -80,9 +82,9 @@ def test_words_of_a_topic_are_near_each_other(topics):
 
 
 def test_it_is_deterministic_and_computed_once(topics, tmp_path):
-    vectors = ppmi.at(tmp_path / "vectors", topics, 30, 4)
-    assert (vectors == ppmi.vectors(topics, 30, 4)).all()
+    vectors = token_vectors.at(tmp_path / "vectors", topics, 30, 4)
+    assert (vectors == token_vectors.vectors(topics, 30, 4)).all()
     file = tmp_path / "vectors" / "vectors.npy"
     np.save(file, vectors + 1)
-    assert (ppmi.at(tmp_path / "vectors", topics, 30, 4) == vectors + 1).all()
+    assert (token_vectors.at(tmp_path / "vectors", topics, 30, 4) == vectors + 1).all()
     assert sorted(tmp_path.iterdir()) == [tmp_path / "vectors"]
