@@ -10,8 +10,8 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.io import folders
+from simllm.io.strict import build, read_json
 from simllm.metric import SimLLM
-from simllm.model.config import build, read_json
 
 FILE = "golden.json"
 TOLERANCE = {"exact": 1e-5, "fast": 0.01}  # how far a mode may be off

@@ -68,7 +68,7 @@ class SetStudy:
     permutation: Matrix  # p-values that two metrics agree equally well with people
     williams: Matrix
     between: Matrix  # Spearman's rho of two metrics' scores
-    model_variants: list[Result]
+    variants: list[Result]
     variant_clusters: list[int]
     checkpoints: list[tuple[float, Result]]  # updates, and the model then; 0: untrained
     groups: list[Group]

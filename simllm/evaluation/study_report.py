@@ -36,7 +36,7 @@ def write(study: Study, folder: Path, command: str) -> None:
 
 def html(study: Study, facts: dict[str, Any]) -> str:
     """The page."""
-    template = Path(__file__).with_name("report.html").read_text(encoding="utf-8")
+    template = Path(__file__).with_name("study_report.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.model.config import read_json
+from simllm.io.strict import read_json
 
 COMPARED = 16  # rows at the end of what is there, whose texts are compared
 _NUMBERS = ("score", "low", "high")  # columns; the others are as the input has them

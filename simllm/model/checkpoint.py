@@ -25,8 +25,9 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.io import files, folders
+from simllm.io.strict import build, read_json
 from simllm.model import weights
-from simllm.model.config import ModelConfig, build, read_json
+from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.score_scale import Calibration
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
@@ -189,7 +190,7 @@ def _for_other_loaders(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
 def default_model() -> Path:
     """The model folder that comes with the package, or with the checkout it runs from."""
     installed = Path(str(resources.files("simllm"))) / "default_model"
-    checkout = Path(__file__).parent.parent / "checkpoints" / "default"
+    checkout = Path(__file__).parents[2] / "checkpoints" / "default"
     for folder in (installed, checkout):
         if folder.is_dir():
             return folder

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.scoring import token_matching
 
 Floats = NDArray[np.floating]
 
@@ -26,6 +25,7 @@ def inverse_euclidean(a: Floats, b: Floats) -> NDArray[np.float64]:
     return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
 
 
+BY_TOKEN = ("precision", "recall", "f1")  # compare token by token (`simllm.scoring.token_matching`)
 SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
     "cosine": cosine,
     "inverse-euclidean": inverse_euclidean,
@@ -35,6 +35,5 @@ SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
 def named(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
     """Return the similarity called `name`; raise InputError for any other name."""
     if name not in SIMILARITIES:
-        known = ", ".join((*SIMILARITIES, *token_matching.MEASURES))
-        raise InputError(f"similarity {name!r}: expected one of {known}")
+        raise InputError(f"similarity {name!r}: expected one of {', '.join((*SIMILARITIES, *BY_TOKEN))}")
     return SIMILARITIES[name]

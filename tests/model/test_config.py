@@ -4,7 +4,8 @@ from dataclasses import dataclass
 import pytest
 
 from simllm.errors import InputError
-from simllm.model.config import ModelConfig, build
+from simllm.io.strict import build
+from simllm.model.config import ModelConfig
 from tests.conftest import ROOT
 from train.runtime.config import PretrainConfig, load
 

@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
+from simllm.io.strict import build
 from simllm.model import checkpoint
-from simllm.model.config import ModelConfig, build
+from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary, weights

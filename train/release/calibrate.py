@@ -1,6 +1,6 @@
 """Tell what a model's scores mean: their percentile among random pairs, and the rating to expect.
 
-    python -m train.release.calibrate checkpoints/default --comments runs/mini/corpus/test.txt --ratings rated.jsonl
+    python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
 
 The comments, one a line, must not have been trained on; the ratings must not be those that
 results are reported on. Both curves go into the folder's `simllm.json`.

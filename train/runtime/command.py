@@ -20,7 +20,7 @@ import torch
 import simllm
 from simllm.errors import InputError
 from simllm.io import files, folders
-from simllm.model.config import read_json
+from simllm.io.strict import read_json
 from train.runtime import config as configs
 from train.runtime.config import Optimization
 from train.runtime.distributed import Failed, World, joined

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import yaml
 
 from simllm.errors import InputError
-from simllm.model.config import ModelConfig, build
+from simllm.io.strict import build
+from simllm.model.config import ModelConfig
 
 # Of a run's own keys, one that came later: at its default, the run is the same as one begun before.
 ADDED = {"added": True}

@@ -22,7 +22,7 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.io.folders import replacing
-from simllm.model.config import read_json
+from simllm.io.strict import read_json
 from simllm.model.tokenizer import Tokenizer
 
 _PART = 8 * 2**20  # bytes of text a part: the parts do not depend on the number of workers

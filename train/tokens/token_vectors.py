@@ -1,4 +1,4 @@
-"""Token vectors from counts alone (`simllm.model.ppmi`): a small encoder that starts from them learns sooner."""
+"""Initial token vectors, from the counts of neighbouring tokens (`simllm.model.ppmi`)."""
 
 from __future__ import annotations
 

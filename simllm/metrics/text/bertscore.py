@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm.io.strict import read_json
 from simllm.metrics.text import Score, UnavailableError
-from simllm.model.config import read_json
 
 
 def load(model: str) -> Score:
