@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
 
 FORMATS = ("text", "json", "latex")
+HELP = "compare systems, with intervals and significance tests"
 EXAMPLES = """examples:
   simllm compare -r references.txt -c a.txt b.txt c.txt
   simllm compare -r first.txt second.txt -c a.txt b.txt --over mean -f latex -o table.tex
@@ -34,7 +35,6 @@ def add_options(compare: argparse.ArgumentParser) -> None:
         help="candidates, one a line, a file for each system",
     )  # fmt: skip
     compare.add_argument("--over", default="max", metavar="NAME", help="several references: max or mean")
-    compare.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simllm.analysis.explanation import Explanation, Word
 
 FORMATS = ("text", "json", "html")
+HELP = "show which words make a score"
 EXAMPLES = """examples:
   simllm explain "adds two lists" "combines 2 arrays"
   simllm explain "adds two lists" "combines 2 arrays" -f html -o why.html
@@ -37,7 +38,6 @@ def add_options(explain: argparse.ArgumentParser) -> None:
     """Declare the options of this command."""
     explain.add_argument("candidate", metavar="CANDIDATE")
     explain.add_argument("reference", metavar="REFERENCE")
-    explain.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -7,15 +7,11 @@ import argparse
 from simllm.errors import InputError
 from simllm.io import files
 
-FORMATS = ()
+FORMATS: tuple[str, ...] = ()
+HELP = "write the model as ONNX"
 EXAMPLES = """example:
   simllm export -o model.onnx
 """
-
-
-def add_options(export: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
-    export.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io import files
 
-FORMATS = ()  # what it writes is JSON
+FORMATS: tuple[str, ...] = ()  # what it writes is JSON
+HELP = "count how many references contain each token, to weigh tokens"
 EXAMPLES = """example:
   simllm frequencies references.txt -o frequencies.json
   simllm score -c c.txt -r r.txt --similarity f1 --frequencies frequencies.json
@@ -18,7 +19,6 @@ EXAMPLES = """example:
 def add_options(frequencies: argparse.ArgumentParser) -> None:
     """Declare the options of this command."""
     frequencies.add_argument("references", type=Path, metavar="FILE", help="references, one a line")
-    frequencies.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

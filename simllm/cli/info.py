@@ -7,16 +7,12 @@ import argparse
 from simllm.io import files, tables
 from simllm.io.tables import FORMATS as FORMATS
 
+HELP = "describe a model folder"
 EXAMPLES = """examples:
   simllm info
   simllm info --model my/model -f json
 """
 _PROVENANCE = ("objective", "updates", "date", "hardware", "git_revision", "dev_spearman")
-
-
-def add_options(info: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
-    info.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -24,6 +24,7 @@ from simllm.io.tables import FORMATS as FORMATS
 if TYPE_CHECKING:
     from simllm.scoring.document_frequencies import Frequencies
 
+HELP = "score pairs of a candidate and a reference"
 EXAMPLES = """examples:
   simllm score "adds two lists" "combines 2 arrays"
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
@@ -62,7 +63,6 @@ def add_options(score: argparse.ArgumentParser) -> None:
         "the model was calibrated on (the included one: 1 to 5)",
     )  # fmt: skip
     score.add_argument("--skip", type=int, default=0, metavar="N", help="go on after N pairs (TSV)")
-    score.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

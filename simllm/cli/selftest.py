@@ -11,15 +11,11 @@ from simllm.errors import InputError
 from simllm.io import files, tables
 from simllm.io.tables import FORMATS as FORMATS
 
+HELP = "check scores and speed on this machine"
 EXAMPLES = """example:
   simllm selftest
 """
 _TEXTS = 500
-
-
-def add_options(selftest: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
-    selftest.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

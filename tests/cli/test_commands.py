@@ -235,7 +235,7 @@ def test_a_reader_that_leaves_early_is_no_error(files, model_folder):
     [
         (),
         ("score",),
-        ("evaluate",),
+        ("evaluate", "correlation"),
         ("compare",),
         ("explain",),
         ("info",),

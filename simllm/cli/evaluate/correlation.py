@@ -1,32 +1,41 @@
-"""`simllm evaluate --ratings FILE`: correlate metrics with human ratings."""
+"""`simllm evaluate correlation`: the correlation of metrics with human ratings."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from simllm.cli.evaluate import options
+from simllm.cli.evaluate import metric_choice
 from simllm.errors import InputError
 from simllm.io import files
+from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
+HELP = "correlate metrics with human ratings (Spearman)"
+EXAMPLES = """examples:
+  simllm evaluate correlation --ratings haque2022.jsonl
+  simllm evaluate correlation --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
+"""
 
-def add(evaluate: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    evaluate.add_argument(
-        "--ratings", type=Path, metavar="FILE", help="JSON lines with reference, candidate and rating"
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    command.add_argument(
+        "--ratings",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="JSON lines with reference, candidate and rating",
     )
-    options.add_metrics(evaluate)
-    evaluate.set_defaults(run=_run)
+    metric_choice.add_option(command)
 
 
-def _run(options: argparse.Namespace) -> None:
-    if options.ratings is None:
-        raise InputError("expected --ratings FILE, or a command (see simllm evaluate --help)")
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     files.check_output(options.output, [options.ratings], options.overwrite)
-    with options.eval_extra():
+    with metric_choice.eval_extra():
         from simllm.evaluation.human_correlation import correlate
-    result = correlate(options.ratings, options.metric_names(options.metrics), options.model)
+    result = correlate(options.ratings, metric_choice.names(options.metrics), options.model)
     if not result.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
     table = Table(
@@ -39,4 +48,4 @@ def _run(options: argparse.Namespace) -> None:
             **{f"signature of {row.metric}": row.signature for row in result.rows},
         },
     )
-    options.write(table, result.missing, options)
+    metric_choice.write(table, result.missing, options)

@@ -5,36 +5,35 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm.cli.evaluate import options
+from simllm.cli.evaluate import metric_choice
 from simllm.errors import InputError
 from simllm.io import files
+from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
-_EXAMPLES = """examples:
+HELP = "edit summaries by rule and test whether scores follow the meaning"
+EXAMPLES = """examples:
   simllm evaluate robustness
   simllm evaluate robustness --summaries references.txt --metrics simllm,rouge-l -f json
 """
 
 
-def add(commands: options.Commands, command: options.Command) -> None:
-    """Add the command."""
-    robustness = command(
-        commands, "robustness", "edit summaries and ask whether scores follow the meaning", _EXAMPLES
-    )
-    robustness.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    command.add_argument(
         "--summaries", type=Path, metavar="FILE",
         help="texts, one a line; default: the references of the included triples",
     )  # fmt: skip
-    options.add_metrics(robustness)
-    robustness.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
-    robustness.add_argument(
+    metric_choice.add_option(command)
+    command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
+    command.add_argument(
         "--examples", type=int, default=3, metavar="N", help="failures to show a metric; default: %(default)s"
     )
-    robustness.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> None:
-    with options.eval_extra():
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
+    with metric_choice.eval_extra():
         from simllm.evaluation import contrast
         from simllm.evaluation.robustness import KINDS, edits, robustness
         from simllm.metrics import registry
@@ -45,9 +44,9 @@ def _run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [given] if given else [], options.overwrite)
     summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
     made = edits(summaries, lexicon.load(), options.seed)
-    found, missing = registry.load(options.metric_names(options.metrics), options.model)
+    found, missing = registry.load(metric_choice.names(options.metrics), options.model)
     rows, separation, failures = [], {}, {}
-    for name, result in options.of_each(
+    for name, result in metric_choice.of_each(
         found, missing, lambda score: robustness(score, made, options.examples)
     ):
         for kind, drop in result.drop.items():
@@ -61,4 +60,4 @@ def _run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"summaries": len(made.summaries), "seed": options.seed, **separation, **failures},
     )
-    options.write(table, missing, options)
+    metric_choice.write(table, missing, options)

@@ -7,36 +7,36 @@ import shlex
 import sys
 from pathlib import Path
 
-from simllm.cli.evaluate import options
+from simllm.cli.evaluate import metric_choice
 from simllm.errors import InputError
 from simllm.io import files, folders
+from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
-_EXAMPLES = """examples:
+HELP = "answer the paper's five questions as a page, JSON and LaTeX"
+EXAMPLES = """examples:
   simllm evaluate study --ratings haque2022.jsonl shen2021.jsonl --out report
   simllm evaluate study --ratings haque2022.jsonl --checkpoints runs/checkpoints --questions rq4 --out report
 """
 
 
-def add(commands: options.Commands, command: options.Command) -> None:
-    """Add the command."""
-    study = command(commands, "study", "answer the paper's five questions: a page, JSON, LaTeX", _EXAMPLES)
-    study.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
-    study.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
-    options.add_metrics(study)
-    study.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    command.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
+    metric_choice.add_option(command)
+    command.add_argument(
         "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
     )
-    study.add_argument(
-        "--questions",
-        metavar="A,B,…",
+    command.add_argument(
+        "--questions", metavar="A,B,…",
         help="of rq2, rq4 (needs --checkpoints) and rq5; rq1 and rq3 are always answered; default: all",
-    )
-    study.set_defaults(run=_run)
+    )  # fmt: skip
 
 
-def _run(options: argparse.Namespace) -> None:
-    with options.eval_extra():
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
+    with metric_choice.eval_extra():
         from simllm.evaluation import study_report
         from simllm.evaluation.study import QUESTIONS, study
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
@@ -46,7 +46,7 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.check_output(options.output, options.ratings, options.overwrite)
     folders.check(options.out)
-    names = options.metric_names(options.metrics)
+    names = metric_choice.names(options.metrics)
     found = study(options.ratings, names, options.model, options.checkpoints, questions)
     study_report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
@@ -60,4 +60,4 @@ def _run(options: argparse.Namespace) -> None:
         summary={one.name: " ".join(one.words) for one in found.sets}
         | {"report": f"{options.out}/report.html"},
     )
-    options.write(table, found.missing, options)
+    metric_choice.write(table, found.missing, options)

@@ -1,4 +1,4 @@
-"""What the commands of `simllm evaluate` have in common."""
+"""The option `--metrics`, and tables of the metrics that were chosen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from simllm.errors import InputError
 from simllm.io import tables
@@ -17,22 +17,20 @@ if TYPE_CHECKING:
     from simllm.metrics.text import Score
 
 Result = TypeVar("Result")
-Command = Callable[..., argparse.ArgumentParser]  # (commands, name, help, examples)
-Commands = Any  # what argparse's add_subparsers returns
 
 
-def add_metrics(command: argparse.ArgumentParser) -> None:
+def add_option(command: argparse.ArgumentParser) -> None:
     """Add the option that names metrics."""
     command.add_argument("--metrics", metavar="A,B,…", help="names, or name=argument; default: all of them")
 
 
-def metric_names(given: str | None) -> list[str]:
+def names(given: str | None) -> list[str]:
     """The names that the option has, or all; raise InputError for one that is none."""
     from simllm.metrics import registry
 
-    names = list(registry.ALL) if given is None else [name.strip() for name in given.split(",")]
-    registry.check(names)
-    return names
+    chosen = list(registry.ALL) if given is None else [name.strip() for name in given.split(",")]
+    registry.check(chosen)
+    return chosen
 
 
 def of_each(
