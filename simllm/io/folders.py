@@ -26,6 +26,9 @@ MARKER = ".simllm"
 def check(folder: Path) -> None:
     """Raise InputError unless simllm may write `folder`: it is missing, empty or carries the marker."""
     folder = files.real(folder)
+    for path in (folder, *folder.parents):
+        if path.is_symlink():  # all other links are resolved
+            raise InputError(f"{path}: is a loop of links")
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir():
         raise InputError(f"{existing}: is not a folder")
@@ -35,6 +38,21 @@ def check(folder: Path) -> None:
         raise InputError(
             f"{folder}: holds files that simllm did not write (no {MARKER} there); name a new or empty folder"
         )
+
+
+def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
+    """Raise InputError unless simllm may replace `folder` by one that holds files of these names.
+
+    The folder must pass `check`, must not be the current one, and must not hold files of these names
+    that simllm did not write.
+    """
+    check(folder)
+    real = files.real(folder)
+    if real == files.real(Path()):
+        raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
+    taken = set(names) & set(_names(real)) - set(_written(real) or ())
+    if taken:
+        raise InputError(f"{folder / min(taken)}: was not written by simllm; move it away")
 
 
 def check_apart(output: Path, sources: Iterable[Path]) -> None:
@@ -79,10 +97,8 @@ def replacing(folder: Path) -> Iterator[Path]:
     Files in `folder` that simllm did not write are kept. Raises InputError if `folder` may not be
     replaced (see `check`), is being replaced by another process, or cannot be written.
     """
-    check(folder)
+    check_replaceable(folder)
     folder = files.real(folder)
-    if folder == files.real(Path()):
-        raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
     with files.locked(folder):
         try:
             recover(folder)

@@ -94,7 +94,9 @@ def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
     monkeypatch.setattr(meteor, "_SYSTEM", tmp_path)
     meteor.wordnet.cache_clear()
-    with pytest.raises(UnavailableError, match="needs the data of WordNet 3.0.*apt-get install wordnet-base"):
+    with pytest.raises(
+        UnavailableError, match=r"needs the data of WordNet 3\.0.*apt-get install wordnet-base"
+    ):
         baseline("meteor")
 
 
@@ -165,7 +167,10 @@ def test_sentence_bert_and_bertscore_of_a_model_folder():
 @pytest.mark.slow
 def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
     """In the layout of the hub's cache; a later download of the same name is another model."""
-    code = "from simllm.evaluation import metrics; (m,), _ = metrics.load(['sentence-bert=a/b']); print(m.signature)"
+    code = (
+        "from simllm.evaluation import metrics;"
+        "(metric,), _ = metrics.load(['sentence-bert=a/b']); print(metric.signature)"
+    )
     place = tmp_path / "models--a--b"
     (place / "refs").mkdir(parents=True)
     signatures = []

@@ -75,7 +75,7 @@ def test_a_p_value_is_never_zero():
 
 
 def test_one_outlier_shared_by_scores_and_ratings_is_weak_evidence():
-    """It falls on the same one of twenty pairs by chance once in twenty times; the t approximation has p = 0."""
+    """By chance it is the same one of twenty pairs once in twenty times; the t approximation has p = 0."""
     outlier = np.zeros(20)
     outlier[3] = 1
     assert spearman(outlier, outlier).p_value == pytest.approx(1 / 20, abs=0.007)
