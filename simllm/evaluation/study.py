@@ -98,9 +98,9 @@ def study(
     RQ1 and RQ3 share their numbers, and are always answered.
     """
     sets = [cleaned(one) for one in _named(rated)]
+    trained = model_variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
     found, missing = registry.load(names, model)
     nine = model_variants.variants(model) if "rq2" in questions else []
-    trained = model_variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
     studies = []
     work = len(sets) * (len(found) + len(nine) + len(trained))
     with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:

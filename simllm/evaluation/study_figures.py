@@ -19,6 +19,7 @@ from simllm.evaluation.study import Result, SetStudy
 from simllm.evaluation.study_groups import largest
 
 _OURS, _OTHERS, _INK, _PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
+_INCHES_A_CHARACTER = 0.08
 _MOST_PARTS = 30  # columns that a heat map has room for
 _STYLE: Any = {
     "svg.fonttype": "none",  # text stays text, can be searched, and is set in the page's font
@@ -46,7 +47,7 @@ def distributions(sets: Sequence[SetStudy]) -> str:
 
 def between(study: SetStudy) -> str:
     """Draw a heat map of the metrics' rank correlations with each other (Fig. 7)."""
-    names = [row.metric for row in study.results]
+    names = [short(row.metric) for row in study.results]
     return _heat_map(names, names, study.between)
 
 
@@ -55,7 +56,7 @@ def by_group(study: SetStudy) -> str:
     parts = largest(study.groups, _MOST_PARTS)
     names = [f"{short(part.label)} (n = {part.pairs})" for part in parts]
     cells = [[part.spearman[row.metric] for part in parts] for row in study.results]
-    return _heat_map([row.metric for row in study.results], names, cells)
+    return _heat_map([short(row.metric) for row in study.results], names, cells)
 
 
 def training(sets: Sequence[SetStudy]) -> str:
@@ -115,15 +116,15 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
 
 def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(1.8 + 0.52 * len(columns), 1.4 + 0.3 * len(rows)), layout="constrained")
+        left, below = (_INCHES_A_CHARACTER * max(map(len, names)) for names in (rows, columns))
+        size = (max(1.8, 0.6 + left) + 0.52 * len(columns), max(1.4, 0.6 + below) + 0.3 * len(rows))
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         axes.pcolormesh(cells, cmap="GnBu", vmin=0, vmax=1, edgecolors="white", linewidth=1)
         axes.invert_yaxis()
         middles = [[place + 0.5 for place in range(len(names))] for names in (columns, rows)]
-        axes.set_xticks(
-            middles[0], list(map(short, columns)), rotation=45, ha="right", rotation_mode="anchor"
-        )
-        axes.set_yticks(middles[1], list(map(short, rows)))
+        axes.set_xticks(middles[0], columns, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(middles[1], rows)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         for i, row in enumerate(cells):
