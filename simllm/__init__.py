@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simllm.errors import InputError as InputError
     from simllm.metric import SimLLM as SimLLM
-    from simllm.scores import Scores as Scores
+    from simllm.scoring.scores import Scores as Scores
     from simllm.text import clean as clean
 
 __version__ = "0.1.0"
@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 # Imported when first used: torch alone takes over a second.
 _HOMES = {
     "InputError": "simllm.errors",
-    "Scores": "simllm.scores",
+    "Scores": "simllm.scoring.scores",
     "SimLLM": "simllm.metric",
     "clean": "simllm.text",
 }

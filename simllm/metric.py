@@ -12,18 +12,19 @@ import torch
 from numpy.typing import NDArray
 
 import simllm
-from simllm import checkpoint, encode, matching
-from simllm import pooling as poolings
-from simllm import similarity as similarities
-from simllm.arguments import checked
-from simllm.checkpoint import default_model
-from simllm.encode import Tokenized
-from simllm.engine import MODES, engine
 from simllm.errors import InputError
-from simllm.frequencies import Frequencies
-from simllm.pairwise import ByToken, Measure, Pooled
-from simllm.scores import Scores, joined, warn
-from simllm.stream import Pair, chunks, scored
+from simllm.model import checkpoint
+from simllm.model import pooling as poolings
+from simllm.model import similarity as similarities
+from simllm.model.checkpoint import default_model
+from simllm.model.inference import MODES, engine
+from simllm.scoring import encode, token_matching
+from simllm.scoring.document_frequencies import Frequencies
+from simllm.scoring.encode import Tokenized
+from simllm.scoring.pair_scorers import ByToken, Measure, Pooled
+from simllm.scoring.scores import Scores, joined, warn
+from simllm.scoring.streaming import Pair, chunks, scored
+from simllm.scoring.text_arguments import checked
 
 
 class SimLLM:
@@ -64,7 +65,7 @@ class SimLLM:
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.engine = engine(self.checkpoint.encoder.to(device), mode)
         self._pool = poolings.named(self.pooling)
-        self.by_token = self.similarity in matching.MEASURES
+        self.by_token = self.similarity in token_matching.MEASURES
         self._similarity = None if self.by_token else similarities.named(self.similarity)
         own = (self.pooling, self.similarity) == (info.pooling, info.similarity)
         self.calibration = info.calibration if own else None

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from simllm import checkpoint
-from simllm.config import ModelConfig
-from simllm.model import Encoder
+from simllm.model import checkpoint
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
+from simllm.model.tokenizer import Tokenizer
 from simllm.text import clean
-from simllm.tokenizer import Tokenizer
-from train import vocab
 from train.corpus import trees
 from train.corpus.extract import extract
 from train.corpus.tally import Tally
+from train.tokens import vocabulary
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -46,13 +46,13 @@ def comments():
 @pytest.fixture(scope="session")
 def sentencepiece_model(comments, tmp_path_factory):
     file = tmp_path_factory.mktemp("vocabulary") / "sentencepiece.model"
-    vocab.learn((clean(text) for text in comments), 1000, file)
+    vocabulary.learn((clean(text) for text in comments), 1000, file)
     return file
 
 
 @pytest.fixture(scope="session")
 def tokenizer(sentencepiece_model):
-    return Tokenizer(vocab.convert(sentencepiece_model))
+    return Tokenizer(vocabulary.convert(sentencepiece_model))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm import InputError, SimLLM, engine, pooling, similarity
+from simllm import InputError, SimLLM
+from simllm.model import inference, pooling, similarity
 
 TEXTS = st.lists(st.one_of(st.text(max_size=40), st.sampled_from(["adds two", "gets it", ""])), max_size=8)
 
@@ -55,7 +56,7 @@ def test_embeddings_do_not_depend_on_the_batch_size(model_folder, comments, name
     metric, texts = SimLLM(model_folder, pooling=name), [c for c in comments[:150] if len(c) < 150]
     whole = metric.embed(texts)
     for batch_tokens in (1, 100, 10**6):
-        monkeypatch.setattr(engine, "_CPU_BATCH", batch_tokens)
+        monkeypatch.setattr(inference, "_CPU_BATCH", batch_tokens)
         assert np.abs(whole - metric.embed(texts)).max() < 1e-5
 
 

@@ -15,8 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from simllm import files, folders
 from simllm.errors import InputError
+from simllm.io import files, folders
 
 _HOST = "https://github.com"
 _DATA = Path("../shared/data")  # as the configs name it
@@ -89,7 +89,7 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
         built = ["train.corpus", "build", *map(os.fspath, trees), "--out", "runs/repositories"]
         steps.append([*built, "--exclude", *rated])
     steps.append(["train.pretrain", "configs/mini.yaml"])
-    words = ["train.wordnet", str(options.wordnet), "runs/mini/corpus/train.txt"]
+    words = ["train.contrastive.wordnet_pairs", str(options.wordnet), "runs/mini/corpus/train.txt"]
     steps += [[*words, "runs/wordnet.jsonl"], [*words, "runs/wordnet-held-out.jsonl", "--hold-out-contrast"]]
     second = ["train.contrastive", "configs/contrastive.yaml"]
     runs = ["runs/contrastive", *(f"runs/contrastive-{seed}" for seed in range(2, options.seeds + 1))]
@@ -103,8 +103,8 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]
-    calibrate = ["train.calibrate", str(options.out), "--comments", "runs/mini/corpus/test.txt"]
-    return [*steps, release, [*calibrate, "--ratings", rated[1]], ["train.golden", str(options.out)]]
+    calibrate = ["train.release.calibrate", str(options.out), "--comments", "runs/mini/corpus/test.txt"]
+    return [*steps, release, [*calibrate, "--ratings", rated[1]], ["train.release.golden", str(options.out)]]
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.evaluation.baselines import Score
-from simllm.files import objects, text_under
+from simllm.io.files import objects, text_under
+from simllm.metrics.text import Score
 from simllm.text import clean
 
 OWN = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `held_out`

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm import files
 from simllm.errors import InputError
-from simllm.evaluation import haque
+from simllm.evaluation import haque_csv
+from simllm.io import files
 
 _ROUNDED = 0.0501  # a mean may have been rounded to tenths
 
@@ -51,7 +51,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
     names the file, the line and what was expected there.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
-    rows = list(haque.rows(file) if is_table else files.objects(file))
+    rows = list(haque_csv.rows(file) if is_table else files.objects(file))
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:
         raise InputError(f"{file}: {len(pairs)} rated pairs; a correlation needs at least 3")

@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simllm.edits import change, keep
-from simllm.edits.lexicon import Lexicon
 from simllm.errors import InputError
-from simllm.evaluation.baselines import Score
+from simllm.metrics.text import Score
+from simllm.perturb.summaries import light_edits, meaning_changes
+from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text import clean
 
-KINDS = {**dict.fromkeys(keep.KINDS, "kept"), **dict.fromkeys(change.KINDS, "changed")}  # -> the meaning is
+KINDS = {
+    **dict.fromkeys(light_edits.KINDS, "kept"),
+    **dict.fromkeys(meaning_changes.KINDS, "changed"),
+}  # -> the meaning is
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,11 @@ def edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
     random = np.random.default_rng(seed)
     found = []
     for number, text in enumerate(texts):
-        for kind, make in {**keep.KINDS, **change.KINDS}.items():
+        for kind, make in {**light_edits.KINDS, **meaning_changes.KINDS}.items():
             made = make(text, lexicon, random)
-            cleaned = map(clean, made) if kind in change.KINDS else made  # the others may be about case
+            cleaned = (
+                map(clean, made) if kind in meaning_changes.KINDS else made
+            )  # the others may be about case
             options = [edit for edit in dict.fromkeys(cleaned) if edit not in ("", text)]
             if options:
                 found.append((number, options[random.integers(len(options))], kind))

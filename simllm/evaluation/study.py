@@ -20,15 +20,17 @@ from scipy import stats
 from tqdm import tqdm
 
 from simllm.errors import InputError
-from simllm.evaluation import metrics, ratings, significance, variants
-from simllm.evaluation.agreement import Agreement, agreement
-from simllm.evaluation.baselines import UnavailableError
-from simllm.evaluation.correlate import cleaned, scores
-from simllm.evaluation.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
-from simllm.evaluation.groups import Group, groups
-from simllm.evaluation.metrics import Metric
+from simllm.evaluation import model_variants, ratings
+from simllm.evaluation.conclusions import in_words
+from simllm.evaluation.human_correlation import cleaned, scores
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.words import in_words
+from simllm.evaluation.study_groups import Group, groups
+from simllm.metrics import registry
+from simllm.metrics.registry import Metric
+from simllm.metrics.text import UnavailableError
+from simllm.stats import significance
+from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
+from simllm.stats.rater_agreement import Agreement, agreement
 
 QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -85,7 +87,7 @@ class Study:
 
 def study(
     rated: Sequence[Path],
-    names: Sequence[str] = metrics.ALL,
+    names: Sequence[str] = registry.ALL,
     model: str | os.PathLike[str] | None = None,
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
@@ -95,9 +97,9 @@ def study(
     RQ1 and RQ3 rest on the same numbers, and are always there.
     """
     sets = [cleaned(one) for one in _named(rated)]
-    found, missing = metrics.load(names, model)
-    nine = variants.variants(model) if "rq2" in questions else []
-    trained = variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
+    found, missing = registry.load(names, model)
+    nine = model_variants.variants(model) if "rq2" in questions else []
+    trained = model_variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
     studies = []
     work = len(sets) * (len(found) + len(nine) + len(trained))
     with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:

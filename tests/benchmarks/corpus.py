@@ -15,11 +15,11 @@ from collections import Counter
 from pathlib import Path
 
 from tests.benchmarks import machine
-from train.config import CorpusConfig
 from train.corpus import build, sources
 from train.corpus.extract import extract
 from train.corpus.tally import Tally
 from train.corpus.trees import Code
+from train.runtime.config import CorpusConfig
 
 FILES = 5000  # for the single steps
 

@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from simllm.model import attention
-from train.distributed import PRECISIONS
-from train.permute import visible
+from simllm.model.encoder import attention
+from train.pretrain.permutation import visible
+from train.runtime.distributed import PRECISIONS
 
 IGNORED = 1  # the padding token
 

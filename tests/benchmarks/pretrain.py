@@ -4,8 +4,8 @@
     python -m tests.benchmarks.pretrain configs/base.yaml packing=documents --source 'comments/*.jsonl.gz'
 
 Every figure is measured on this machine, in this run. Tokens are tokens of text: padding and
-slots do not count. MFU is the model FLOPs of `train.flops.training_flops` per second, over the
-device's peak (`train.flops.peak_flops`). Both ways take whole updates, in turns, of about the
+slots do not count. MFU is the model FLOPs of `train.runtime.flops.training_flops` per second, over the
+device's peak (`train.runtime.flops.peak_flops`). Both ways take whole updates, in turns, of about the
 same number of tokens.
 """
 
@@ -27,15 +27,16 @@ from torch import nn
 
 from simllm.errors import InputError
 from simllm.metric import default_model
-from simllm.tokenizer import Tokenizer
+from simllm.model.tokenizer import Tokenizer
 from tests.benchmarks import machine
 from tests.benchmarks.plain import Plain
-from train import config, shards
 from train.corpus import build
-from train.distributed import World, joined
-from train.flops import peak_flops
-from train.optim import optimizer
-from train.task import Pretraining
+from train.pretrain.task import Pretraining
+from train.runtime import config
+from train.runtime.distributed import World, joined
+from train.runtime.flops import peak_flops
+from train.runtime.optimizer import optimizer
+from train.tokens import shards
 
 TEXTS = 200_000  # of the source, at most
 

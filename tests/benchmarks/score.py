@@ -25,15 +25,17 @@ import numpy as np
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
-from simllm import SimLLM, checkpoint, files
-from simllm.checkpoint import default_model
-from simllm.model import Encoder
+from simllm import SimLLM
+from simllm.io import files
+from simllm.model import checkpoint
+from simllm.model.checkpoint import default_model
+from simllm.model.encoder import Encoder
 from simllm.text import clean
 from tests.benchmarks import machine
-from train.config import PretrainConfig, load
 from train.corpus import sources
 from train.corpus.extract import extract
 from train.corpus.tally import Tally
+from train.runtime.config import PretrainConfig, load
 
 
 def pairs(source, count, fields):

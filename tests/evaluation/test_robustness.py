@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from simllm import InputError
-from simllm.edits import keep, lexicon
 from simllm.evaluation.robustness import KINDS, Edits, edits, robustness
+from simllm.perturb.summaries import lexicon, light_edits
 
 SUMMARIES = [
     "Returns the first 2 arguments of the given method.",
@@ -41,12 +41,12 @@ def known():
     ],
 )
 def test_what_keeps_the_meaning(known, kind, text, expected):
-    found = set(keep.KINDS[kind](text, known, np.random.default_rng(0)))
+    found = set(light_edits.KINDS[kind](text, known, np.random.default_rng(0)))
     assert found == expected if kind != "abbreviation" else expected <= found
 
 
 def test_a_typo_exchanges_two_letters_inside_a_word(known):
-    (found,) = keep.typos("gets values", known, np.random.default_rng(0))
+    (found,) = light_edits.typos("gets values", known, np.random.default_rng(0))
     assert found != "gets values"
     assert sorted(found) == sorted("gets values")
     assert (found[:6], found[-1]) == ("gets v", "s")

@@ -14,14 +14,15 @@ import pytest
 from scipy.stats import spearmanr
 
 from simllm import InputError
-from simllm.evaluation import ratings, significance, variants
-from simllm.evaluation.agreement import Agreement, ceiling
-from simllm.evaluation.baselines import jaccard
-from simllm.evaluation.correlate import cleaned
-from simllm.evaluation.groups import groups
+from simllm.evaluation import model_variants, ratings
+from simllm.evaluation.conclusions import in_words
+from simllm.evaluation.human_correlation import cleaned
 from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study import Result, study
-from simllm.evaluation.words import in_words
+from simllm.evaluation.study_groups import groups
+from simllm.metrics.text import jaccard
+from simllm.stats import significance
+from simllm.stats.rater_agreement import Agreement, ceiling
 
 STUDY = [sys.executable, "-m", "simllm", "evaluate", "study", "--ratings"]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -179,7 +180,7 @@ def test_bad_input(tmp_path, comments, arguments, message):
 def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder):
     shutil.copytree(model_folder, tmp_path / "best")
     with pytest.raises(InputError, match="best: neither its provenance nor its name says"):
-        variants.checkpoints(tmp_path)
+        model_variants.checkpoints(tmp_path)
 
 
 def test_parts_by_language_and_by_length_by_hand():

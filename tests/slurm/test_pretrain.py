@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
-from tests.train.test_pretrain import SMALL, assert_same_weights
+from tests.train.pretrain.test_runs import SMALL, assert_same_weights
 
 SCRIPT = "slurm/pretrain.sbatch"
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from tests.train.one_update import sources
+from tests.train.contrastive.one_update import sources
 
 
 @pytest.fixture

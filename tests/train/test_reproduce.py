@@ -7,10 +7,10 @@ import pytest
 
 from simllm.errors import InputError
 from tests.conftest import ROOT
-from tests.train.test_card import command
+from tests.train.release.test_card import command
 from train import reproduce
-from train.config import ContrastiveConfig, load
 from train.reproduce import commands, repositories
+from train.runtime.config import ContrastiveConfig, load
 
 
 def git(folder, *arguments):
@@ -73,7 +73,7 @@ def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
     assert [run.hold_out_contrast for run in runs] == [False, False, True]
     assert [run.seed for run in runs] == [1, 2, 1]
-    made = {step[3] for step in steps if step[0] == "train.wordnet"}
+    made = {step[3] for step in steps if step[0] == "train.contrastive.wordnet_pairs"}
     assert {source.source for run in runs for source in run.positives if "wordnet" in source.source} == made
     (release,) = (step for step in steps if step[0] == "train.release")
     assert {run.out for run in runs} <= set(release)

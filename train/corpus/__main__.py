@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 
 from simllm.errors import InputError
-from train.config import CorpusConfig
 from train.corpus import build
 from train.corpus.sources import INSTALLED_PYTHON
+from train.runtime.config import CorpusConfig
 
 
 def main() -> int:

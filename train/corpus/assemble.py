@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from train.config import CorpusConfig
-from train.corpus import evaluated
+from train.corpus import decontaminate
+from train.corpus.comment_pairs import Pairs
 from train.corpus.deduplicate import SIGNATURE, originals
-from train.corpus.pairs import Pairs
-from train.corpus.part import KEYS, OVERRIDES, TEXT, Part, Row
+from train.corpus.part_file import KEYS, OVERRIDES, TEXT, Part, Row
 from train.corpus.report import Report
 from train.corpus.sources import COMMENTS
 from train.corpus.split import held_out
 from train.corpus.tally import Tallies
+from train.runtime.config import CorpusConfig
 
 TRAIN, TEST, PAIRS = "train.txt", "test.txt", "pairs.jsonl"
 
@@ -48,7 +48,7 @@ def write(config: CorpusConfig, made: list[Part], found: Tallies, folder: Path) 
     report.write(folder, found)
     return {
         "sha256": _sha256(folder / TRAIN, folder / TEST),
-        "excluded_sha256": evaluated.read(config.exclude).digest,
+        "excluded_sha256": decontaminate.read(config.exclude).digest,
         "counts": dict(counts),
         "comments_left_out": dict(found.comments.counts),
         "files": dict(found.files.counts),

@@ -10,11 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.folders import replacing
-from train.config import CorpusConfig
-from train.corpus import assemble, evaluated, parts
+from simllm.io.folders import replacing
+from train.corpus import assemble, decontaminate, part_workers
 from train.corpus.assemble import PAIRS, TEST, TRAIN
 from train.corpus.tally import Tallies
+from train.runtime.config import CorpusConfig
 
 __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 FACTS = "corpus.json"
@@ -39,7 +39,7 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
     built = _as_asked(config)
     scratch, found, made = folder.with_name(folder.name + ".parts"), Tallies(), []
     if not built:
-        made = parts.make(config, scratch, workers or len(os.sched_getaffinity(0)), found.files)
+        made = part_workers.make(config, scratch, workers or len(os.sched_getaffinity(0)), found.files)
     with replacing(folder) as partial:
         if built:
             shutil.copytree(config.sources[0], partial, dirs_exist_ok=True)
@@ -64,5 +64,5 @@ def _as_asked(config: CorpusConfig) -> dict[str, Any] | None:
     built = _facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"]["test_share"] != config.test_share:
         return None
-    same = not config.exclude or built["excluded_sha256"] == evaluated.read(config.exclude).digest
+    same = not config.exclude or built["excluded_sha256"] == decontaminate.read(config.exclude).digest
     return built if same else None

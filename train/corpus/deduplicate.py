@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rensa import RMinHash
 
-from train.corpus.words import words
+from train.corpus.text_identity import words
 
 BANDS, ROWS = 12, 5  # texts that share 90% of their word pairs all but surely agree in a band
 SIGNATURE = BANDS * ROWS

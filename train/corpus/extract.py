@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from train.corpus import filters, languages, markup
+from simllm.code import languages
+from simllm.code.languages import Function
+from train.corpus import filters, markup
 from train.corpus.comment import Comment
-from train.corpus.languages import Function
 from train.corpus.summary import first_sentence
 
 LANGUAGES = languages.LANGUAGES  # suffix of a file -> language

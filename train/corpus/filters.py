@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from simllm.code.languages import Function
 from train.corpus.english import english
-from train.corpus.languages import Function
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from train.corpus.page import page
-from train.corpus.part import Row
+from train.corpus.part_file import Row
+from train.corpus.report_page import page
 from train.corpus.tally import Tallies, Tally
 
 NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.files import lines, parsed, text_under
+from simllm.io.files import lines, parsed, text_under
 from train.corpus import trees
 from train.corpus.comment import Comment
 from train.corpus.tally import Tally

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.tokenizer import Tokenizer
+from simllm.model.tokenizer import Tokenizer
 from train.fairseq import checkpoint, dataset, dictionary
 from train.fairseq.tokenizer import from_sentencepiece
 

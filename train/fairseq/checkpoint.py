@@ -18,14 +18,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simllm import checkpoint
-from simllm.config import ModelConfig, build
 from simllm.errors import InputError
-from simllm.model import Encoder
-from simllm.tokenizer import UNK_ID, Tokenizer
-from train import run
+from simllm.io.strict import build
+from simllm.model import checkpoint
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
+from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary, weights
-from train.log import say
+from train.runtime import command
+from train.runtime.log import say
 
 # Our names on the left, those of fairseq's settings on the right.
 _SETTINGS = {
@@ -78,7 +79,7 @@ def convert(
         "architecture": str(settings.get("arch", "unknown")),
         "date": datetime.date.today().isoformat(),
     }
-    card = run.card("Imported from fairseq", facts)
+    card = command.card("Imported from fairseq", facts)
     checkpoint.save(out, encoder, tokenizer, checkpoint.ModelInfo(provenance=facts), card)
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.folders import replacing
-from simllm.tokenizer import SPECIAL_TOKENS, Tokenizer
-from train import shards
+from simllm.io.folders import replacing
+from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.corpus import build
 from train.fairseq import dictionary
+from train.tokens import shards
 
 _MAGIC, _VERSION = b"MMIDIDX\0\0", 1
 _CODES = {"<u2": 8, "<i4": 4}  # fairseq's number of each dtype

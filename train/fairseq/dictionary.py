@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from simllm import files
 from simllm.errors import InputError
-from simllm.tokenizer import SPECIAL_TOKENS, Tokenizer
+from simllm.io import files
+from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 _IMPLIED, _MASK = SPECIAL_TOKENS[:4], SPECIAL_TOKENS[4]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import sentencepiece
 
 from simllm.errors import InputError
+from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text import clean
-from simllm.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
-from train import vocab
+from train.tokens import vocabulary
 
 _AT_ONCE = 50  # pieces a probe
 
@@ -46,6 +46,6 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
 
 
 def _bpe(pieces: list[str]) -> Tokenizer:
-    backend = vocab.bpe(pieces)
+    backend = vocabulary.bpe(pieces)
     backend.model.fuse_unk = True  # as SentencePiece does
     return Tokenizer(backend)

@@ -12,8 +12,8 @@ import pytest
 from simllm.errors import InputError
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
-from train.config import CorpusConfig
-from train.corpus import build, parts
+from train.corpus import build, part_workers
+from train.runtime.config import CorpusConfig
 
 FILES = ("train.txt", "test.txt", "comments.jsonl", "pairs.jsonl", "report.json", "report.html")
 
@@ -62,7 +62,7 @@ def test_pairs_are_of_descriptions_and_overrides(tree, tmp_path):
 def test_the_same_corpus_comes_out_of_any_number_of_workers(tree, tmp_path, monkeypatch):
     for name in ("one", "two", "three", "four"):
         tree(tmp_path / "sources" / name, 60)
-    monkeypatch.setattr(parts, "BATCH", 2000)
+    monkeypatch.setattr(part_workers, "BATCH", 2000)
     config = CorpusConfig((str(tmp_path / "sources"),))
     build.build(config, tmp_path / "one", workers=1)
     build.build(config, tmp_path / "three", workers=3)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from simllm.text import clean
 from train.corpus.deduplicate import SHORT, SIGNATURE, originals, signature, similarity
-from train.corpus.words import identity, words
+from train.corpus.text_identity import identity, words
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["the", "list", "of", "a", "name", "key"]), max_size=30).map(" ".join),

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.train.corpus.conftest import lines
-from train.config import CorpusConfig
 from train.corpus import build
 from train.corpus.split import held_out
+from train.runtime.config import CorpusConfig
 
 
 def split(repositories, share=0.1):

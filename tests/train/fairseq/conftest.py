@@ -1,7 +1,7 @@
 import pytest
 
 from simllm.text import clean
-from train import shards
+from train.tokens import shards
 
 
 @pytest.fixture

@@ -13,14 +13,15 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel
 
-from simllm import SimLLM, checkpoint
+from simllm import SimLLM
 from simllm.errors import InputError
-from simllm.model import Encoder
-from simllm.tokenizer import SPECIAL_TOKENS, Tokenizer
+from simllm.model import checkpoint
+from simllm.model.encoder import Encoder
+from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from tests.conftest import ROOT
-from train import vocab
 from train.fairseq import dictionary, weights
 from train.fairseq.checkpoint import convert
+from train.tokens import vocabulary
 
 # In ranked order, as BPE merges them.
 PIECES = ["\N{LOWER ONE EIGHTH BLOCK}", "a", "b", "c", "ab", "abc"]
@@ -52,7 +53,7 @@ def tiny_files(tiny, tmp_path):
     """model.pt, dict.txt in an order of its own, tokenizer.json."""
     torch.save(tiny[0], tmp_path / "model.pt")
     (tmp_path / "dict.txt").write_text("".join(f"{piece} 5\n" for piece in shuffled(PIECES)))
-    vocab.bpe([*SPECIAL_TOKENS, *PIECES]).save(str(tmp_path / "tokenizer.json"))
+    vocabulary.bpe([*SPECIAL_TOKENS, *PIECES]).save(str(tmp_path / "tokenizer.json"))
     return tmp_path
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from simllm import checkpoint
+from simllm.model import checkpoint
 from train.fairseq import dataset
 from train.fairseq.checkpoint import convert
 

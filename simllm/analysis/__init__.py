@@ -1,0 +1,1 @@
+"""Uses of the metric: comparing systems, explaining a score, golden scores, rewards."""

@@ -1,0 +1,97 @@
+"""Explanation of a score: the contribution of each word, and the word that it matches.
+
+With mean pooling and cosine the score is a sum over tokens without a remainder:
+cos(u, v) = sum_i (u_i / n) . v / (|u| |v|), where u is the mean of the n states u_i. The
+contribution of a word is the sum over its tokens. The state of a word is the mean of its
+tokens' states. A word's match is the word of the other text with the most similar state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.errors import InputError
+from simllm.metric import SimLLM
+from simllm.model.similarity import cosine
+from simllm.scoring import token_matching
+
+BOUNDARY = "▁"  # how a token shows that it begins a word
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Word:
+    """A cleaned word of one text, compared with the words of the other text."""
+
+    text: str
+    contribution: float  # what it adds to the score
+    match: str  # the most similar word of the other text
+    similarity: float  # cosine of the word and its match, -1..1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Both texts' words; each side's contributions and `rest` (its boundary tokens) sum to `score`."""
+
+    score: float
+    candidate: list[Word]
+    reference: list[Word]
+    rest: tuple[float, float]
+    signature: str
+
+
+def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
+    """Explain the score of a pair.
+
+    Raises InputError if the metric does not use mean pooling and cosine, if cleaning leaves nothing of
+    a text, or if a text is read in windows.
+    """
+    if (metric.pooling, metric.similarity) != ("mean", "cosine"):
+        raise InputError("explain: only mean pooling with cosine is a sum over words")
+    texts = metric.tokenize([candidate, reference])
+    if texts.empty.any():
+        raise InputError("explain: cleaning leaves nothing of a text; expected two texts with words")
+    if any(len(windows) > 1 for windows in texts.inputs):
+        raise InputError("explain: a text is longer than the model reads; use on_long='truncate'")
+    metric.warn(2, len(texts.long), 0)
+    whole = [
+        state.astype(np.float64) for state in token_matching.states(metric.engine, texts, boundaries=True)
+    ]
+    means = [states.mean(0) for states in whole]
+    scale = np.linalg.norm(means[0]) * np.linalg.norm(means[1])
+    shares = [
+        states @ other / (len(states) * scale) for states, other in zip(whole, means[::-1], strict=True)
+    ]
+    spelled = [_words(metric, ids[1:-1]) for (ids,) in texts.inputs]
+    states = [
+        np.stack([states[1:-1][rows].mean(0) for _, rows in words])
+        for states, words in zip(whole, spelled, strict=True)
+    ]
+    similar = token_matching.cosines(*states)
+    sides = [
+        [
+            Word(text, float(share[1:-1][rows].sum()), others[int(row.argmax())][0], float(row.max()))
+            for (text, rows), row in zip(words, table, strict=True)
+        ]
+        for words, others, share, table in (
+            (spelled[0], spelled[1], shares[0], similar),
+            (spelled[1], spelled[0], shares[1], similar.T),
+        )
+    ]
+    score = float(cosine(means[0][None], means[1][None])[0])  # the sum of the shares, without its rounding
+    rest = tuple(float(share[0] + share[-1]) for share in shares)
+    return Explanation(score, sides[0], sides[1], (rest[0], rest[1]), metric.signature)
+
+
+def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:
+    """Return the words, each with the slice of its tokens."""
+    tokens = [metric.checkpoint.tokenizer.token(number) for number in ids]
+    starts = [i for i, token in enumerate(tokens) if i == 0 or token.startswith(BOUNDARY)]
+    ends = [*starts[1:], len(tokens)]
+    return [
+        ("".join(tokens[start:end]).replace(BOUNDARY, ""), slice(start, end))
+        for start, end in zip(starts, ends, strict=True)
+    ]

@@ -1,0 +1,63 @@
+"""Golden scores: what a model folder's scores were when it was made, in its `golden.json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from simllm.errors import InputError
+from simllm.io import folders
+from simllm.io.strict import build, read_json
+from simllm.metric import SimLLM
+
+FILE = "golden.json"
+TOLERANCE = {"exact": 1e-5, "fast": 0.01}  # how far a mode may be off
+
+# Words that change, order, length, spelling, what is no text: whatever could go wrong one day.
+PAIRS = [
+    ("adds two lists", "combines 2 arrays"),
+    ("returns the name of the user", "gets the user's name"),
+    ("returns the name of the user", "sets the name of the user"),
+    ("opens the file for reading", "closes the file after reading"),
+    ("checks whether the list is empty", "checks whether the list is not empty"),
+    ("converts a string to an integer", "parses an int from text"),
+    ("sorts the entries in ascending order", "sorts the entries in descending order"),
+    ("/** Gets the user's  NAME (1 . 5 times). */", "gets the user's name ( 1.5 times ) ."),
+    ("connects to the database", "renders the login page"),
+    ("x", "y"),
+    ("", "removes it"),
+    ("", ""),
+    ("caf\u00e9 \u2014 na\u00efve \u201cquotes\u201d", 'cafe - naive "quotes"'),
+    ("\U0001f389 done \u0000\u0007", "done"),
+    ("read the buffer " * 60, "reads the buffer again and again"),
+]
+
+
+@dataclass(frozen=True)
+class Golden:
+    """The exact scores of `PAIRS`, by a model of this hash."""
+
+    model: str
+    scores: tuple[float, ...]
+
+
+def write(folder: Path) -> None:
+    """Score `PAIRS` with the plain encoder and keep the scores in the model folder."""
+    metric = SimLLM(folder, mode="plain", device="cpu")
+    values = metric.score(*zip(*PAIRS, strict=True)).values
+    golden = Golden(metric.checkpoint.hash, tuple(round(value, 7) for value in values.tolist()))
+    folders.add(folder, FILE, json.dumps(asdict(golden), indent=2) + "\n")
+
+
+def largest_difference(metric: SimLLM, folder: Path) -> float:
+    """How far the metric's scores are off; raise InputError where there is nothing to hold them against."""
+    if not (folder / FILE).is_file():
+        raise InputError(f"{folder}: no {FILE}; expected a model folder with golden scores")
+    golden = build(Golden, read_json(folder / FILE), str(folder / FILE))
+    if golden.model != metric.checkpoint.hash or len(golden.scores) != len(PAIRS):
+        raise InputError(f"{folder / FILE}: not of this model ({metric.checkpoint.hash}) or these pairs")
+    values = metric.score(*zip(*PAIRS, strict=True)).values
+    return float(np.abs(values - np.array(golden.scores)).max())

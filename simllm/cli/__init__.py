@@ -1,0 +1,123 @@
+"""The command `simllm`: each subcommand is one module that parses options, calls the API and prints."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+import simllm
+from simllm.cli import compare, evaluate, explain, export, frequencies, info, score, selftest
+from simllm.errors import InputError
+
+# A command's module has HELP, EXAMPLES, FORMATS, run and, for options of its own, add_options.
+# A group's module has HELP, EXAMPLES and COMMANDS.
+_COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export)
+
+# oneDNN and PyTorch each keep the kernels of 1,024 shapes, which take half a gigabyte and save no time:
+# texts of similar length share a shape. The command sets the limit, since it holds for a whole process.
+_KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: The words after `simllm`; by default those of this process.
+
+    Returns:
+        The exit status: 0 for success, 2 for bad input, 130 when interrupted (for `score`, also
+        when terminated), 141 when the reader of a pipe has gone.
+    """
+    for stream in (sys.stdout, sys.stderr):  # what the locale cannot show is escaped, not fatal
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    options = _parser().parse_args(_with_correlation(sys.argv[1:] if arguments is None else arguments))
+    for cache in _KERNEL_CACHES:
+        os.environ.setdefault(cache, "16")
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
+        try:
+            options.run(options)
+            sys.stdout.flush()
+        except InputError as error:
+            print(f"simllm: error: {error}", file=sys.stderr)
+            return 2
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 141
+            print(f"simllm: error: {error.strerror}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt as stop:
+            print("simllm: interrupted", *stop.args, file=sys.stderr)
+            return 130
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that answers a wrong command line with one line and exit status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and exit."""
+        self.exit(2, f"simllm: error: {message} (see {self.prog} --help)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="simllm",
+        description="Does a generated code summary say the same as the reference?",
+        epilog='example:\n  simllm score "adds two lists" "combines 2 arrays"\n',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"simllm {simllm.__version__}")
+    _add_commands(parser, _COMMANDS)
+    return parser
+
+
+def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ...]) -> None:
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
+    for module in modules:
+        command = commands.add_parser(
+            module.__name__.rpartition(".")[2],
+            help=module.HELP,
+            description=module.HELP[0].upper() + module.HELP[1:] + ".",
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if hasattr(module, "COMMANDS"):
+            _add_commands(command, module.COMMANDS)
+        else:
+            if hasattr(module, "add_options"):
+                module.add_options(command)
+            _add_common_options(command, module.FORMATS)
+            command.set_defaults(run=module.run)
+
+
+def _add_common_options(command: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    command.add_argument("--model", metavar="FOLDER", help="a model folder; default: the included one")
+    if formats:
+        default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
+        command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")
+    command.add_argument("-o", "--output", type=_output, metavar="FILE", help="write to FILE, not to stdout")
+    command.add_argument("--overwrite", action="store_true", help="replace the file of -o if it exists")
+    command.add_argument("-q", "--quiet", action="store_true", help="no warnings, no progress bar")
+
+
+def _with_correlation(arguments: list[str]) -> list[str]:
+    """Read `evaluate --ratings FILE`, as version 0.1 had it, as `evaluate correlation --ratings FILE`."""
+    short = arguments[:1] == ["evaluate"] and arguments[1:2] and arguments[1].startswith("--ratings")
+    return ["evaluate", "correlation", *arguments[1:]] if short else arguments
+
+
+def _output(name: str) -> Path | None:
+    return None if name == "-" else Path(name)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"simllm: warning: {message}", file=sys.stderr)

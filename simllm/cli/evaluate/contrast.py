@@ -1,0 +1,49 @@
+"""`simllm evaluate contrast`: does a rewording score higher than a change of meaning?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simllm.cli.evaluate import metric_choice
+from simllm.io import files
+from simllm.io.tables import FORMATS as FORMATS
+from simllm.io.tables import Table
+
+HELP = "test whether a rewording scores higher than a change of meaning"
+EXAMPLES = """examples:
+  simllm evaluate contrast
+  simllm evaluate contrast --triples mine.jsonl --metrics simllm,rouge-l -f json
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    command.add_argument(
+        "--triples", type=Path, metavar="FILE",
+        help="JSON lines with reference, rewording, change, kind and form; default: the included ones",
+    )  # fmt: skip
+    metric_choice.add_option(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
+    with metric_choice.eval_extra():
+        from simllm.evaluation import contrast
+        from simllm.metrics import registry
+        from simllm.metrics.text import jaccard
+    files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
+    triples = contrast.cleaned(contrast.load(options.triples or contrast.OWN))
+    found, missing = registry.load(metric_choice.names(options.metrics), options.model)
+    rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
+    for name, shares in metric_choice.of_each(
+        found, missing, lambda score: contrast.accuracies(score, triples)
+    ):
+        rows.append((name, *shares))
+    forms, kinds = (dict.fromkeys(labels) for labels in (triples.forms, triples.kinds))
+    table = Table(
+        columns=("metric", "all", *forms, *kinds),
+        rows=rows,
+        summary={"triples": len(triples.references), "chance": 0.5, "ties": "count half"},
+    )
+    metric_choice.write(table, missing, options)

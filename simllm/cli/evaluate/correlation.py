@@ -1,0 +1,51 @@
+"""`simllm evaluate correlation`: the correlation of metrics with human ratings."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simllm.cli.evaluate import metric_choice
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.io.tables import FORMATS as FORMATS
+from simllm.io.tables import Table
+
+HELP = "correlate metrics with human ratings (Spearman)"
+EXAMPLES = """examples:
+  simllm evaluate correlation --ratings haque2022.jsonl
+  simllm evaluate correlation --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    command.add_argument(
+        "--ratings",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="JSON lines with reference, candidate and rating",
+    )
+    metric_choice.add_option(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
+    files.check_output(options.output, [options.ratings], options.overwrite)
+    with metric_choice.eval_extra():
+        from simllm.evaluation.human_correlation import correlate
+    result = correlate(options.ratings, metric_choice.names(options.metrics), options.model)
+    if not result.rows:
+        raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
+    table = Table(
+        columns=("metric", "spearman", "low", "high", "p_value"),
+        rows=[(row.metric, row.spearman, row.low, row.high, row.p_value) for row in result.rows],
+        summary={
+            "ratings": options.ratings.name,
+            "pairs": result.rows[0].n,
+            "interval": "95% bootstrap",
+            **{f"signature of {row.metric}": row.signature for row in result.rows},
+        },
+    )
+    metric_choice.write(table, result.missing, options)

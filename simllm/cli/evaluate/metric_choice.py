@@ -1,0 +1,63 @@
+"""The option `--metrics`, and tables of the metrics that were chosen."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from simllm.errors import InputError
+from simllm.io import tables
+
+if TYPE_CHECKING:
+    from simllm.metrics.registry import Metric
+    from simllm.metrics.text import Score
+
+Result = TypeVar("Result")
+
+
+def add_option(command: argparse.ArgumentParser) -> None:
+    """Add the option that names metrics."""
+    command.add_argument("--metrics", metavar="A,B,…", help="names, or name=argument; default: all of them")
+
+
+def names(given: str | None) -> list[str]:
+    """The names that the option has, or all; raise InputError for one that is none."""
+    from simllm.metrics import registry
+
+    chosen = list(registry.ALL) if given is None else [name.strip() for name in given.split(",")]
+    registry.check(chosen)
+    return chosen
+
+
+def of_each(
+    found: Sequence[Metric], missing: dict[str, str], compute: Callable[[Score], Result]
+) -> Iterator[tuple[str, Result]]:
+    """What `compute` makes of each metric, with its name; `missing` takes those that have no scores."""
+    from simllm.metrics.text import UnavailableError
+
+    for metric in found:
+        try:
+            yield metric.name, compute(metric.score)
+        except UnavailableError as error:
+            missing[metric.name] = str(error)
+
+
+def write(table: tables.Table, missing: dict[str, str], options: argparse.Namespace) -> None:
+    """Write the table; what was asked for and is missing is warned of, and in the summary."""
+    for name, remedy in missing.items():
+        warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
+    left_out = {f"without {name}": remedy for name, remedy in missing.items()}
+    tables.write(replace(table, summary={**table.summary, **left_out}), options.format, options.output)
+
+
+@contextlib.contextmanager
+def eval_extra() -> Iterator[None]:
+    """What `simllm evaluate` imports is not installed with simllm itself."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed; install simllm with its extra `eval`") from None

@@ -1,0 +1,63 @@
+"""`simllm evaluate robustness`: do scores follow the meaning when summaries are edited?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simllm.cli.evaluate import metric_choice
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.io.tables import FORMATS as FORMATS
+from simllm.io.tables import Table
+
+HELP = "edit summaries by rule and test whether scores follow the meaning"
+EXAMPLES = """examples:
+  simllm evaluate robustness
+  simllm evaluate robustness --summaries references.txt --metrics simllm,rouge-l -f json
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    command.add_argument(
+        "--summaries", type=Path, metavar="FILE",
+        help="texts, one a line; default: the references of the included triples",
+    )  # fmt: skip
+    metric_choice.add_option(command)
+    command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
+    command.add_argument(
+        "--examples", type=int, default=3, metavar="N", help="failures to show a metric; default: %(default)s"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
+    with metric_choice.eval_extra():
+        from simllm.evaluation import contrast
+        from simllm.evaluation.robustness import KINDS, edits, robustness
+        from simllm.metrics import registry
+        from simllm.perturb.summaries import lexicon
+    if options.examples < 0:
+        raise InputError(f"--examples: expected a number from 0, not {options.examples}")
+    given = options.summaries
+    files.check_output(options.output, [given] if given else [], options.overwrite)
+    summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
+    made = edits(summaries, lexicon.load(), options.seed)
+    found, missing = registry.load(metric_choice.names(options.metrics), options.model)
+    rows, separation, failures = [], {}, {}
+    for name, result in metric_choice.of_each(
+        found, missing, lambda score: robustness(score, made, options.examples)
+    ):
+        for kind, drop in result.drop.items():
+            count = made.kinds.count(kind)
+            rows.append((name, kind, KINDS[kind], count, drop, result.auc_of[kind]))
+        separation[f"auc of {name}"] = result.auc
+        for number, failure in enumerate(result.failures, 1):
+            failures[f"failure {number} of {name}"] = str(failure)
+    table = Table(
+        columns=("metric", "edit", "meaning", "edits", "drop", "auc"),
+        rows=rows,
+        summary={"summaries": len(made.summaries), "seed": options.seed, **separation, **failures},
+    )
+    metric_choice.write(table, missing, options)

@@ -1,0 +1,63 @@
+"""`simllm evaluate study`: the paper's five questions on rated sets, as a page, JSON and LaTeX."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from simllm.cli.evaluate import metric_choice
+from simllm.errors import InputError
+from simllm.io import files, folders
+from simllm.io.tables import FORMATS as FORMATS
+from simllm.io.tables import Table
+
+HELP = "answer the paper's five questions as a page, JSON and LaTeX"
+EXAMPLES = """examples:
+  simllm evaluate study --ratings haque2022.jsonl shen2021.jsonl --out report
+  simllm evaluate study --ratings haque2022.jsonl --checkpoints runs/checkpoints --questions rq4 --out report
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    command.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
+    metric_choice.add_option(command)
+    command.add_argument(
+        "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
+    )
+    command.add_argument(
+        "--questions", metavar="A,B,…",
+        help="of rq2, rq4 (needs --checkpoints) and rq5; rq1 and rq3 are always answered; default: all",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
+    with metric_choice.eval_extra():
+        from simllm.evaluation import study_report
+        from simllm.evaluation.study import QUESTIONS, study
+    questions = options.questions.split(",") if options.questions is not None else QUESTIONS
+    for unknown in set(questions) - set(QUESTIONS):
+        raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
+    if options.questions is not None and "rq4" in questions and options.checkpoints is None:
+        raise InputError("rq4 needs --checkpoints DIR")
+    files.check_output(options.output, options.ratings, options.overwrite)
+    folders.check(options.out)
+    names = metric_choice.names(options.metrics)
+    found = study(options.ratings, names, options.model, options.checkpoints, questions)
+    study_report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    rows = [
+        (one.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)
+        for one in found.sets
+        for row, rank in zip(one.results, one.clusters, strict=True)
+    ]
+    table = Table(
+        columns=("ratings", "metric", "rank", "spearman", "low", "high", "p_value"),
+        rows=rows,
+        summary={one.name: " ".join(one.words) for one in found.sets}
+        | {"report": f"{options.out}/report.html"},
+    )
+    metric_choice.write(table, found.missing, options)

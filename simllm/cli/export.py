@@ -1,0 +1,27 @@
+"""`simllm export`: the model for other engines."""
+
+from __future__ import annotations
+
+import argparse
+
+from simllm.errors import InputError
+from simllm.io import files
+
+FORMATS: tuple[str, ...] = ()
+HELP = "write the model as ONNX"
+EXAMPLES = """example:
+  simllm export -o model.onnx
+"""
+
+
+def run(options: argparse.Namespace) -> None:
+    """Load, and write."""
+    if options.output is None:
+        raise InputError("expected -o FILE, to write the ONNX model to")
+    files.check_output(options.output, [], options.overwrite)
+    if not files.real(options.output).parent.is_dir():  # before a minute's work
+        raise InputError(f"{options.output}: cannot be written (no such folder)")
+    from simllm.model.checkpoint import default_model, load
+    from simllm.model.onnx_export import to_onnx
+
+    to_onnx(load(options.model or default_model()), options.output)

@@ -1,0 +1,42 @@
+"""`simllm info`: what a model folder holds, and where it comes from."""
+
+from __future__ import annotations
+
+import argparse
+
+from simllm.io import files, tables
+from simllm.io.tables import FORMATS as FORMATS
+
+HELP = "describe a model folder"
+EXAMPLES = """examples:
+  simllm info
+  simllm info --model my/model -f json
+"""
+_PROVENANCE = ("objective", "updates", "date", "hardware", "git_revision", "dev_spearman")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Load, and tell."""
+    files.check_output(options.output, [], options.overwrite)
+    from simllm.metric import SimLLM
+    from simllm.model.checkpoint import default_model
+
+    metric = SimLLM(options.model)
+    encoder, stored = metric.checkpoint.encoder, metric.checkpoint.info
+    config = encoder.config
+    origin = {name: stored.provenance[name] for name in _PROVENANCE if name in stored.provenance}
+    facts = {
+        "folder": str(options.model or default_model()),
+        "parameters": sum(p.numel() for p in encoder.parameters()),
+        "layers": config.num_hidden_layers,
+        "hidden size": config.hidden_size,
+        "vocabulary": config.vocab_size,
+        "longest input": config.max_length,
+        "calibrated on": stored.calibration.fitted_on if stored.calibration else "nothing",
+        **{name.replace("_", " "): value for name, value in origin.items()},
+        "device": str(metric.engine.device),
+        "signature": metric.signature,
+    }
+    rows = tables.Table(("what", "value"), list(facts.items()), {})
+    table = tables.Table((), [], facts) if options.format == "json" else rows
+    tables.write(table, options.format, options.output)

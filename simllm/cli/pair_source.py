@@ -1,0 +1,84 @@
+"""Reads candidate/reference pairs, one after the other, from wherever they are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simllm.errors import InputError
+from simllm.io import files
+
+
+class Row(NamedTuple):
+    """A pair, and what it is called where it comes from."""
+
+    candidate: str
+    reference: str
+    id: Any = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where pairs come from; `rows` reads them from the start, once more if `repeatable`."""
+
+    rows: Callable[[], Iterator[Row]]
+    files: tuple[Path, ...]
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the files are files, not standard input or a pipe."""
+        return not any(files.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
+
+
+def source(options: argparse.Namespace) -> Source:
+    """The pairs from whichever of the three forms was used on the command line."""
+    two_files = options.candidates is not None or options.references is not None
+    if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
+        raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
+    if options.jsonl is None and options.id_field is not None:
+        raise InputError("--id-field goes with --jsonl")
+    if options.jsonl is not None:
+        fields = (options.candidate_field, options.reference_field, options.id_field)
+        return Source(lambda: from_jsonl(options.jsonl, *fields), (options.jsonl,))
+    if two_files:
+        if options.candidates is None or options.references is None:
+            raise InputError("-c and -r go together: a file of candidates, a file of references")
+        both = options.candidates, options.references
+        if str(both[0]) == str(both[1]) == "-":
+            raise InputError("-c - and -r -: standard input can be one of them only")
+        return Source(lambda: from_files(*both), both)
+    if len(options.texts) != 2:
+        raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
+    return Source(lambda: iter([Row(*options.texts)]), ())
+
+
+def from_files(candidates: Path, references: Path) -> Iterator[Row]:
+    """Read two text files, one text a line; raise InputError where their lengths differ."""
+    lengths = [0, 0]
+    for numbered in zip_longest(files.lines(candidates), files.lines(references)):
+        lengths = [pair[0] if pair else length for pair, length in zip(numbered, lengths, strict=True)]
+        if numbered[0] and numbered[1]:
+            yield Row(numbered[0][1], numbered[1][1])
+    for file, length in zip((candidates, references), lengths, strict=True):
+        if not length:
+            raise InputError(f"{file}: empty; expected one text a line")
+    if lengths[0] != lengths[1]:
+        raise InputError(f"{candidates} has {lengths[0]} lines but {references} has {lengths[1]}")
+
+
+def from_jsonl(
+    file: Path, candidate_field: str, reference_field: str, id_field: str | None = None
+) -> Iterator[Row]:
+    """Read the named fields of every line of a JSON-lines file: two texts, and anything as id."""
+    where = ""
+    for where, row in files.objects(file):
+        if id_field is not None and id_field not in row:
+            raise InputError(f'{where}: nothing under "{id_field}"; it has {", ".join(row) or "nothing"}')
+        candidate, reference = (files.text_under(row, f, where) for f in (candidate_field, reference_field))
+        yield Row(candidate, reference, row[id_field] if id_field is not None else None)
+    if not where:
+        raise InputError(f"{file}: empty; expected a JSON object a line")

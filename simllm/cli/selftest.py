@@ -1,0 +1,54 @@
+"""`simllm selftest`: are the scores right here, and how fast are they?"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io import files, tables
+from simllm.io.tables import FORMATS as FORMATS
+
+HELP = "check scores and speed on this machine"
+EXAMPLES = """example:
+  simllm selftest
+"""
+_TEXTS = 500
+
+
+def run(options: argparse.Namespace) -> None:
+    """Check each mode against the golden scores, and time it; a wrong score is an error."""
+    files.check_output(options.output, [], options.overwrite)
+    import torch
+
+    from simllm.analysis import golden_scores
+    from simllm.metric import SimLLM
+    from simllm.model.checkpoint import default_model
+
+    folder = Path(options.model or default_model())
+    rows, wrong = [], []
+    texts = [f"returns the value number {i} of the list, or nothing if it has none" for i in range(_TEXTS)]
+    for mode, tolerance in golden_scores.TOLERANCE.items():
+        metric = SimLLM(folder, mode=mode)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the golden pairs are meant to be odd
+            off = golden_scores.largest_difference(metric, folder)
+        metric.embed(texts[:64])
+        started = time.perf_counter()
+        metric.embed(texts)
+        speed = len(texts) / 2 / (time.perf_counter() - started)
+        right = off <= tolerance  # NaN is not
+        rows.append((mode, off, tolerance, "right" if right else "WRONG", round(speed)))
+        wrong += [] if right else [mode]
+    summary = {
+        "pairs": len(golden_scores.PAIRS),
+        "device": str(metric.engine.device),
+        "threads": torch.get_num_threads(),
+        "signature": SimLLM(folder).signature,
+    }
+    columns = ("mode", "largest difference", "tolerance", "scores", "pairs/s")
+    tables.write(tables.Table(columns, rows, summary), options.format, options.output)
+    if wrong:
+        raise InputError(f"scores of mode {', '.join(wrong)} differ from the golden ones of {folder}")

@@ -1,0 +1,1 @@
+"""Source code: languages, and where each keeps its functions and their documentation."""

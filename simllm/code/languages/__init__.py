@@ -1,0 +1,36 @@
+"""Where each programming language keeps its functions and their documentation."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from simllm.code.languages.base import Function, Language
+
+__all__ = ["LANGUAGES", "Function", "Language", "load"]
+
+# Suffix of a file -> language.
+LANGUAGES = {
+    ".py": "python",
+    ".pyi": "python",
+    ".js": "javascript",
+    ".jsx": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".ts": "typescript",
+    ".tsx": "typescript",
+    ".mts": "typescript",
+    ".cts": "typescript",
+    ".java": "java",
+    ".go": "go",
+    ".rb": "ruby",
+    ".rake": "ruby",
+    ".php": "php",
+}
+
+
+def load(name: str) -> Language:
+    """Return a language by its name; raise KeyError where there is none."""
+    if name not in LANGUAGES.values():
+        raise KeyError(name)
+    language: Language = import_module(f"simllm.code.languages.{name}").LANGUAGE
+    return language

@@ -1,0 +1,42 @@
+"""Ruby: the comment right before a `def`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.code.languages.base import Language, Place, beginning, field
+from simllm.code.languages.comment_marks import runs, undress_lines
+
+_LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")
+_BLOCK = re.compile(rb"(?m)^(=begin(?s:.*?)(?:^=end|\Z))[^\n]*\n?[ \t]*(def\b)?")
+_FUNCTIONS = frozenset({"method", "singleton_method"})
+
+
+def _places(code: bytes) -> Iterator[Place]:
+    found = [*runs(code, _LINES), *(runs(code, _BLOCK) if b"\n=begin" in code else ())]
+    yield from sorted(found, key=lambda place: place.start)
+
+
+def _function(node: Node) -> Node | None:
+    return beginning(node, _FUNCTIONS)
+
+
+def _undress(raw: str) -> str:
+    if raw.startswith("=begin"):
+        return re.sub(r"\A=begin[^\n]*|\n=end.*\Z", "", raw).strip()
+    hidden = re.compile(r"(?ms)^[ \t]*#--[ \t]*$.*?(?:^[ \t]*#\+\+[ \t]*$|\Z)")
+    magic = re.compile(r"(?m)^[ \t]*#[ \t]*(?:frozen_string_literal|encoding|rubocop|typed:|-\*-).*$")
+    return undress_lines(magic.sub("", hidden.sub("", raw)), "#+")
+
+
+LANGUAGE = Language(
+    grammars=(("tree_sitter_ruby", "language"),),
+    places=_places,
+    function=_function,
+    undress=_undress,
+    name=lambda node: field(node, "name"),
+    classes=frozenset({"class", "module"}),
+)

@@ -1,1 +1,0 @@
-"""The subcommands of `simllm`, one module each: its options, and a thin call of the API."""

@@ -1,0 +1,92 @@
+"""Several metrics on one set of rated pairs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.evaluation import ratings
+from simllm.evaluation.ratings import Ratings
+from simllm.metrics import registry
+from simllm.metrics.registry import Metric
+from simllm.metrics.text import UnavailableError
+from simllm.stats.correlation import spearman
+from simllm.text import clean
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric's correlation with the ratings of n pairs."""
+
+    metric: str
+    n: int
+    spearman: float
+    p_value: float
+    low: float  # 95% bootstrap interval
+    high: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Rows in the order of the metrics, and what to do about those that are missing."""
+
+    rows: list[Row]
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def correlate(
+    file: Path, names: Sequence[str] = registry.ALL, model: str | os.PathLike[str] | None = None
+) -> Correlations:
+    """Correlate each metric with the ratings in `file`; raise InputError for bad input."""
+    rated = cleaned(ratings.load(file))
+    found, missing = registry.load(names, model)
+    rows = []
+    for metric in found:
+        try:
+            values = scores(metric, rated)
+        except UnavailableError as error:
+            missing[metric.name] = str(error)
+            continue
+        result = spearman(values, rated.values)
+        rows.append(
+            Row(
+                metric.name,
+                len(values),
+                result.rho,
+                result.p_value,
+                result.low,
+                result.high,
+                metric.signature,
+            )
+        )
+    return Correlations(rows, missing)
+
+
+def cleaned(rated: Ratings) -> Ratings:
+    """The same pairs as every metric is given them: none gains or loses by case, markup or spacing."""
+    references, candidates = (
+        [clean(text) for text in texts] for texts in (rated.references, rated.candidates)
+    )
+    return replace(rated, references=references, candidates=candidates)
+
+
+def scores(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
+    """(n,) the metric's scores of the rated pairs, not all the same; a column must be one of theirs."""
+    if metric.column:
+        values = rated.columns.get(metric.column, np.array([np.nan]))
+        if np.isnan(values).any():
+            known = ", ".join(name for name, column in rated.columns.items() if not np.isnan(column).any())
+            raise UnavailableError(
+                f"{rated.name} has no complete column {metric.column}; it has {known or 'none'}"
+            )
+    else:
+        values = metric.score(rated.candidates, rated.references)
+    if np.ptp(values) == 0:
+        raise UnavailableError(f"it gives all pairs of {rated.name} the same score")
+    return values

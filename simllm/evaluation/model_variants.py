@@ -1,0 +1,70 @@
+"""The metrics that simllm itself can be: by pooling and similarity (RQ2), and by training time (RQ4)."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from simllm.errors import InputError
+from simllm.metrics import registry
+from simllm.metrics.registry import Metric
+from simllm.model import checkpoint
+from simllm.model.encoder import Encoder
+from simllm.model.pooling import POOLINGS
+from simllm.model.similarity import SIMILARITIES
+from simllm.scoring.token_matching import MEASURES
+
+
+@dataclass(frozen=True)
+class Trained(Metric):
+    """A model after so many updates."""
+
+    updates: float = 0
+
+
+def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
+    """Every pooling with every similarity, and token by token (SIMLLM, Table 1)."""
+    pooled = [
+        registry.of_model(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
+        for pooling in POOLINGS
+        for similarity in SIMILARITIES
+    ]
+    return pooled + [registry.of_model(f"tokens, {name}", model, similarity=name) for name in MEASURES]
+
+
+def checkpoints(folder: Path) -> list[Trained]:
+    """The models in a folder of model folders, by updates, after the same model untrained.
+
+    The updates are those in a model's provenance, or else the number that its folder's name ends in. Raises
+    InputError where there is no model, or one whose updates are unknown.
+    """
+    found = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
+    if not found:
+        raise InputError(f"{folder}: no model folders in it; expected one for each checkpoint")
+    models = [_trained(path) for path in found]
+    return [_untrained(found[0]), *sorted(models, key=lambda model: model.updates)]
+
+
+def _trained(folder: Path) -> Trained:
+    provenance = checkpoint.load(folder).info.provenance
+    number = re.search(r"(\d+)$", folder.name)
+    updates = provenance.get("updates", number and int(number[1]))
+    if updates is None:
+        raise InputError(f"{folder}: neither its provenance nor its name says after how many updates it is")
+    metric = registry.of_model(folder.name, folder)
+    return Trained(metric.name, metric.signature, metric.compute, updates=float(updates))
+
+
+def _untrained(folder: Path) -> Trained:
+    """The model of this folder with random weights."""
+    like = checkpoint.load(folder)
+    torch.manual_seed(0)
+    with tempfile.TemporaryDirectory() as place:
+        checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
+        metric = registry.of_model("untrained", Path(place) / "model")
+    return Trained(metric.name, metric.signature, metric.compute)

@@ -1,0 +1,153 @@
+"""A study's figures, as SVG to be put into a page (SIMLLM, Figs. 5 to 8)."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from simllm.evaluation.conclusions import number
+from simllm.evaluation.study import Result, SetStudy
+
+_OURS, _OTHERS, _INK, _PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
+_STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text: to be searched, and set in the page's font
+    "svg.hashsalt": "simllm",  # the same study gives the same file
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.edgecolor": _PALE,
+    "axes.labelcolor": _INK,
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+}
+
+
+def correlations(sets: Sequence[SetStudy]) -> str:
+    """Bars of Spearman's rho of all metrics on all sets, with their intervals (Fig. 5)."""
+    return _by_set(sets, _bars)
+
+
+def distributions(sets: Sequence[SetStudy]) -> str:
+    """Boxes of each metric's scores: quartiles, and whiskers from 5 to 95% (Fig. 6)."""
+    return _by_set(sets, _boxes)
+
+
+def between(study: SetStudy) -> str:
+    """How alike the metrics are: a heat map of their rank correlations (Fig. 7)."""
+    names = [row.metric for row in study.results]
+    return _heat_map(names, names, study.between)
+
+
+def by_group(study: SetStudy) -> str:
+    """Spearman's rho of each metric in each part of a set."""
+    names = [f"{group.label} (n = {group.pairs})" for group in study.groups]
+    cells = [[group.spearman[row.metric] for group in study.groups] for row in study.results]
+    return _heat_map([row.metric for row in study.results], names, cells)
+
+
+def training(sets: Sequence[SetStudy]) -> str:
+    """Spearman's rho over updates, against the untrained model (Fig. 8)."""
+
+    def draw(axes: Axes, study: SetStudy) -> None:
+        updates = [at for at, _ in study.checkpoints]
+        rows = [row for _, row in study.checkpoints]
+        axes.fill_between(
+            updates, [r.low for r in rows], [r.high for r in rows], color=_OURS, alpha=0.12, lw=0
+        )
+        axes.plot(updates, [row.spearman for row in rows], "o-", color=_OURS, markersize=4)
+        axes.axhline(rows[0].spearman, color=_OTHERS, linestyle="--", linewidth=1)
+        axes.annotate("untrained", (updates[-1], rows[0].spearman), ha="right", va="bottom", color=_OTHERS)
+        axes.set(xlabel="updates", ylabel="Spearman's rho", title=study.name)
+
+    return _panels(sets, draw, 3.0)
+
+
+def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Result]], None]) -> str:
+    def one(axes: Axes, study: SetStudy) -> None:
+        rows = study.results[::-1]  # the best on top
+        draw(axes, study, rows)
+        axes.set_yticks(range(len(rows)), [row.metric for row in rows])
+        axes.tick_params(axis="y", length=0)
+        axes.set_title(f"{study.name}, n = {study.pairs:,}", loc="left", fontsize=10)
+
+    return _panels(sets, one, 0.6 + 0.24 * max(len(study.results) for study in sets))
+
+
+def _bars(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
+    for place, row in enumerate(rows):
+        axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
+        axes.plot([row.low, row.high], [place, place], color=_INK, linewidth=0.8)
+        behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        axes.text(max(row.high, 0) + 0.015, place, number(row.spearman), va="center", fontsize=8, bbox=behind)
+    if study.agreement is not None and math.isfinite(study.agreement.ceiling):
+        axes.axvline(study.agreement.ceiling, color=_INK, linestyle=":", linewidth=0.8)
+        axes.text(study.agreement.ceiling, -1.0, "the raters' ceiling ", ha="right", va="center", fontsize=8)
+        axes.set_ylim(-1.5, len(rows) - 0.4)
+    axes.set_xlim(min(0, *(row.low for row in rows)), 1.02)
+    axes.set_xlabel("Spearman's rho, 95% interval")
+
+
+def _boxes(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
+    names = ("whislo", "q1", "med", "q3", "whishi")
+    boxes = [dict(zip(names, row.quantiles, strict=True)) for row in rows]
+    drawn = axes.bxp(
+        boxes, positions=range(len(rows)), orientation="horizontal", showfliers=False, patch_artist=True,
+        widths=0.6, medianprops={"color": _INK}, whiskerprops={"color": _OTHERS}, capprops={"color": _OTHERS},
+    )  # fmt: skip
+    for box, row in zip(drawn["boxes"], rows, strict=True):
+        box.set(facecolor=_colour(row.metric), edgecolor="none", alpha=0.8)
+    axes.set_xlabel("score: quartiles, 5 and 95%")
+
+
+def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(1.8 + 0.52 * len(columns), 1.4 + 0.3 * len(rows)), layout="constrained")
+        axes = figure.subplots()
+        axes.pcolormesh(cells, cmap="GnBu", vmin=0, vmax=1, edgecolors="white", linewidth=1)
+        axes.invert_yaxis()
+        middles = [[place + 0.5 for place in range(len(names))] for names in (columns, rows)]
+        axes.set_xticks(middles[0], columns, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(middles[1], rows)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        for i, row in enumerate(cells):
+            for j, value in enumerate(row):
+                colour = "white" if value > 0.6 else _INK
+                axes.text(
+                    j + 0.5, i + 0.5, number(value, 2), ha="center", va="center", color=colour, fontsize=8
+                )
+        return _svg(figure)
+
+
+def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], height: float) -> str:
+    """One panel a set, two beside each other."""
+    columns = min(2, len(sets))
+    lines = math.ceil(len(sets) / columns)
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(4.9 * columns, height * lines), layout="constrained")
+        panels = figure.subplots(lines, columns, squeeze=False).ravel()
+        for axes, study in zip(panels, sets, strict=False):
+            draw(axes, study)
+            axes.spines[["top", "right", "left"]].set_visible(False)
+        for axes in panels[len(sets) :]:
+            axes.remove()
+        return _svg(figure)
+
+
+def _svg(figure: Figure) -> str:
+    """The element alone; the groups' ids go, for a page has several figures."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
+    text = file.getvalue()
+    return re.sub(r'<g id="[^"]*">', "<g>", text[text.index("<svg") :])
+
+
+def _colour(metric: str) -> str:
+    return _OURS if metric.startswith("simllm") else _OTHERS

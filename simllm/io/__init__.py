@@ -1,0 +1,1 @@
+"""Files and folders, strict loading of JSON, tables, LaTeX."""

@@ -1,0 +1,210 @@
+"""Reading files line by line, with errors that name the line; writing files whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import json
+import os
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.text import encodable
+
+_LONGEST_STEM = 200  # bytes of a name that a temporary name may repeat
+
+
+def lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file, gzipped where its name ends in `.gz`, with their numbers.
+
+    `-` is standard input. Only line feeds, alone or after a carriage return, end a line; a byte-order mark is
+    dropped. Raises InputError that names file and line for what cannot be read or decoded.
+    """
+    number = 0
+    try:
+        with _opened(file) as data:
+            for number, line in enumerate(data, 1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text.removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}, line {number}: not UTF-8 ({error.reason})") from None
+    except EOFError:
+        raise InputError(f"{file}: ends in the middle, after line {number}") from None
+    except zlib.error as error:
+        raise InputError(f"{file}: is damaged after line {number} ({error})") from None
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+
+
+def is_stdin(file: Path) -> bool:
+    """Whether `file` stands for standard input."""
+    return str(file) == "-"
+
+
+def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[bytes]]:
+    if is_stdin(file):
+        return contextlib.nullcontext(sys.stdin.buffer)
+    return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
+
+
+def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the JSON objects of a JSON-lines file, each with its place ("file, line 3")."""
+    for number, line in lines(file):
+        where = f"{file}, line {number}"
+        yield where, parsed(line, where)
+
+
+def parsed(line: str, where: str) -> dict[str, Any]:
+    """Return the JSON object in a line; raise InputError that names its place."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        if not line.strip():
+            raise InputError(f"{where}: empty; expected a JSON object") from None
+        raise InputError(f"{where}: not JSON ({error})") from None
+    except RecursionError:
+        raise InputError(f"{where}: JSON that is nested too deeply") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected a JSON object")
+    return _encodable(row) if "\\u" in line else row
+
+
+def _encodable(value: Any) -> Any:
+    """Replace lone surrogates, which JSON can escape but no file can hold, by U+FFFD."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(part) for part in value]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(part) for key, part in value.items()}
+    return value
+
+
+def text_under(row: dict[str, Any], field: str, where: str) -> str:
+    """Return the text that `row` holds under `field`; raise InputError where it is none."""
+    if field not in row:
+        raise InputError(f'{where}: expected a text under "{field}"; it has {", ".join(row) or "nothing"}')
+    if not isinstance(row[field], str):
+        raise InputError(f'{where}: expected a text under "{field}", not {json.dumps(row[field])[:40]}')
+    return str(row[field])
+
+
+def real(path: Path) -> Path:
+    """The absolute path behind all links; a loop of links is left as it is."""
+    return Path(os.path.realpath(path))
+
+
+def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
+    """Raise InputError if `file` is an input, or exists and may not be replaced.
+
+    None is standard output. Empty files, pipes and devices may always be written to.
+    """
+    if file is None:
+        return
+    for read in inputs:
+        if not is_stdin(read) and real(read) == real(file):
+            raise InputError(f"-o {file}: would overwrite what is read")
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(f"{file}: cannot be written (it is a folder)")
+    if stat.S_ISREG(found.st_mode) and found.st_size and not overwrite:
+        raise InputError(f"{file}: exists already; --overwrite replaces it")
+
+
+def write(file: Path, text: str) -> None:
+    """Write a text file, whole or not at all; a pipe or a device is simply written to.
+
+    Characters that UTF-8 cannot hold (lone surrogates) are escaped. Raises InputError.
+    """
+    file = real(file)  # a link's target is replaced, not the link
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        if file.exists() and not file.is_file():
+            with file.open("wb") as target:
+                target.write(data)
+            return
+        with temporary(file) as partial:
+            partial.write_bytes(data)
+            sync(partial)
+            partial.replace(file)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+
+
+@contextlib.contextmanager
+def temporary(file: Path) -> Iterator[Path]:
+    """Yield a new, empty file beside `file`; remove it at the end if it is still there."""
+    descriptor, name = tempfile.mkstemp(".partial", f".{file.name[:_LONGEST_STEM]}.", file.parent)
+    try:
+        os.fchmod(descriptor, file.stat().st_mode & 0o777 if file.exists() else 0o666 & ~umask())
+        os.close(descriptor)
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes that ask for the same lock away from `path`, a file or a folder.
+
+    The lock ends with the process, however the process ends. Raises InputError if another process
+    has it.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_open(lock, descriptor):
+                    break
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)  # its owner has just removed it
+    except BlockingIOError:
+        raise InputError(f"{path}: another process is writing there") from None
+    except OSError as error:
+        raise InputError(f"{lock}: cannot be locked ({error.strerror})") from None
+    try:
+        yield
+    finally:
+        if os.fstat(descriptor).st_size == 0:  # ours are empty
+            lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _is_open(file: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(file.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def umask() -> int:
+    """The permissions that new files of this process do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

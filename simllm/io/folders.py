@@ -1,0 +1,199 @@
+"""Folders that simllm writes: each carries a marker, and nothing without the marker is replaced.
+
+The marker, `.simllm`, lists the files that simllm wrote into the folder. Replacing the folder
+replaces these files and keeps all others. A folder that holds files but no marker is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from simllm.errors import InputError
+from simllm.io import files
+
+MARKER = ".simllm"
+
+
+def check(folder: Path) -> None:
+    """Raise InputError unless simllm may write `folder`: it is missing, empty or carries the marker."""
+    folder = files.real(folder)
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        raise InputError(f"{existing}: is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"{existing}: cannot be written to")
+    if _names(folder) and _written(folder) is None:
+        raise InputError(
+            f"{folder}: holds files that simllm did not write (no {MARKER} there); name a new or empty folder"
+        )
+
+
+def check_apart(output: Path, sources: Iterable[Path]) -> None:
+    """Raise InputError if the folder `output` is one of the sources, inside one or above one."""
+    for source in sources:
+        a, b = files.real(output), files.real(source)
+        if a == b or a in b.parents or (b in a.parents and b.is_dir()):
+            raise InputError(f"{output}: is the source {source}, inside it or above it; name another folder")
+
+
+def own(folder: Path) -> None:
+    """Make `folder` a folder of simllm's, which commands may add files to; raise InputError as `check`."""
+    check(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if _written(folder) is None:
+            _mark(folder, [])
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
+
+
+def add(folder: Path, name: str, text: str) -> None:
+    """Write the text file `name` into a folder of simllm's.
+
+    Raises InputError if the folder carries no marker, or has a file of that name which simllm did
+    not write.
+    """
+    written = _written(folder)
+    if written is None:
+        raise InputError(f"{folder}: was not written by simllm (no {MARKER} there)")
+    if name not in written:
+        if (folder / name).exists():
+            raise InputError(f"{folder / name}: was not written by simllm; move it away")
+        _mark(folder, [*written, name])
+    files.write(folder / name, text)
+
+
+@contextlib.contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder to fill; at the end it takes the place of `folder`, whole or not at all.
+
+    Files in `folder` that simllm did not write are kept. Raises InputError if `folder` may not be
+    replaced (see `check`), is being replaced by another process, or cannot be written.
+    """
+    check(folder)
+    folder = files.real(folder)
+    if folder == files.real(Path()):
+        raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
+    with files.locked(folder):
+        try:
+            recover(folder)
+            partial = Path(tempfile.mkdtemp(".partial", f".{folder.name}.", folder.parent))
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
+        try:
+            partial.chmod(0o777 & ~files.umask())
+            _mark(partial, [])
+            yield partial
+            _mark(partial, [name for name in _files(partial) if name != MARKER])
+            _replace(partial, folder)
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"{folder}: cannot be written ({error})") from None
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove the files that simllm wrote into `folder`, and the folder if nothing else is left."""
+    for name in _written(folder) or ():
+        (folder / name).unlink(missing_ok=True)
+    if _files(folder) == [MARKER]:
+        (folder / MARKER).unlink()
+    for inner in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
+        _remove_empty(inner)
+    _remove_empty(folder)
+
+
+def recover(folder: Path) -> None:
+    """Finish or undo a replacement of `folder` that was killed half-way; remove what it left."""
+    for left in folder.parent.glob(f".{_literal(folder.name)}.*.old"):
+        if _written(left) is None:
+            continue
+        if folder.exists():
+            _keep_others(left, folder)
+        else:
+            left.rename(folder)
+    for left in folder.parent.glob(f".{_literal(folder.name)}.*.partial"):
+        if _written(left) is not None:
+            shutil.rmtree(left)
+
+
+def _replace(new: Path, folder: Path) -> None:
+    for path in (*new.rglob("*"), new):
+        files.sync(path)
+    check(folder)
+    others = set(_files(folder)) - {MARKER, *(_written(folder) or ())}
+    if taken := sorted(others & set(_files(new))):
+        raise InputError(f"{folder / taken[0]}: was not written by simllm; move it away")
+    old = None
+    if _names(folder):
+        old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
+        folder.rename(old)
+    new.rename(folder)
+    files.sync(folder.parent)
+    if old:
+        _keep_others(old, folder)
+
+
+def _keep_others(old: Path, folder: Path) -> None:
+    """Move the files that simllm did not write from `old` to `folder`; remove the rest of `old`."""
+    for name in set(_files(old)) - {MARKER, *(_written(old) or ())}:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if not (folder / name).exists():
+            (old / name).rename(folder / name)
+    remove(old)
+
+
+def _mark(folder: Path, names: list[str]) -> None:
+    files.write(
+        folder / MARKER, json.dumps({"written_by": "simllm", "files": sorted(names)}, indent=1) + "\n"
+    )
+
+
+def _written(folder: Path) -> list[str] | None:
+    """The files that simllm wrote into `folder`; None if it carries no marker."""
+    try:
+        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError as error:
+        raise InputError(f"{folder / MARKER}: cannot be read ({error.strerror})") from None
+    names = marker.get("files") if isinstance(marker, dict) else None
+    if not isinstance(names, list) or not all(_is_inside(name) for name in names):
+        return None
+    return names
+
+
+def _is_inside(name: object) -> bool:
+    """Whether a marker's entry is a relative path that stays in the folder."""
+    return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
+
+
+def _names(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208
+
+
+def _files(folder: Path) -> list[str]:
+    """Relative paths of everything in a folder but folders; links are not followed."""
+    return [
+        os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118
+        for here, inner, names in os.walk(folder)
+        for name in (*names, *(d for d in inner if os.path.islink(os.path.join(here, d))))  # noqa: PTH114, PTH118
+    ]
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

@@ -1,0 +1,98 @@
+"""Strict loading of JSON objects into frozen dataclasses: an unknown or missing key is an error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import reprlib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from simllm.errors import InputError
+
+T = TypeVar("T")
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """Read a JSON object from `file`; raise InputError that names the file."""
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise InputError(f"{file}: not valid JSON ({error})") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{file}: expected a JSON object")
+    return values
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Make the dataclass `cls` from `values`; all problems are reported at once, by name."""
+    problems: list[str] = []
+    made = _build(cls, values, "", problems)
+    if problems:
+        raise InputError(f"{where}: " + "; ".join(problems))
+    return typing.cast(T, made)
+
+
+def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
+    if not isinstance(values, Mapping):
+        problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")
+        return None
+    hints = typing.get_type_hints(cls)
+    known = {field.name: field for field in fields(cls)}
+    problems.extend(f"unknown key {prefix}{name}" for name in values if name not in known)
+    arguments: dict[str, Any] = {}
+    usable = True
+    for name, field in known.items():
+        if name in values:
+            before = len(problems)
+            arguments[name] = _value(hints[name], values[name], prefix + name, problems)
+            usable &= len(problems) == before or is_dataclass(arguments[name])
+        elif field.default is not MISSING:
+            arguments[name] = field.default
+        elif field.default_factory is not MISSING:
+            arguments[name] = field.default_factory()
+        else:
+            problems.append(f"missing key {prefix}{name}")
+            usable = False
+    if not usable:
+        return None
+    try:
+        return cls(**arguments)
+    except InputError as error:
+        problems.append(f"{prefix.rstrip('.')}: {error}" if prefix else str(error))
+    unchecked: Any = object.__new__(cls)  # so that what holds it can be checked, too
+    for name, value in arguments.items():
+        object.__setattr__(unchecked, name, value)
+    return unchecked
+
+
+def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
+    """Convert one value to the type its field is declared with."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        if value is None:
+            return None
+        hint = next(h for h in typing.get_args(hint) if h is not type(None))
+    if is_dataclass(hint):
+        return _build(typing.cast(type, hint), value, name + ".", problems)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, list):
+            problems.append(f"{name} must be a list, not {value!r}")
+            return None
+        item = typing.get_args(hint)[0]
+        return tuple(_value(item, part, f"{name}[{i}]", problems) for i, part in enumerate(value))
+    hint = typing.get_origin(hint) or hint
+    if hint is float and isinstance(value, int | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError):
+            value = float(value)  # 1e-4, without a point, is a string to YAML
+    if isinstance(value, float) and not math.isfinite(value):
+        problems.append(f"{name} must be a finite number, not {value!r}")
+    if type(value) is not hint:
+        problems.append(f"{name} must be of type {hint.__name__}, not {reprlib.repr(value)}")
+    return value

@@ -1,0 +1,1 @@
+"""Metrics by name, and the baselines behind them."""

@@ -1,0 +1,32 @@
+"""BERTScore (Zhang et al., 2020): F1 of greedily matched token embeddings, by bert-score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.io.strict import read_json
+from simllm.metrics.text import Score, UnavailableError
+
+
+def load(model: str) -> Score:
+    """Return what scores by F1, without rescaling; `model` is a folder of transformers.
+
+    The embeddings are those of the last layer.
+    """
+    from bert_score import BERTScorer
+
+    config = Path(model) / "config.json"
+    if not config.is_file():
+        raise UnavailableError(
+            f"{model}: no folder of a transformers model; download one (hf download NAME --local-dir {model})"
+        )
+    scorer = BERTScorer(model_type=model, num_layers=read_json(config)["num_hidden_layers"])
+
+    def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+        return scorer.score(list(candidates), list(references))[2].numpy().astype(np.float64)
+
+    return score

@@ -1,0 +1,23 @@
+"""ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) of stemmed words, by Google's rouge-score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.metrics.text import Score
+
+
+def load(kind: str) -> Score:
+    """Return what scores by F1, in 0..1."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer([kind], use_stemmer=True)
+
+    def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+        pairs = zip(candidates, references, strict=True)
+        return np.array([scorer.score(r, c)[kind].fmeasure for c, r in pairs], float)
+
+    return score

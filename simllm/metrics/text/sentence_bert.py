@@ -1,0 +1,31 @@
+"""SentenceBERT (Reimers and Gurevych, 2019): cosine of the embeddings of any sentence-transformers model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.metrics.text import Score, UnavailableError
+from simllm.model.similarity import cosine
+
+
+def load(model: str) -> Score:
+    """Return what scores in -1..1; `model` is a folder, or a name that was downloaded before."""
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        encoder = SentenceTransformer(model, local_files_only=True)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UnavailableError(
+            f"{model}: not a model folder, nor downloaded (hf download {model}): {reason}"
+        ) from None
+
+    def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+        texts = [*candidates, *references]
+        embeddings = encoder.encode(texts, show_progress_bar=False, convert_to_numpy=True)
+        return cosine(embeddings[: len(candidates)], embeddings[len(candidates) :])
+
+    return score

@@ -1,0 +1,81 @@
+"""Cosine of mean token vectors, weighted by idf: trained on a corpus by counting alone.
+
+The tokens are those of the included model, so that no word is unknown; their vectors factorise
+what stands beside what (`simllm.model.ppmi`), and rare tokens weigh more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.metrics.text import Score, UnavailableError
+from simllm.model import ppmi
+from simllm.model.checkpoint import TOKENIZER, default_model
+from simllm.model.similarity import cosine
+from simllm.model.tokenizer import Tokenizer
+
+_SIZE = 256
+_MOST_TEXTS = 1_000_000  # more change little, and take more than a minute
+
+
+def load(corpus: str) -> Score:
+    """Return what scores in -1..1.
+
+    `corpus` has plain lines, or as `.jsonl` or `.jsonl.gz` lines of JSON with `text` or `summary`;
+    its first million are read.
+    """
+    if not Path(corpus).is_file():
+        raise UnavailableError(f"{corpus}: no such file; expected texts, one a line, or JSON lines with text")
+    tokenizer = Tokenizer.load(default_model() / TOKENIZER)
+
+    @cache
+    def vectors() -> NDArray[np.float64]:
+        return _weighted(
+            tokenizer.encode(list(islice(_texts(Path(corpus)), _MOST_TEXTS))), tokenizer.vocab_size
+        )
+
+    def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+        sides = (tokenizer.encode(texts) for texts in (candidates, references))
+        # A sum has the mean's direction. The first and the last token are the same in every text.
+        return cosine(*(np.stack([vectors()[ids[1:-1]].sum(axis=0) for ids in side]) for side in sides))
+
+    return score
+
+
+def _weighted(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
+    """(V, d) token vectors times idf."""
+    lengths = [len(ids) for ids in texts]
+    tokens = np.fromiter((token for ids in texts for token in ids), np.int32, sum(lengths))
+    numbers = np.repeat(np.arange(len(texts)), lengths)
+    frequency = np.bincount([token for ids in texts for token in set(ids)], minlength=vocab_size)
+    idf = np.log((1 + len(texts)) / (1 + frequency))
+    seen, compact = np.unique(tokens, return_inverse=True)
+    if len(seen) < 3:
+        raise InputError("word-vectors: no words in the corpus")
+    counts = ppmi.neighbours(compact, numbers, len(seen))
+    vectors = ppmi.vectors(counts, min(_SIZE, len(seen) - 1))
+    weighted = np.zeros((vocab_size, vectors.shape[1]))
+    weighted[seen] = (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12) * idf[seen, None]
+    )
+    return weighted
+
+
+def _texts(corpus: Path) -> Iterator[str]:
+    plain = ".jsonl" not in corpus.suffixes
+    for number, line in files.lines(corpus):
+        if plain:
+            yield line
+            continue
+        row = files.parsed(line, where := f"{corpus}, line {number}")
+        if not isinstance(text := row.get("text", row.get("summary")), str):
+            raise InputError(f'{where}: expected a text under "text" or "summary"')
+        yield text

@@ -1,0 +1,1 @@
+"""The encoder, its tokenizer, and the model folder that holds both."""

@@ -1,0 +1,91 @@
+"""The shape of the encoder, as `config.json` holds it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io.strict import build, read_json
+
+# What transformers writes into config.json for its own bookkeeping.
+_BOOKKEEPING = {
+    "architectures",
+    "dtype",
+    "torch_dtype",
+    "transformers_version",
+    "tie_word_embeddings",
+    "_name_or_path",
+}
+
+
+_SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which not everybody needs to load
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Shape of the encoder, under the names of transformers' `MPNetConfig`.
+
+    The defaults are the paper's base size; `max_position_embeddings` counts two rows
+    before the first position, as MPNet does, so it is the longest input plus two.
+    """
+
+    vocab_size: int = 40_000
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    max_position_embeddings: int = 514
+    relative_attention_num_buckets: int = 32
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    hidden_act: str = "gelu"
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-5
+    bos_token_id: int = 0
+    pad_token_id: int = 1
+    eos_token_id: int = 2
+
+    def __post_init__(self) -> None:
+        problems = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_prob"):
+                if not 0 <= value < 1:
+                    problems.append(f"{field.name} must be from 0 to below 1")
+            elif isinstance(value, int | float) and not field.name.endswith("_id") and not value > 0:
+                problems.append(f"{field.name} must be positive")
+        if not problems and self.hidden_size % self.num_attention_heads:
+            problems.append(
+                f"hidden_size {self.hidden_size} is not a multiple of "
+                f"num_attention_heads {self.num_attention_heads}"
+            )
+        if self.max_position_embeddings < 5:
+            problems.append("max_position_embeddings must be at least 5, for a text of one token")
+        if self.vocab_size <= _SPECIAL_TOKENS:
+            problems.append(f"vocab_size must be more than the {_SPECIAL_TOKENS} special tokens")
+        if self.hidden_act != "gelu":
+            problems.append(f"hidden_act {self.hidden_act!r}: only 'gelu' (the exact one) is known")
+        if (self.bos_token_id, self.pad_token_id, self.eos_token_id) != (0, 1, 2):
+            problems.append("bos_token_id, pad_token_id, eos_token_id must be 0, 1, 2")
+        if problems:
+            raise InputError("; ".join(problems))
+
+    @property
+    def max_length(self) -> int:
+        """Longest input, in tokens, special tokens included."""
+        return self.max_position_embeddings - 2
+
+    @classmethod
+    def load(cls, file: Path) -> ModelConfig:
+        """Read a model folder's `config.json`; raise InputError for anything unexpected."""
+        values = read_json(file)
+        if values.pop("model_type", None) != "mpnet":
+            raise InputError(f"{file}: model_type is not 'mpnet'")
+        return build(cls, {k: v for k, v in values.items() if k not in _BOOKKEEPING}, str(file))
+
+    def save(self, file: Path) -> None:
+        """Write `config.json` so that transformers reads it as an MPNet model in float32."""
+        head = {"model_type": "mpnet", "architectures": ["MPNetModel"], "dtype": "float32"}
+        file.write_text(json.dumps(head | asdict(self), indent=2) + "\n")

@@ -1,0 +1,1 @@
+"""Perturbations of summaries: rewordings, and changes of meaning."""

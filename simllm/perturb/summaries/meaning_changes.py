@@ -1,0 +1,146 @@
+"""Edits that change the meaning of a summary, one at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from simllm.perturb.summaries.function_words import DETERMINERS, FUNCTION_WORDS
+from simllm.perturb.summaries.inflection import THIRD_PERSON
+from simllm.perturb.summaries.lexicon import Lexicon, Replacements
+from simllm.perturb.summaries.numerals import other_number
+from simllm.perturb.summaries.sentence import replace, replaceable
+from simllm.text import clean
+
+# What a negation is put into, or taken out of. (?!…): the other is there already. Where `if` means
+# `whether`, nothing can be put in its place.
+_ASKING = (
+    "check checks checking test tests determine determines verify verifies tell tells see know out ask asks"
+)
+_NOT_ASKING = "".join(rf"(?<!\b{word} )" for word in _ASKING.split())
+_NEGATIONS = [
+    (re.compile(pattern), new)
+    for pattern, new in [
+        (r"\b(is|are|was|were|should|must|may|will|does|do|did|could)\b(?! not\b)", r"\1 not"),
+        (r"\b(is|are|was|were|should|must|may|will|does|could) not\b", r"\1"),
+        (r"\bdo not (\w+)\b", r"\1"),
+        (r"\bcan\b(?! not\b|')", "cannot"),
+        (r"\b(?:cannot|can not|can't)\b", "can"),
+        (r"\b(is|are|was|were|does|do|did|should|could|would)n't\b", r"\1"),
+        (rf"{_NOT_ASKING}\bif (?!not\b)", "unless "),
+        (r"\bwhen (?!to\b)", "unless "),
+        (r"\bunless\b", "if"),
+        (r"\bnon - ", ""),
+        (r"\bno\b", "some"),
+        (r"\bnot\b ", ""),
+        (r"\bwithout\b", "with"),
+        (r"\bwith\b(?! no\b)", "without"),
+        (r"\bnever\b", "always"),
+    ]
+]
+_SYMMETRIC = re.compile(r"compar|equal|between|distance|same|match|merge|swap|intersect|union|join|similar")
+_SWAPPED_AROUND = frozenset("to from into onto with by of in on before after over than as for using".split())
+
+
+def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[str, str] | None:
+    """(kind, text) with one change of meaning, of a kind drawn at random; None where none fits."""
+    for number in random.permutation(len(KINDS)):
+        name = list(KINDS)[number]
+        changed = (clean(option) for option in KINDS[name](text, lexicon, random))
+        options = [option for option in dict.fromkeys(changed) if option not in ("", text)]
+        if options:
+            return name, options[random.integers(len(options))]
+    return None
+
+
+def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each word that has an opposite, as this."""
+    return _exchanged(text, lexicon.opposites, lexicon, random)
+
+
+def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each word that belongs to a category, as another one of it."""
+    return _exchanged(text, lexicon.neighbours, lexicon, random)
+
+
+def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each number, as another one."""
+    words = text.split()
+    for place, word in enumerate(words):
+        if word != "one" and (other := other_number(word, random)) is not None:  # it may be no number
+            yield " ".join(replace(words, place, place + 1, other))
+
+
+def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each statement that can be denied, denied; each denial, taken back."""
+    for pattern, new in _NEGATIONS:
+        for match in pattern.finditer(text):
+            yield text[: match.start()] + match.expand(new) + text[match.end() :]
+    words = text.split()
+    for place, word in enumerate(words):
+        forms = lexicon.verb_forms.get(word, ("",))
+        is_noun = word in lexicon.nouns
+        if forms[0] in ("", "be", "do", "have"):
+            continue
+        if word == forms[THIRD_PERSON] and not (place and (is_noun or words[place - 1] in DETERMINERS)):
+            yield " ".join([*words[:place], "does not", forms[0], *words[place + 1 :]])
+        elif word == forms[0] and not place and (not is_noun or DETERMINERS.intersection(words[1:2])):
+            yield f"do not {text}"
+
+
+def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Each two things around a preposition, exchanged: copies a to b, copies b to a."""
+    words = text.split()
+    if _SYMMETRIC.search(text):
+        return
+    for place, word in enumerate(words):
+        if word in _SWAPPED_AROUND:
+            start, end = _thing_before(words, place, lexicon), _thing_after(words, place + 1, lexicon)
+            left, right = words[start:place], words[place + 1 : end]
+            infinitive = word == "to" and right and lexicon.is_base(right[0])
+            if left and right and left != right and not infinitive:
+                yield " ".join([*words[:start], *right, word, *left, *words[end:]])
+
+
+KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] = {
+    "opposite": opposites,
+    "neighbour": neighbours,
+    "number": numbers,
+    "negation": negations,
+    "roles": roles,
+}
+
+
+def _exchanged(
+    text: str, table: Replacements, lexicon: Lexicon, random: np.random.Generator
+) -> Iterator[str]:
+    words = text.split()
+    for start, end, options in replaceable(words, table, lexicon):
+        others = [option for option in options if option not in words]  # "between min and min" says nothing
+        if others:
+            new = others[random.integers(len(others))]
+            if not (new in DETERMINERS and DETERMINERS.intersection(words[end : end + 1])):  # "no the"
+                yield " ".join(replace(words, start, end, new))
+
+
+def _thing_before(words: list[str], end: int, lexicon: Lexicon) -> int:
+    """Where the thing begins that ends before `end`: up to three words and a determiner."""
+    start = end
+    while start > 1 and end - start < 3 and _names(words[start - 1], lexicon):
+        start -= 1
+    return start - 1 if 1 < start < end and words[start - 1] in DETERMINERS else start
+
+
+def _thing_after(words: list[str], start: int, lexicon: Lexicon) -> int:
+    """Where the thing ends that begins at `start`; there, if it does not end after three words."""
+    end = first = start + (start < len(words) and words[start] in DETERMINERS)
+    while end < len(words) and _names(words[end], lexicon):
+        end += 1
+    return end if first < end <= first + 3 else start
+
+
+def _names(word: str, lexicon: Lexicon) -> bool:
+    is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
+    return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb

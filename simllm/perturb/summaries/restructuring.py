@@ -1,0 +1,129 @@
+"""Edits of a summary's structure that keep its meaning: voice, order, genitives, mood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from simllm.perturb.summaries.function_words import DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
+from simllm.perturb.summaries.inflection import THIRD_PERSON
+from simllm.perturb.summaries.lexicon import Lexicon
+
+_PLURAL = ("s", "data", "children", "indices", "vertices", "people")
+_SUBJECTS = ("this method", "this function", "the method", "it")
+_MOVABLE = PREPOSITIONS - {"of", "than", "as", "about"}  # what these begin belongs to the whole sentence
+
+
+def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str]:
+    """The same words, one or more, in another structure; as they are, where none of the rules fits."""
+    for number in random.permutation(len(_RULES)):
+        changed = _RULES[number](words, lexicon, random)
+        if changed and changed != words:
+            return changed
+    return words
+
+
+def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+    """Copies the file to the disk: the file is copied to the disk."""
+    forms = lexicon.verb_forms.get(words[0], ("",))
+    end = _thing(words, 1)
+    if words[0] not in forms[:2] or end == 1 or {",", "and"} & set(words):
+        return None
+    if words[1] not in DETERMINERS or words[end : end + 1] in (["that"], ["or"]):
+        return None
+    while words[end : end + 1] == ["of"] and (further := _thing(words, end + 1)) > end + 1:
+        end = further
+    be = "are" if words[end - 1].endswith(_PLURAL) and not words[end - 1].endswith("ss") else "is"
+    return [*words[1:end], be, forms[3], *words[end:]]
+
+
+def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+    """Copies the file to the disk: to the disk, copies the file."""
+    stop = ["."] if words[-1] == "." else []
+    body = words[: len(words) - len(stop)]
+    places = [i for i, word in enumerate(body) if i > 1 and word in _MOVABLE]
+    if not places or {",", "if", "when", "and", "or"} & set(body):
+        return None
+    place = places[-1]
+    comma = [","] if random.random() < 0.5 else []
+    return [*body[place:], *comma, *body[:place], *stop]
+
+
+def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+    """Recursively copies the folder: copies the folder recursively; and the other way round."""
+    stop = ["."] if words[-1] == "." else []
+    body = words[: len(words) - len(stop)]
+    if len(body) < 3:
+        return None
+    if _is_adverb(body[0]):
+        return [*body[1:], body[0], *stop]
+    return [body[-1], *body[:-1], *stop] if _is_adverb(body[-1]) else None
+
+
+def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+    """The size of the list: the list's size, or the list size; and the other way round."""
+    for place, word in enumerate(words):
+        if word == "of" and place:
+            start, end = _before(words, place), _thing(words, place + 1)
+            owner, owned = words[place + 1 : end], words[start:place]
+            if not owner or len(owned) < 2 or owned[0] not in DETERMINERS or owner[0] not in DETERMINERS:
+                continue
+            bare = owned[1:]
+            whose = [*owner[:-1], owner[-1] + ("'" if owner[-1].endswith("s") else "'s")]
+            return [*words[:start], *(whose if random.random() < 0.5 else owner), *bare, *words[end:]]
+        if word.endswith("'s") and place and words[place - 1] in DETERMINERS:
+            end = _thing(words, place + 1)
+            if end > place + 1:
+                owner = [words[place - 1], word.removesuffix("'s")]
+                return [*words[: place - 1], "the", *words[place + 1 : end], "of", *owner, *words[end:]]
+    return None
+
+
+def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
+    """Returns the list: return the list, this method returns the list; and the other way round."""
+    forms = lexicon.verb_forms.get(words[0], ("",))
+    for subject in _SUBJECTS:
+        size = len(subject.split())
+        if words[:size] == subject.split() and words[size : size + 1] and words[size] in lexicon.verb_forms:
+            return words[size:]
+    if words[0] not in forms[:2]:
+        return None
+    if words[0] == forms[THIRD_PERSON] and random.random() < 0.4:
+        return [*_SUBJECTS[random.integers(len(_SUBJECTS))].split(), *words]
+    return [forms[0] if words[0] == forms[THIRD_PERSON] else forms[THIRD_PERSON], *words[1:]]
+
+
+_RULES: list[Callable[[list[str], Lexicon, np.random.Generator], list[str] | None]] = [
+    passive,
+    fronted,
+    adverb_moved,
+    genitive,
+    mood,
+]
+
+
+def _is_adverb(word: str) -> bool:
+    return (
+        word.endswith("ly") and len(word) > 4 and word not in ("only", "apply", "reply", "supply", "multiply")
+    )
+
+
+def _thing(words: list[str], start: int) -> int:
+    """Where the thing ends that begins at `start`: a determiner and up to four words."""
+    end = first = start + (start < len(words) and words[start] in DETERMINERS)
+    while (
+        end < len(words) and end - first < 4 and words[end] not in FUNCTION_WORDS and words[end][0].isalnum()
+    ):
+        end += 1
+    return end if end > first else start
+
+
+def _before(words: list[str], end: int) -> int:
+    """Where the thing begins that ends before `end`, its determiner included."""
+    start = end
+    while (
+        start and end - start < 4 and words[start - 1] not in FUNCTION_WORDS and words[start - 1][0].isalnum()
+    ):
+        start -= 1
+    return start - 1 if start and words[start - 1] in DETERMINERS else start

@@ -1,0 +1,56 @@
+"""Which words of a cleaned summary may be replaced, and what the sentence is afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS
+from simllm.perturb.summaries.inflection import article
+from simllm.perturb.summaries.lexicon import Lexicon, Replacement, Replacements
+
+_LONGEST = 3  # words that are replaced together
+
+
+def replaceable(
+    words: list[str], table: Replacements, lexicon: Lexicon
+) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield (start, end, replacements) of each run of words that the table has an answer for."""
+    for start in range(len(words)):
+        for end in range(min(start + _LONGEST, len(words)), start, -1):
+            options = table.get(" ".join(words[start:end]))
+            if options:
+                fitting = [option.word for option in options if _fits(words, start, end, option, lexicon)]
+                if fitting:
+                    yield start, end, fitting
+                    break
+
+
+def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
+    """The words with [start, end) replaced; an indefinite article before it agrees."""
+    before = words[:start]
+    if before and before[-1] in ("a", "an"):
+        before = [*before[:-1], article(new)]
+    return [*before, *new.split(), *words[end:]]
+
+
+def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
+    """Whether the words of [start, end) are likely to be of the option's kind there."""
+    word, before = words[start], words[start - 1] if start else ""
+    after = words[end] if end < len(words) else ""
+    is_noun, is_verb = word in lexicon.nouns, word in lexicon.verb_forms
+    may_be_verb = not start or before in BEFORE_VERBS
+    if option.kind == "verb":
+        if word in FUNCTION_WORDS or (" " in option.word and not after):  # does; exception handling
+            return False
+        if may_be_verb or (word.endswith(("ed", "ing")) and not is_noun):
+            return True
+        return word.endswith("s") and not is_noun and before not in FUNCTION_WORDS
+    if option.kind == "noun" and is_verb:
+        if before in PREPOSITIONS | DETERMINERS - {"to", "that"}:
+            return True
+        return before in ("and", "or") or not (may_be_verb or after in DETERMINERS | {"to"})
+    if option.kind == "adjective":
+        return not (is_verb and may_be_verb)
+    if option.kind == "preposition":  # "to" of an infinitive is none
+        return bool(after) and before not in PREPOSITIONS and not lexicon.is_base(after)
+    return True

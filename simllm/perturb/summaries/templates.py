@@ -1,0 +1,66 @@
+"""Phrases with slots that mean the same.
+
+    ^returns the {1}$ | ^gets the {1}$ | ^the {1}$
+
+{1} is one to eight words, `^` the start of the text and `$` its end, or the full stop there.
+Each phrase of a line may become any other of it, but those with `^the`, `^a` or `^an` are only
+written: a text that begins so may as well be a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from simllm.io.files import lines
+from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.text import clean
+
+# A slot ends at a mark, and begins with no word that belongs to what is before it.
+_WORD = r"(?![,;:.()](?: |$))\S+"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A phrase with slots, as a pattern to be found, and the phrases that it may become."""
+
+    pattern: re.Pattern[str]
+    words: frozenset[str]  # that a text must have for the pattern to be there
+    others: list[str]
+
+
+def templates(file: Path, held: HeldOut) -> list[Template]:
+    """Read the phrases; none becomes one that a held-out pair of words tells from it."""
+    found = []
+    for _, line in lines(file):
+        if line.strip() and not line.startswith("#"):
+            phrases = [_cleaned(phrase) for phrase in line.split(" | ")]
+            for phrase in phrases:
+                others = [
+                    p for p in phrases if p != phrase and not held.between(phrase.strip("^$"), p.strip("^$"))
+                ]
+                if others and not phrase.startswith(("^the ", "^a ", "^an ")):
+                    found.append(_template(phrase, others))
+    return found
+
+
+def _cleaned(phrase: str) -> str:
+    """A phrase as it reads in cleaned texts; `^` and `$` are kept at its ends."""
+    inside = phrase.strip().removeprefix("^").removesuffix("$")
+    text = clean(re.sub(r"\{(\d)\}", r"slot\1slot", inside))
+    start, end = phrase.strip().startswith("^"), phrase.strip().endswith("$")
+    return "^" * start + re.sub(r"slot(\d)slot", r"{\1}", text) + "$" * end
+
+
+def _template(phrase: str, others: list[str]) -> Template:
+    inside = phrase.removeprefix("^").removesuffix("$")
+    pattern = re.sub(r"\\\{(\d)\\\}", _slot, re.escape(inside))
+    pattern = ("^" if phrase.startswith("^") else r"(?<!\S)") + pattern
+    pattern += r"(?P<end>(?: \.)?)$" if phrase.endswith("$") else r"(?P<end>)(?!\S)"
+    words = frozenset(word for word in inside.split() if "{" not in word)
+    return Template(re.compile(pattern), words, [o.removeprefix("^").removesuffix("$") for o in others])
+
+
+def _slot(number: re.Match[str]) -> str:
+    return rf"(?P<s{number[1]}>(?!(?:or|and|not|but) ){_WORD}(?: {_WORD}){{0,7}}?)"

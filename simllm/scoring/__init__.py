@@ -1,0 +1,1 @@
+"""From pairs of texts to scores, in batches and in streams."""

@@ -1,0 +1,1 @@
+"""Statistics: correlations, significance tests, agreement of raters."""

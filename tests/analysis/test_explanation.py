@@ -1,0 +1,64 @@
+"""Explanations add up, and look as they should."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from simllm import InputError, SimLLM
+from simllm.analysis.explanation import explain
+from tests.cli.test_commands import on_a_terminal, run
+
+PAIR = ("adds two numbers <b>", "gets the sum & more of numbers")
+
+
+def test_contributions_sum_to_the_score(model_folder):
+    metric = SimLLM(model_folder)
+    found = explain(metric, *PAIR)
+    assert found.score == pytest.approx(metric.score([PAIR[0]], [PAIR[1]]).values[0], abs=1e-6)
+    for words, rest in zip((found.candidate, found.reference), found.rest, strict=True):
+        assert sum(word.contribution for word in words) + rest == pytest.approx(found.score)
+    assert [word.text for word in found.candidate] == ["adds", "two", "numbers", "<", "b", ">"]
+    same = explain(metric, "adds two numbers", "adds two numbers")
+    assert [word.match for word in same.candidate] == ["adds", "two", "numbers"]
+    assert [word.similarity for word in same.candidate] == pytest.approx([1.0] * 3)
+
+
+def test_what_cannot_be_explained(model_folder):
+    with pytest.raises(InputError, match="cleaning leaves nothing"):
+        explain(SimLLM(model_folder), "", "adds two")
+    with pytest.raises(InputError, match="only mean pooling with cosine"):
+        explain(SimLLM(model_folder, pooling="cls"), "a", "b")
+    with pytest.warns(UserWarning, match="1 of 2 texts cut at 64 tokens"):
+        explain(SimLLM(model_folder), "adds two numbers " * 100, "adds two")
+
+
+class Words(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.cells, self.links, self.inside = [], [], False
+
+    def handle_starttag(self, tag, attributes):
+        self.inside = tag == "td"
+        self.links += [value for name, value in attributes if name in ("src", "href")]
+
+    def handle_data(self, data):
+        if self.inside:
+            self.cells.append(data)
+            self.inside = False
+
+
+def test_the_three_forms(model_folder, tmp_path):
+    explained = ("explain", *PAIR, "--model", model_folder)
+    result = json.loads(run(*explained, "-f", "json").stdout)
+    plain = run(*explained).stdout
+    assert f"score {result['score']:.4f}" in plain
+    assert "\x1b" not in plain
+    assert re.search(r"\x1b\[48;2;\d+;\d+;\d+m\x1b\[38;2;0;0;0madds ", on_a_terminal(*explained))
+    page = tmp_path / "why.html"
+    assert run(*explained, "-f", "html", "-o", page).returncode == 0
+    read = Words()
+    read.feed(page.read_text())
+    assert {"adds", "two", "numbers", "<", "&"} <= set(read.cells)
+    assert read.links == []

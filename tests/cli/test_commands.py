@@ -1,0 +1,250 @@
+"""The real command, in processes of its own."""
+
+import gzip
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from simllm import SimLLM
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "simllm", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "c.txt").write_text("adds two lists\n\ngets\tthe name\n")
+    (tmp_path / "r.txt").write_text("combines 2 arrays\nempty\nget name")
+    rows = [{"pred": "adds two lists", "gold": "combines 2 arrays"}, {"pred": "", "gold": "empty"}]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_two_texts(model_folder):
+    done = run("score", "adds two lists", "combines 2 arrays", "--model", model_folder)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    header, row = done.stdout.splitlines()
+    assert header == "score\tcandidate\treference"
+    score, *texts = row.split("\t")
+    assert texts == ["adds two lists", "combines 2 arrays"]
+    expected = SimLLM(model_folder).score(["adds two lists"], ["combines 2 arrays"]).values[0]
+    assert float(score) == pytest.approx(expected, abs=1e-6)
+
+
+def test_two_files_as_json(files, model_folder):
+    done = run("score", "-c", files / "c.txt", "-r", files / "r.txt", "-f", "json", "--model", model_folder)
+    result = json.loads(done.stdout)
+    assert result["pairs"] == 3
+    assert result["empty"] == 1
+    assert result["signature"].startswith("model:")
+    assert [row["candidate"] for row in result["rows"]] == ["adds two lists", "", "gets\tthe name"]
+    assert result["rows"][1]["score"] == 0
+    assert result["mean"] == pytest.approx(sum(row["score"] for row in result["rows"]) / 3)
+
+
+def test_json_lines_to_a_file(files, model_folder):
+    out = files / "scores.tsv"
+    fields = ("--candidate-field", "pred", "--reference-field", "gold")
+    done = run("score", "--jsonl", files / "p.jsonl", *fields, "-o", out, "--model", model_folder)
+    assert (done.returncode, done.stdout) == (0, "")
+    lines = out.read_text().splitlines()
+    assert len(lines) == 3
+    mean, signature = (float(lines[1].split("\t")[0]) + 0) / 2, SimLLM(model_folder).signature
+    assert done.stderr == f"simllm: 2 pairs, mean raw score {mean:.4f}, {signature}\n"
+    arguments = ("score", "--jsonl", files / "p.jsonl", *fields, "--model", model_folder, "-o", "-")
+    done = run(*arguments, "-q")
+    assert (done.stdout, done.stderr) == (out.read_text(), "")
+    done = run(*arguments, "--skip", 2)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"simllm: 0 pairs, {signature}\n")
+    done = run(*arguments, "--skip", 3)
+    assert (done.returncode, done.stderr) == (2, "simllm: error: --skip 3: there are 2 pairs\n")
+    assert lines[2] == "0\t\tempty"
+    assert not list(files.glob(".*"))
+
+
+def test_ids_are_carried_through_as_they_are(files, model_folder):
+    ids = [1234567.891011, 12345678901234567890, "x-1", None, ["a", 1]]
+    rows = [{"candidate": "a", "reference": "a", "key": key} for key in ids]
+    (files / "ids.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ("score", "--jsonl", files / "ids.jsonl", "--id-field", "key", "--model", model_folder)
+    shown = [line.split("\t")[0] for line in run(*arguments).stdout.splitlines()[1:]]
+    assert shown == ["1234567.891011", "12345678901234567890", "x-1", "null", '["a", 1]']
+    assert [row["id"] for row in json.loads(run(*arguments, "-f", "json").stdout)["rows"]] == ids
+
+
+def test_windows_line_ends_a_mark_and_odd_separators(files, model_folder):
+    (files / "c.txt").write_bytes("\ufeffadds\u2028two\r\ngets it\r\n".encode())
+    (files / "r.txt").write_bytes(b"adds two\ngets it\n")
+    done = run("score", "-c", files / "c.txt", "-r", files / "r.txt", "--model", model_folder)
+    scores = [float(line.split("\t")[0]) for line in done.stdout.splitlines()[1:]]
+    assert scores == pytest.approx([1.0, 1.0], abs=1e-6)
+
+
+def on_a_terminal(*arguments):
+    """Run with a terminal of 60 columns for standard output; returns what it shows."""
+    import fcntl
+    import struct
+    import termios
+
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
+    subprocess.run(
+        [sys.executable, "-m", "simllm", *map(str, arguments)],
+        stdout=slave, stdin=slave, env=environment, timeout=120, check=True,
+    )  # fmt: skip
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # Linux's way to say that the other end is closed
+            part = b""
+        if not part:
+            os.close(master)
+            return shown.decode().replace("\r\n", "\n")
+        shown += part
+
+
+def test_a_terminal_gets_a_table_that_fits(model_folder):
+    shown = on_a_terminal("score", "adds two lists " * 9, "combines 2 arrays", "--model", model_folder)
+    header, rule, row, *rest = shown.splitlines()
+    assert header.split() == ["score", "candidate", "reference"]
+    assert set(rule) == {"\u2500", " "}
+    assert "\u2026" in row
+    assert max(map(len, (header, rule, row))) <= 60
+    assert any(line.startswith("signature: model:") for line in rest)
+
+
+def test_a_link_or_a_pipe_as_output_stays_what_it_is(tmp_path, model_folder):
+    (tmp_path / "target").write_text("before")
+    (tmp_path / "link").symlink_to("target")
+    done = run("score", "a b", "a b", "-o", tmp_path / "link", "--overwrite", "--model", model_folder)
+    assert done.returncode == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text().startswith("score\t")
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
+    assert run("score", "a b", "a b", "-o", tmp_path / "pipe", "--model", model_folder).returncode == 0
+    assert reader.communicate(timeout=60)[0].startswith("score\t")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_a_terminal_would_obey_or_a_locale_cannot_show(tmp_path, model_folder):
+    row = {"candidate": "\x1b[31mred \ud83d", "reference": "caf\u00e9"}
+    (tmp_path / "p.jsonl").write_text(json.dumps(row))
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    arguments = ("score", "--jsonl", tmp_path / "p.jsonl", "-f", "text", "--model", model_folder)
+    done = run(*arguments, env=environment)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    assert "[31mred" in done.stdout
+
+
+BAD = [
+    (("score",), "expected either two texts, or -c FILE -r FILE, or --jsonl FILE"),
+    (("score", "one"), "expected two texts, a candidate and a reference; got 1"),
+    (("score", "a", "b", "-c", "c.txt"), "expected either two texts"),
+    (("score", "-c", "c.txt"), "-c and -r go together"),
+    (("score", "-c", "c.txt", "-r", "none.txt"), "none.txt: cannot be read (No such file or directory)"),
+    (("score", "-c", "c.txt", "-r", "."), ".: cannot be read (Is a directory)"),
+    (("score", "-c", "c.txt", "-r", "two.txt"), "c.txt has 3 lines but two.txt has 2"),
+    (("score", "-c", "c.txt", "-r", "latin.txt"), "latin.txt, line 2: not UTF-8"),
+    (("score", "-c", "c.txt", "-r", "empty.txt"), "empty.txt: empty; expected one text a line"),
+    (
+        ("score", "--jsonl", "p.jsonl"),
+        'line 1: expected a text under "candidate"; it has pred, gold',
+    ),
+    (("score", "--jsonl", "c.txt"), "c.txt, line 1: not JSON"),
+    (("score", "a", "b", "--model", "nowhere"), "nowhere: no such model folder"),
+    (("score", "a", "b", "--pooling", "sum"), "pooling 'sum': expected one of cls, mean, max"),
+    (("score", "a", "b", "-o", "no/such/file"), "no/such/file: cannot be written"),
+    (("score", "a", "b", "-f", "xml"), "argument -f/--format: invalid choice: 'xml'"),
+    ((), "the following arguments are required: COMMAND"),
+    (("score", "-c", "c.txt", "-r", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is read"),
+    (("frequencies", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is read"),
+    (("compare", "-r", "r.txt", "-c", "c.txt", "r.txt", "-o", "r.txt"), "-o r.txt: would overwrite"),
+    (("frequencies", "empty.txt", "-o", "t.json"), "empty.txt: empty; expected one text a line"),
+    (("export", "-o", "no/such/place/model.onnx", "-q"), "no/such/place/model.onnx: cannot be written"),
+    (("score", "--jsonl", "null.jsonl"), 'null.jsonl, line 1: expected a text under "candidate", not null'),
+    (("compare", "-r", "c.txt", "-c", "c.txt", "c.txt"), "expected two or more different"),
+    (("compare", "-r", "r.txt", "-c", "-", "-"), "-: standard input can be one of the files only"),
+    (("evaluate", "--ratings", "p.jsonl", "-o", "p.jsonl"), "-o p.jsonl: would overwrite what is read"),
+    (("evaluate", "contrast", "--triples", "p.jsonl", "-o", "p.jsonl"), "would overwrite what is read"),
+    (("evaluate", "robustness", "--summaries", "c.txt", "-o", "c.txt"), "would overwrite what is read"),
+    (("evaluate", "robustness", "--examples", "-1"), "--examples: expected a number from 0, not -1"),
+    (("score", "a", "b", "--similarity", "dot"), "expected one of cosine, inverse-euclidean, precision, rec"),
+    (("score", "--jsonl", "deep.jsonl"), "deep.jsonl, line 1: JSON that is nested too deeply"),
+    (("score", "-c", "damaged.gz", "-r", "c.txt"), "damaged.gz: is damaged after line 0"),
+    (("score", "--jsonl", "empty.jsonl"), "empty.jsonl, line 1: empty; expected a JSON object"),
+    (("score", "a", "b", "-o", "/"), "/: cannot be written"),
+    (("evaluate", "--ratings", "p.jsonl", "--metrics", "bleu, blue"), "metric 'blue': expected one of"),
+    (("evaluate", "--ratings", "none.jsonl"), "none.jsonl: cannot be read"),
+    (("evaluate", "--ratings", "p.jsonl"), 'p.jsonl, line 1: expected a number under "rating"'),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_gets_one_clear_line_and_exit_2(files, arguments, message):
+    (files / "two.txt").write_text("a\nb\n")
+    (files / "latin.txt").write_bytes(b"a\ncaf\xe9\nb\n")
+    (files / "empty.txt").write_text("")
+    (files / "empty.jsonl").write_text("\n")
+    (files / "null.jsonl").write_text('{"candidate": null, "reference": "a"}\n')
+    (files / "deep.jsonl").write_text("[" * 100_000 + "\n")
+    packed = gzip.compress(b"".join(b"line %d\n" % i for i in range(100)))
+    (files / "damaged.gz").write_bytes(packed[:40] + b"\xff" * 40 + packed[80:])
+    done = run(*arguments, cwd=files)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("simllm: error: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_is_not_replaced_by_a_failed_run(files, model_folder):
+    out = files / "scores.tsv"
+    out.write_text("before")
+    done = run("score", "-c", files / "c.txt", "-r", "none.txt", "-o", out, "--model", model_folder)
+    assert (done.returncode, out.read_text()) == (2, "before")
+
+
+def test_warnings_go_to_stderr_and_can_be_silenced(model_folder):
+    arguments = ("score", "returns the first value of the list " * 100, "b c", "--model", model_folder)
+    assert run(*arguments).stderr == "simllm: warning: 1 of 2 texts cut at 64 tokens\n"
+    assert run(*arguments, "--quiet").stderr == ""
+
+
+def test_a_reader_that_leaves_early_is_no_error(files, model_folder):
+    (files / "many.txt").write_text("adds two lists\n" * 50_000)
+    command = f"{sys.executable} -m simllm score -c many.txt -r many.txt --model {model_folder} | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=files, check=True)
+    assert done.stdout == "score\tcandidate\treference\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        ("score",),
+        ("evaluate", "correlation"),
+        ("compare",),
+        ("explain",),
+        ("info",),
+        ("selftest",),
+        ("frequencies",),
+        ("export",),
+    ],
+)
+def test_help_has_an_example(command):
+    done = run(*command, "--help")
+    assert done.returncode == 0
+    assert "\n  simllm " in done.stdout.partition("example")[2]

@@ -1,0 +1,107 @@
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from simllm import InputError
+from simllm.evaluation.human_correlation import correlate
+from simllm.metrics import registry
+
+GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def rated(comments, tmp_path):
+    rows = [{"reference": a, "candidate": b, "rating": len(a)} for a, b in itertools.pairwise(comments[:9])]
+    file = tmp_path / "ratings.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def test_correlations_on_haque(shared):
+    names = ["bleu", "bleu-1", "rouge-1", "rouge-l", "jaccard", "tf-idf", "column=use_cosine_dict"]
+    rows = {row.metric: row for row in correlate(shared / "data" / "rated" / "haque2022.jsonl", names).rows}
+    # BLEU's column has ties, for 1.25e-231 is rounded; ROUGE's differ a little (see test_baselines)
+    assert rows["bleu"].spearman == pytest.approx(0.7331, abs=5e-4)
+    for name, rho in {"bleu-1": 0.7639, "jaccard": 0.7927, "tf-idf": 0.7306}.items():
+        assert rows[name].spearman == pytest.approx(rho, abs=5e-5)
+    assert rows["column=use_cosine_dict"].spearman == pytest.approx(0.8372, abs=5e-5)
+    assert rows["rouge-l"].spearman == pytest.approx(0.8152, abs=2e-3)
+    assert rows["rouge-1"].spearman == pytest.approx(0.8016, abs=3e-3)
+    for row in rows.values():
+        assert row.n == 210
+        assert row.low < row.spearman < row.high
+        assert row.p_value < 0.001
+
+
+def test_a_model_and_its_signature(rated, model_folder):
+    (row,) = correlate(rated, ["simllm"], model_folder).rows
+    assert row.signature.startswith("model:")
+    assert (row.metric, row.n) == ("simllm", 8)
+    assert -1 <= row.spearman <= 1
+
+
+def test_a_metric_that_does_not_tell_pairs_apart_is_left_out(rated):
+    rows = [{**json.loads(line), "candidate": "the same"} for line in rated.read_text().splitlines()]
+    texts = itertools.cycle(["the same", "as they are"])
+    rows = [{**row, "reference": text} for row, text in zip(rows, texts, strict=False)]
+    rows = [{**row, "metrics": {"kept": 0.5}} for row in rows]
+    rated.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = correlate(rated, ["jaccard", "column=kept"])
+    assert [row.metric for row in result.rows] == ["jaccard"]
+    assert result.missing == {"column=kept": "it gives all pairs of ratings the same score"}
+
+
+def test_what_is_missing_is_left_out_with_its_remedy(rated):
+    result = correlate(rated, ["jaccard", "sentence-bert", "column=use"])
+    assert [row.metric for row in result.rows] == ["jaccard"]
+    assert result.missing == {
+        "sentence-bert": "name it as sentence-bert=MODEL",
+        "column=use": "ratings has no complete column use; it has none",
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["blue"], "metric 'blue': expected one of simllm, bleu, "),
+        (["bertscore"], "bertscore: name it as bertscore=MODEL"),
+        ([], "no metric is named"),
+    ],
+)
+def test_no_metric_is_an_error(rated, names, message):
+    with pytest.raises(InputError, match=message):
+        correlate(rated, names)
+
+
+def test_scores_are_computed_once_for_the_same_texts_and_signature(cache):
+    calls = []
+
+    def compute(candidates, references):
+        calls.append(candidates)
+        return np.array([len(c) / 3 for c in candidates])
+
+    metric = registry.Metric("length", "length|version:1", compute)
+    first = metric.score(["a", "bb"], ["x", "y"])
+    assert metric.score(["a", "bb"], ["x", "y"]).tolist() == first.tolist() == [1 / 3, 2 / 3]
+    assert len(calls) == 1
+    metric.score(["a", "b"], ["bx", "y"])
+    registry.Metric("length", "length|version:2", compute).score(["a", "bb"], ["x", "y"])
+    assert len(calls) == 3
+
+
+def test_another_corpus_is_another_signature(tmp_path):
+    signatures = []
+    for text in ("gets the name\n", "gets the key\n"):
+        (tmp_path / "corpus.txt").write_text(text)
+        (metric,), _ = registry.load([f"word-vectors={tmp_path}/corpus.txt"])
+        signatures.append(metric.signature)
+    assert signatures[0] != signatures[1]
+    assert signatures[0].startswith("word-vectors|corpus:")

@@ -1,0 +1,250 @@
+"""Folders that simllm writes: what a user owns survives, whatever happens."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from simllm.errors import InputError
+from simllm.io import files, folders
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def write(folder, **texts):
+    """Write a folder as a command does."""
+    with folders.replacing(folder) as partial:
+        for name, text in texts.items():
+            (partial / name).write_text(text)
+
+
+def test_writes_a_new_folder_and_leaves_nothing_beside_it(tmp_path):
+    write(tmp_path / "deep" / "out", result="1")
+    assert contents(tmp_path / "deep" / "out").keys() == {"result", ".simllm"}
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_fills_an_empty_folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    write(tmp_path / "out", result="1")
+    assert (tmp_path / "out" / "result").read_text() == "1"
+
+
+def test_refuses_a_folder_of_the_user(tmp_path):
+    out = tmp_path / "out"
+    (out / "inner").mkdir(parents=True)
+    (out / "inner" / "thesis.txt").write_text("years of work")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=r"out: holds files that simllm did not write \(no \.simllm there\)"):
+        write(out, result="1")
+    assert contents(tmp_path) == before
+
+
+def test_replaces_its_own_files_and_keeps_those_of_the_user(tmp_path):
+    out = tmp_path / "out"
+    write(out, result="1", stale="old")
+    (out / "notes").mkdir()
+    (out / "notes" / "mine.txt").write_text("keep me")
+    (out / "link").symlink_to("/etc")
+    write(out, result="2")
+    assert contents(out).keys() == {"result", ".simllm", "notes/mine.txt"}
+    assert (out / "result").read_text() == "2"
+    assert (out / "link").is_symlink()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_refuses_to_replace_a_file_that_the_user_added(tmp_path):
+    out = tmp_path / "out"
+    write(out, result="1")
+    (out / "table").write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="table: was not written by simllm; move it away"):
+        write(out, result="2", table="theirs")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["out.old", "out.partial", "out.parts", ".out.x.partial", ".out.x.old", ".out.lock"]
+)
+def test_keeps_siblings_that_look_like_its_own(tmp_path, name):
+    (tmp_path / name).mkdir() if "lock" not in name else (tmp_path / name).write_text("mine")
+    if "lock" not in name:
+        (tmp_path / name / "mine").write_text("mine")
+    before = contents(tmp_path)
+    write(tmp_path / "out", result="1")
+    write(tmp_path / "out", result="2")
+    assert contents(tmp_path).items() >= before.items()
+
+
+def test_a_failure_leaves_the_folder_as_it_was(tmp_path):
+    write(tmp_path / "out", result="1")
+    before = contents(tmp_path)
+    with pytest.raises(TypeError, match="data must be str"):
+        write(tmp_path / "out", result="2", other=None)
+    assert contents(tmp_path) == before
+
+
+def test_a_link_stays_a_link(tmp_path):
+    write(tmp_path / "real", result="1")
+    (tmp_path / "link").symlink_to("real")
+    write(tmp_path / "link", result="2")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "result").read_text() == "2"
+
+
+def test_refuses_a_loop_of_links_a_file_and_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("mine")
+    for name in ("loop", "loop/inner", "file", "file/inner"):
+        with pytest.raises(InputError):
+            write(tmp_path / name, result="1")
+    assert (tmp_path / "file").read_text() == "mine"
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match="is the current folder"):
+        write(folders.Path(), result="1")
+
+
+@pytest.mark.parametrize(
+    "marker", ["", "{", "[]", '{"files": ["../thesis.txt"]}', '{"files": ["/etc/passwd"]}']
+)
+def test_a_marker_that_simllm_did_not_write_is_none(tmp_path, marker):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".simllm").write_text(marker)
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="did not write"):
+        write(tmp_path / "out", result="1")
+    folders.remove(tmp_path / "out")
+    assert (tmp_path / "thesis.txt").exists()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from simllm import folders
+with folders.replacing(Path(sys.argv[1])) as partial:
+    (partial / "result").write_text(sys.argv[2])
+    if len(sys.argv) > 3:
+        Path(sys.argv[3]).touch()
+        input()
+"""
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, *map(str, arguments)],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def wait_for(file):
+    deadline = time.monotonic() + 30
+    while not file.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_second_writer_is_refused_and_a_killed_one_leaves_nothing(tmp_path):
+    out = tmp_path / "out"
+    write(out, result="1")
+    first = start(out, "2", tmp_path / "ready")
+    wait_for(tmp_path / "ready")
+    with pytest.raises(InputError, match="out: another process is writing there"):
+        write(out, result="3")
+    first.kill()
+    first.communicate()
+    assert (out / "result").read_text() == "1"
+    write(out, result="3")
+    (tmp_path / "ready").unlink()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / "result").read_text() == "3"
+
+
+@pytest.mark.parametrize("call", range(4))
+def test_a_kill_while_folders_are_exchanged_loses_nothing(tmp_path, monkeypatch, call):
+    out = tmp_path / "out"
+    write(out, result="1", stale="old")
+    (out / "mine").write_text("keep me")
+    calls = 0
+
+    def killed(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls > call:
+            raise KeyboardInterrupt
+        return rename(*arguments)
+
+    rename = type(out).rename
+    monkeypatch.setattr(type(out), "rename", killed)
+    monkeypatch.setattr(folders.shutil, "rmtree", lambda *_, **__: None)  # nor is it cleaned up
+    with contextlib.suppress(KeyboardInterrupt):
+        write(out, result="2")
+    monkeypatch.undo()
+    write(out, result="3")
+    assert contents(out).keys() == {"result", "mine", ".simllm"}
+    assert (out / "mine").read_text() == "keep me"
+    assert (out / "result").read_text() == "3"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_remove_takes_only_what_simllm_wrote(tmp_path):
+    write(tmp_path / "out", result="1")
+    (tmp_path / "out" / "mine").write_text("keep me")
+    folders.remove(tmp_path / "out")
+    assert contents(tmp_path / "out").keys() == {"mine", ".simllm"}
+    (tmp_path / "out" / "mine").unlink()
+    folders.remove(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_own_marks_new_and_empty_folders_and_refuses_others(tmp_path):
+    for name in ("new", "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        folders.own(tmp_path / name)
+        folders.own(tmp_path / name)
+        folders.add(tmp_path / name, "result", "1")
+        folders.add(tmp_path / name, "result", "2")
+        assert (tmp_path / name / "result").read_text() == "2"
+    (tmp_path / "new" / "mine").write_text("keep me")
+    with pytest.raises(InputError, match="mine: was not written by simllm"):
+        folders.add(tmp_path / "new", "mine", "x")
+    with pytest.raises(InputError, match="did not write"):
+        folders.own(tmp_path)
+
+
+def test_an_output_is_apart_from_its_sources(tmp_path):
+    (tmp_path / "source" / "inner").mkdir(parents=True)
+    for output in ("source", "source/out", ".", "source/inner/.."):
+        with pytest.raises(InputError, match="name another folder"):
+            folders.check_apart(tmp_path / output, [tmp_path / "source"])
+    folders.check_apart(tmp_path / "other", [tmp_path / "source"])
+    folders.check_apart(tmp_path / "source-2", [tmp_path / "source"])
+
+
+def test_an_output_file_is_replaced_only_when_asked_to(tmp_path):
+    file = tmp_path / "table.tsv"
+    files.check_output(file, [], overwrite=False)
+    file.touch()
+    files.check_output(file, [], overwrite=False)
+    file.write_text("mine")
+    with pytest.raises(InputError, match=r"table\.tsv: exists already; --overwrite replaces it"):
+        files.check_output(file, [], overwrite=False)
+    files.check_output(file, [], overwrite=True)
+    with pytest.raises(InputError, match="it is a folder"):
+        files.check_output(tmp_path, [], overwrite=True)
+    file.unlink()
+    file.symlink_to("table.tsv")
+    with pytest.raises(InputError, match="cannot be written"):
+        files.check_output(file, [], overwrite=True)
+    files.check_output(files.Path(os.devnull), [], overwrite=False)
+    with pytest.raises(InputError, match="would overwrite what is read"):
+        files.check_output(tmp_path / "a", [tmp_path / "a"], overwrite=True)

@@ -1,0 +1,127 @@
+"""Each baseline against the authors' own values, a hand-computed case, or another library."""
+
+import json
+
+import pytest
+from nltk.translate import meteor_score as nltk_meteor
+from scipy import stats
+
+from simllm.evaluation import ratings
+from simllm.metric import default_model
+from simllm.metrics.text import BASELINES, UnavailableError, baseline, rouge_w
+
+SAME, OTHER = "returns the first value of the list", "sorts every key by its insertion date"
+WITHOUT_ARGUMENT = [name for name, made in BASELINES.items() if not made.argument]
+
+
+@pytest.fixture(scope="module")
+def haque(shared):
+    return ratings.load(shared / "data" / "rated" / "haque2022.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("bleu", "bleu-average"),
+        ("bleu-1", "bleu-1gram"),
+        ("bleu-2", "bleu-2gram"),
+        ("bleu-3", "bleu-3gram"),
+        ("bleu-4", "bleu-4gram"),
+        ("jaccard", "jaccard_similarity_score"),
+        ("tf-idf", "tfidf_cosine"),
+    ],
+)
+def test_values_equal_the_authors_column(haque, name, column):
+    values = baseline(name)(haque.candidates, haque.references)
+    assert values == pytest.approx(haque.columns[column], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "least"),
+    [
+        ("rouge-l", "rouge-l", 0.999),
+        ("rouge-1", "rouge_score", 0.998),  # one pair differs: theirs counts a repeated word once
+        ("rouge-w", "rouge-w", 0.99),  # theirs takes no root of precision and recall
+    ],
+)
+def test_ranks_are_those_of_the_authors_column(haque, name, column, least):
+    values = baseline(name)(haque.candidates, haque.references)
+    assert stats.spearmanr(values, haque.columns[column]).statistic >= least
+
+
+def test_meteor_is_the_authors_but_for_what_their_nltk_counted_twice(haque, monkeypatch):
+    """nltk 3.6 matched words of equal stem again as synonyms: scores up to 1.018 come of it."""
+    column = haque.columns["meteor_score"]
+    assert column.max() > 1
+    values = baseline("meteor")(haque.candidates, haque.references)
+    assert stats.spearmanr(values, column).statistic > 0.989
+    stems = nltk_meteor._enum_stem_match
+
+    def without_taking_away(candidate, reference, stemmer):
+        return stems(list(candidate), list(reference), stemmer)[0], candidate, reference
+
+    monkeypatch.setattr(nltk_meteor, "_enum_stem_match", without_taking_away)
+    assert baseline("meteor")(haque.candidates, haque.references) == pytest.approx(column, abs=1e-9)
+
+
+def test_rouge_w_by_hand():
+    """The example of Lin (2004), section 4, with its f(k) = k^2: weighted LCS 16 and 4 of 7 words."""
+    reference = list("ABCDEFG")
+    assert rouge_w.f1(list("ABCDHIK"), reference, weight=2) == pytest.approx(0.571, abs=5e-4)
+    assert rouge_w.f1(list("AHBKCID"), reference, weight=2) == pytest.approx(0.286, abs=5e-4)
+
+
+def test_chrf_by_hand():
+    """Of "abcd" and "abce": 3 of 4 unigrams, 2 of 3 bigrams, 1 of 2 trigrams, no 4-gram."""
+    mean = (3 / 4 + 2 / 3 + 1 / 2 + 0) / 4
+    assert baseline("chrf")(["abcd"], ["abce"]) == pytest.approx([mean], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", WITHOUT_ARGUMENT)
+def test_equal_empty_and_unrelated_texts(name):
+    same, empty, other = baseline(name)([SAME, "", OTHER], [SAME, SAME, SAME])
+    assert same == pytest.approx(1, abs=2e-3)  # METEOR's highest is just below
+    assert empty == pytest.approx(0)
+    assert other < 0.3
+
+
+def test_word_vectors_know_what_stands_in_the_same_places(tmp_path):
+    lines = [
+        f"{verb} the {noun}" for verb in ("gets", "returns") for noun in "name size list value key".split()
+    ]
+    lines += [f"draws a {noun}" for noun in "circle line shape".split()]
+    plain, objects = tmp_path / "corpus.txt", tmp_path / "corpus.jsonl"
+    plain.write_text("\n".join(lines * 20))
+    objects.write_text("\n".join(json.dumps({"text": line}) for line in lines * 20))
+    pairs = (["gets", "draws", ""], ["returns", "returns", "returns"])
+    synonym, other, empty = baseline("word-vectors", str(plain))(*pairs)
+    assert synonym > 0.8 > 0.3 > other
+    assert empty == 0
+    assert baseline("word-vectors", str(objects))(*pairs) == pytest.approx([synonym, other, empty])
+
+
+def test_sentence_bert_and_bertscore_of_a_model_folder():
+    pairs = (["adds two lists", "paints a circle"], ["adds two lists", "adds two lists"])
+    for name in ("sentence-bert", "bertscore"):
+        same, other = baseline(name, str(default_model()))(*pairs)
+        assert same == pytest.approx(1, abs=1e-5)
+        assert other < 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "remedy"),
+    [
+        ("word-vectors", "", "name it as word-vectors=CORPUS"),
+        ("bleu", "x", "name it as bleu alone"),
+        ("word-vectors", "none.txt", "none.txt: no such file; expected texts, one a line"),
+        (
+            "sentence-bert",
+            "no/model",
+            r"no/model: not a model folder, nor downloaded \(hf download no/model\)",
+        ),
+        ("bertscore", "no/model", "no/model: no folder of a transformers model"),
+    ],
+)
+def test_what_is_missing_is_named_with_its_remedy(name, argument, remedy):
+    with pytest.raises(UnavailableError, match=remedy):
+        baseline(name, argument)

@@ -1,0 +1,78 @@
+import gzip
+import itertools
+import json
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simllm.errors import InputError
+from simllm.metric import default_model
+from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
+from simllm.text import clean
+from train.tokens import vocabulary
+
+
+def corpus_texts(shared):
+    for file in sorted((shared / "data" / "corpus").glob("*.jsonl.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            yield from (json.loads(line)["text"] for line in itertools.islice(lines, 20_000))
+
+
+def rated_texts(shared):
+    for file in sorted((shared / "data" / "rated").glob("*.jsonl")):
+        for line in file.read_text().splitlines():
+            row = json.loads(line)
+            yield from (row[name] for name in ("reference", "candidate", "candidate_clean") if name in row)
+
+
+def test_equals_sentencepiece_on_100_000_corpus_texts(shared, tmp_path):
+    texts = [clean(text) for text in corpus_texts(shared)]
+    assert len(texts) >= 100_000
+    vocabulary.learn(iter(texts), 16_000, tmp_path / "sentencepiece.model")
+    reference = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "sentencepiece.model"))
+    tokenizer = Tokenizer(vocabulary.convert(tmp_path / "sentencepiece.model"))
+    assert tokenizer.vocab_size == reference.get_piece_size() == 16_000
+    for text, ours, theirs in zip(texts, tokenizer.encode(texts), reference.encode(texts), strict=True):
+        assert ours == [0, *theirs, 2], text
+        assert UNK_ID not in ours, text
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.one_of(st.text(), st.text("aabcerst .-='1", max_size=60)))
+def test_equals_sentencepiece_on_any_text(sentencepiece_model, tokenizer, text):
+    reference = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
+    (ours,) = tokenizer.encode([text])
+    assert ours == [0, *reference.encode(clean(text)), 2]
+    assert UNK_ID not in ours
+
+
+def test_nothing_in_the_rated_sets_is_unknown_to_the_default_model(shared):
+    tokenizer = Tokenizer.load(default_model() / "tokenizer.json")
+    texts = list(rated_texts(shared))
+    assert len(texts) > 3000
+    assert all(UNK_ID not in ids for ids in tokenizer.encode(texts))
+
+
+def test_special_tokens_spelled_out_are_text(tokenizer):
+    (ids,) = tokenizer.encode([" ".join(SPECIAL_TOKENS)])
+    assert ids[0] == 0
+    assert ids[-1] == 2
+    assert min(ids[1:-1]) >= len(SPECIAL_TOKENS)
+
+
+def test_an_empty_text_is_the_two_boundary_tokens(tokenizer):
+    assert tokenizer.encode(["", " ", "\u4e2d"]) == [[0, 2]] * 3
+
+
+def test_too_few_texts_for_a_vocabulary_are_named(tmp_path):
+    with pytest.raises(InputError, match="vocabulary of 5000 tokens cannot be learned"):
+        vocabulary.learn(iter(["adds two numbers"]), 5000, tmp_path / "sentencepiece.model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_tokenizer_file_is_named(tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match=r"tokenizer\.json: not a tokenizer"):
+        Tokenizer.load(tmp_path / "tokenizer.json")

@@ -1,0 +1,168 @@
+"""What the rules know of words: the data files, and what is read from them."""
+
+import itertools
+import re
+from collections import Counter
+
+import pytest
+
+from simllm.evaluation import contrast
+from simllm.io.files import lines
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.perturb.summaries.inflection import article, family, inflected
+from simllm.perturb.summaries.templates import templates
+from simllm.text import clean
+
+IRREGULAR = lexicon.irregular_forms()
+KINDS = {"verb", "noun", "adjective", "adverb", "preposition", "other"}
+PHRASES = lexicon.FOLDER / "phrases.txt"
+
+
+def entries(name):
+    """(kind, sides) of each line."""
+    for _, line in lines(lexicon.FOLDER / f"{name}.txt"):
+        if line.strip() and not line.startswith("#"):
+            kind, colon, rest = line.partition(": ")
+            assert colon, line
+            yield kind, [[clean(word) for word in side.split(",")] for side in rest.split("|")]
+
+
+def pairs(name):
+    for kind, sides in entries(name):
+        yield from ((kind, pair) for pair in (
+            itertools.product(*sides) if len(sides) == 2 else itertools.combinations(sides[0], 2)
+        ))  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "sides"), [("synonyms", 1), ("antonyms", 2), ("neighbours", 1)])
+def test_every_line_is_a_kind_and_different_words(name, sides):
+    found = list(entries(name))
+    assert {kind for kind, _ in found} <= KINDS
+    for kind, words in found:
+        flat = [word for side in words for word in side]
+        assert len(words) == sides, (kind, words)
+        assert all(flat), (kind, words)
+        assert len(set(flat)) == len(flat) > 1, (kind, words)
+    assert max(Counter((kind, str(words)) for kind, words in found).values()) == 1
+
+
+@pytest.mark.parametrize("name", ["synonyms", "antonyms"])
+def test_no_pair_stands_there_twice(name):
+    counts = Counter((kind, frozenset(pair)) for kind, pair in pairs(name))
+    assert [pair for pair, count in counts.items() if count > 1] == []
+
+
+def test_no_pair_means_the_same_and_something_else():
+    """Not in any of its forms."""
+    known = lexicon.load()
+    for table in (known.opposites, known.neighbours):
+        for old, others in table.items():
+            same = {option.word for option in known.synonyms.get(old, [])}
+            assert not same & {option.word for option in others}, old
+
+
+def test_irregular_words_have_all_their_forms_once():
+    found = [(kind, *words[0]) for kind, words in entries("irregular")]
+    assert {(kind, len(forms)) for kind, *forms in found} == {("verb", 5), ("noun", 2)}
+    assert max(Counter(entry[:2] for entry in found).values()) == 1
+
+
+def test_abbreviations_are_two_different_words():
+    found = [line.partition(": ") for _, line in lines(lexicon.FOLDER / "abbreviations.txt") if line.strip()]
+    cleaned = [(clean(short), clean(long)) for short, _, long in found if not short.startswith("#")]
+    assert all(short and long and short != long for short, long in cleaned)
+    assert max(Counter(cleaned).values()) == 1
+
+
+def test_phrases_have_the_same_slots_and_stand_there_once():
+    rows = [line.split(" | ") for _, line in lines(PHRASES) if line.strip() and not line.startswith("#")]
+    for row in rows:
+        assert len(row) > 1, row
+        assert len({tuple(sorted(re.findall(r"\{\d\}", phrase))) for phrase in row}) == 1, row
+        assert len({(phrase.startswith("^"), phrase.endswith("$")) for phrase in row}) == 1, row
+    counts = Counter(phrase for row in rows for phrase in row)
+    assert [phrase for phrase, count in counts.items() if count > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "forms"),
+    [
+        ("verb", "try tries tried tried trying"),
+        ("verb", "stop stops stopped stopped stopping"),
+        ("verb", "play plays played played playing"),
+        ("verb", "compute computes computed computed computing"),
+        ("verb", "see sees saw seen seeing"),
+        ("verb", "tie ties tied tied tying"),
+        ("verb", "pass passes passed passed passing"),
+        ("verb", "fetch fetches fetched fetched fetching"),
+        ("verb", "write writes wrote written writing"),
+        ("verb", "set sets set set setting"),
+        ("noun", "index indices"),
+        ("noun", "entry entries"),
+        ("noun", "key keys"),
+        ("noun", "vertex vertices"),
+        ("noun", "child children"),
+        ("noun", "box boxes"),
+        ("adjective", "empty"),
+    ],
+)
+def test_inflected_forms(kind, forms):
+    assert inflected(kind, forms.split()[0], IRREGULAR) == tuple(forms.split())
+
+
+def test_of_several_words_one_is_inflected():
+    up = tuple(f"{form} up" for form in "look looks looked looked looking".split())
+    assert inflected("verb", "look up", IRREGULAR) == up
+    assert inflected("noun", "list index", IRREGULAR) == ("list index", "list indices")
+
+
+def test_the_family_of_a_form():
+    assert family("stopped", IRREGULAR) >= {"stop", "stops", "stopped", "stopping"}
+    assert family("copies", IRREGULAR) >= {"copy", "copied", "copying"}
+    assert family("written", IRREGULAR) >= {"write", "wrote", "writing"}
+    assert family("the", IRREGULAR) >= {"the"}
+    assert "type" not in family("typo", IRREGULAR)
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        ("a", "list user unique url uuid utf one once use usr european b unit universal"),
+        ("an", "array empty index hour honest html xml api id unindexed unimportant n x sql"),
+    ],
+)
+def test_articles(expected, words):
+    assert [word for word in words.split() if article(word) != expected] == []
+
+
+def test_held_out_words_are_nowhere():
+    pairs = contrast.held_out()
+    held, known = HeldOut(pairs, IRREGULAR), lexicon.load(pairs)
+    assert {"encrypts", "encrypt", "decrypting"} <= held.words
+    assert held.between("encrypt", "decrypt")
+    assert held.between("encrypting of the {1}", "decrypting of the {1}")
+    assert not held.between("encrypt", "open")
+    for old, options in known.synonyms.items():
+        assert not any(held.between(old, option.word) for option in options), old
+    for table in (known.opposites, known.neighbours):
+        for old, options in table.items():
+            open_class = [
+                option.word for option in options if option.kind in ("verb", "noun", "adjective", "adverb")
+            ]
+            assert not held.words & {*open_class, *([old] if open_class else [])}, old
+    everything = lexicon.load()
+    assert len(known.synonyms) < len(everything.synonyms)
+    assert any(option.word == "decrypts" for option in everything.opposites["encrypts"])
+    assert "encrypts" not in known.opposites
+
+
+def test_no_two_phrases_differ_by_a_held_out_pair(tmp_path):
+    file = tmp_path / "phrases.txt"
+    file.write_text("^calculating {1}$ | ^computing {1}$ | ^the computing of {1}$ | ^working out {1}$\n")
+    found = templates(file, HeldOut([("computes", "calculates")], IRREGULAR))
+    assert [template.others for template in found] == [
+        ["working out {1}"],
+        ["the computing of {1}", "working out {1}"],
+        ["calculating {1}", "computing {1}", "the computing of {1}"],
+    ]

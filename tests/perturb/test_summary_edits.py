@@ -1,0 +1,115 @@
+"""Rewordings and changes of real comments, and of whatever else reads like one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simllm.evaluation import contrast
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.meaning_changes import KINDS, change
+from simllm.perturb.summaries.rewording import reword
+from simllm.text import clean
+
+LEXICON = lexicon.load(contrast.held_out())
+_KNOWN = sorted({*LEXICON.synonyms, *LEXICON.opposites, *LEXICON.neighbours, *LEXICON.verb_forms})
+_PHRASES = sorted({" ".join(sorted(template.words)) for template in LEXICON.templates})
+_ODDS = "the a an no if not isn't can't 3 5 five . , ' \" * / # - ( ) non one".split()
+TEXTS = st.one_of(
+    st.text(),
+    st.lists(st.sampled_from(_KNOWN) | st.sampled_from(_PHRASES) | st.sampled_from(_ODDS)).map(" ".join),
+).map(clean)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS, st.integers(0, 2**32))
+def test_any_text_stays_clean(text, seed):
+    reworded = reword(text, LEXICON, np.random.default_rng(seed))
+    assert clean(reworded) == reworded
+    assert bool(reworded) == bool(text)
+    assert reworded == reword(text, LEXICON, np.random.default_rng(seed))
+    changed = change(text, LEXICON, np.random.default_rng(seed))
+    assert changed == change(text, LEXICON, np.random.default_rng(seed))
+    if changed is not None:
+        kind, other = changed
+        assert kind in KINDS
+        assert other
+        assert other != text
+        assert clean(other) == other
+
+
+def test_nearly_every_comment_can_be_reworded_and_changed(comments):
+    random = np.random.default_rng(0)
+    texts = [text for text in map(clean, comments) if 3 < text.count(" ") < 20]
+    assert np.mean([reword(text, LEXICON, random) != text for text in texts]) > 0.8
+    changes = [change(text, LEXICON, random) for text in texts]
+    assert np.mean([found is not None for found in changes]) > 0.95
+    kinds = [found[0] for found in changes if found]
+    assert all(kinds.count(kind) > 20 for kind in KINDS)
+
+
+def rewordings(text):
+    return {reword(text, LEXICON, np.random.default_rng(seed)) for seed in range(300)}
+
+
+def changes(kind, text):
+    found = (
+        option for seed in range(50) for option in KINDS[kind](text, LEXICON, np.random.default_rng(seed))
+    )
+    return {clean(option) for option in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("deletes the given file .", "removes the given file ."),
+        ("deletes the given file .", "deletes specified file"),
+        ("returns true if the list is empty .", "checks whether the list is empty ."),
+        ("gets the three args", "gets the 3 arguments"),
+        ("makes a db", "makes a database"),
+    ],
+)
+def test_it_may_be_said_so(text, expected):
+    assert expected in rewordings(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("opposite", "opens an internal file", {
+            "opens an external file", "closes an internal file", "shuts an internal file",
+        }),
+        ("number", "returns one value", set()),
+        ("negation", "returns the name if it is set", {
+            "does not return the name if it is set", "returns the name unless it is set",
+            "returns the name if it is not set",
+        }),
+        ("negation", "checks if the file can't be read", {
+            "checks if the file can be read", "does not check if the file can't be read",
+        }),
+        ("negation", "alias for the name", set()),
+        ("negation", "delete the name", {"do not delete the name"}),
+        ("negation", "doesn't copy no file", {"does copy no file", "doesn't copy some file"}),
+        ("roles", "copies the list to an array", {"copies an array to the list"}),
+        ("roles", "waits for the user to open it", set()),
+        ("roles", "compares a to b", set()),
+    ],
+)  # fmt: skip
+def test_what_may_become_of_it(kind, text, expected):
+    assert changes(kind, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "never"),
+    [
+        ("needs to open a copy", "needs from open a copy"),  # an infinitive's `to`
+        ("set the module", "got the module"),
+        ("a value between min and max", "a value between min and min"),
+        ("enable all the profiles", "enable no the profiles"),
+        ("the dialogs are shown", "the dialogs is shown"),
+    ],
+)
+def test_what_must_not_become_of_it(text, never):
+    found = {change(text, LEXICON, np.random.default_rng(seed)) for seed in range(100)}
+    assert len(found) > 1
+    assert never not in {changed for _, changed in found - {None}}

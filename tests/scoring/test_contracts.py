@@ -1,0 +1,219 @@
+"""What holds for every input: no traceback, bounds, and the same score in every company."""
+
+import json
+import pickle
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simllm import InputError, SimLLM
+from simllm.analysis import golden_scores
+from simllm.model import inference
+from simllm.model.checkpoint import default_model
+from tests.cli.test_commands import run
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*(cleaning leaves nothing|texts cut at|read in windows)")
+ODD = [
+    "",
+    " ",
+    "\0",
+    "\ud800",
+    "\U0001f389",
+    "a" * 500,
+    "<mask>",
+    "</s>",
+    "\u202e",
+    "/** x */",
+    "\u0301",
+    "\n\n",
+]
+TEXT = st.one_of(st.text(max_size=60), st.sampled_from(ODD))
+
+
+@pytest.fixture(scope="module", params=["exact", "fast", "window", "f1"])
+def metric(request, model_folder):
+    options = {"window": {"on_long": "window"}, "f1": {"similarity": "f1"}}
+    return SimLLM(model_folder, **options.get(request.param, {"mode": request.param}))
+
+
+def test_ten_thousand_odd_inputs(metric):
+    draw = random.Random(0)
+    pieces = [
+        *ODD,
+        "adds two lists",
+        "gets",
+        "1.5",
+        "\u52a0\u6cd5",
+        "\r\n",
+        "\t",
+        "'s",
+        '"""',
+        "#",
+        "@param x",
+    ]
+
+    def text():
+        if draw.random() < 0.5:
+            return "".join(draw.choices(pieces, k=draw.randrange(6)))
+        return "".join(
+            chr(draw.choice((draw.randrange(128), draw.randrange(0x110000))))
+            for _ in range(draw.randrange(30))
+        )
+
+    count = 2500  # in each of four modes
+    candidates, references = [text() for _ in range(count)], [text() for _ in range(count)]
+    values = metric.score(candidates, references).values
+    assert ((values >= -1) & (values <= 1)).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_symmetric_bounded_and_independent_of_company(metric, data):
+    pairs = data.draw(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))
+    candidates, references = map(list, zip(*pairs, strict=True))
+    tolerance = 0.02 if metric.mode == "fast" else 1e-5
+    frequencies = metric.count(["adds two lists", "gets it"]) if metric.by_token else None
+    same = pickle.loads(pickle.dumps(metric))
+    same.frequencies = frequencies  # what weighs tokens is not to depend on the company
+    values = same.score(candidates, references).values
+    assert ((values >= -1) & (values <= 1)).all()
+    assert same.score(references, candidates).values == pytest.approx(values, abs=tolerance)
+    twice = same.score(candidates * 2, references * 2).values
+    assert twice == pytest.approx(np.tile(values, 2), abs=tolerance)
+    alone = [same.score([c], [r]).values[0] for c, r in pairs]
+    assert alone == pytest.approx(values, abs=tolerance)
+
+
+def test_a_line_of_a_million_characters(model_folder):
+    line = "returns the first value " * 42_000
+    for on_long in ("truncate", "window"):
+        scores = SimLLM(model_folder, on_long=on_long).score([line], [line])
+        assert scores.values == pytest.approx([1.0])
+        assert scores.truncated == 2
+    with pytest.raises(InputError, match=r"candidate 1: \d+ tokens, more than the model's 64"):
+        SimLLM(model_folder, on_long="error").score([line], ["a"])
+
+
+def test_threads_do_not_matter(model_folder, comments):
+    metric = SimLLM(model_folder)
+    expected = metric.score(comments[:100], comments[100:200]).values
+    threads = torch.get_num_threads()
+    for count in (1, 4):
+        torch.set_num_threads(count)
+        assert np.abs(metric.score(comments[:100], comments[100:200]).values - expected).max() < 1e-5
+    torch.set_num_threads(threads)
+    with ThreadPoolExecutor(4) as pool:
+        parts = list(
+            pool.map(
+                lambda i: metric.score(comments[i : i + 10], comments[100 + i : 110 + i]).values,
+                range(0, 100, 10),
+            )
+        )
+    assert np.abs(np.concatenate(parts) - expected).max() < 1e-5
+
+
+def test_the_modes_agree(comments):
+    plain, exact, fast = (SimLLM(mode=mode) for mode in ("plain", "exact", "fast"))
+    candidates, references = comments[:150], comments[1:151]
+    expected = plain.score(candidates, references).values
+    assert np.abs(exact.score(candidates, references).values - expected).max() < 1e-5
+    assert np.abs(fast.score(candidates, references).values - expected).max() < 0.01
+    assert "|dtype:bfloat16|" in fast.signature
+    with pytest.raises(InputError, match="mode 'quick': expected one of plain, exact, fast"):
+        SimLLM(mode="quick")
+
+
+def broken(*_):
+    raise RuntimeError("Could not run this operator with this CPU")
+
+
+class NoOperators:
+    """The operators of a PyTorch that has no oneDNN, or other private names in it."""
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda patch: patch.setattr(torch.ops, "mkldnn", NoOperators()),
+        lambda patch: patch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", broken),
+        lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", broken),
+        lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda x, *_: x[..., :16] * 2),
+    ],
+    ids=["no operators", "no packing", "no product", "other product"],
+)
+def test_scores_are_equal_without_private_operators(model_folder, comments, monkeypatch, hide):
+    pairs = comments[:20], comments[20:40]
+    expected = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in ("exact", "fast")}
+    inference.can_pack.cache_clear()
+    with monkeypatch.context() as patch:
+        hide(patch)
+        found = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in expected}
+        assert not any(map(inference.can_pack, (torch.float32, torch.bfloat16)))
+    inference.can_pack.cache_clear()
+    assert np.abs(found["exact"] - expected["exact"]).max() < 1e-5
+    assert np.abs(found["fast"] - expected["fast"]).max() < 0.01
+
+
+def test_trying_the_private_operators_takes_no_random_numbers():
+    inference.can_pack.cache_clear()
+    state = torch.get_rng_state()
+    inference.can_pack(torch.float32)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_default_model_gives_its_golden_scores():
+    for mode in ("plain", "exact"):
+        assert (
+            golden_scores.largest_difference(SimLLM(mode=mode), default_model())
+            < golden_scores.TOLERANCE["exact"]
+        )
+
+
+def test_selftest_and_info():
+    done = run("selftest", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    assert {row["mode"]: row["scores"] for row in json.loads(done.stdout)["rows"]} == {
+        "exact": "right",
+        "fast": "right",
+    }
+    facts = json.loads(run("info", "-f", "json").stdout)
+    assert facts["signature"] == SimLLM().signature
+    assert facts["folder"] == str(default_model())
+
+
+def test_selftest_notices_other_scores(model_folder, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for file in model_folder.glob("*.*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    assert "no golden.json" in run("selftest", "--model", folder).stderr
+    subprocess.run([sys.executable, "-m", "train.release.golden", folder], check=True, cwd=ROOT)
+    found = json.loads((folder / "golden.json").read_text())
+    found["scores"][2] += 0.001
+    (folder / "golden.json").write_text(json.dumps(found))
+    done = run("selftest", "--model", folder)
+    assert done.returncode == 2
+    assert "scores of mode exact differ" in done.stderr
+
+
+OFFLINE = """
+import socket
+def refuse(*_, **__): raise AssertionError("a socket was opened")
+socket.socket.connect = socket.socket.__init__ = socket.getaddrinfo = refuse
+from simllm.cli import main
+raise SystemExit(main(["score", "adds two lists", "combines 2 arrays"]))
+"""
+
+
+def test_nothing_asks_the_network():
+    done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "adds two lists" in done.stdout

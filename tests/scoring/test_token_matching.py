@@ -1,0 +1,150 @@
+"""Token-level similarity: numbers worked out by hand, and the same by another way."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from simllm import InputError, SimLLM
+from simllm.scoring import pair_scorers, token_matching
+from simllm.scoring.document_frequencies import Frequencies
+from simllm.scoring.encode import Tokenized
+from tests.cli.test_commands import run
+
+# Two candidate tokens against three reference tokens, in the plane: 0 and 90 degrees against
+# 0, 60 and 180 degrees, of any length.
+CANDIDATE = np.array([[2.0, 0.0], [0.0, 3.0]])
+REFERENCE = np.array([[1.0, 0.0], [0.5, math.sqrt(3) / 2], [-4.0, 0.0]])
+
+
+def test_states_are_normalised_before_they_are_multiplied():
+    half, root = 0.5, math.sqrt(3) / 2
+    assert token_matching.cosines(CANDIDATE, REFERENCE) == pytest.approx(
+        np.array([[1, half, -1], [0, root, 0]])
+    )
+    assert token_matching.cosines(np.zeros((1, 2)), REFERENCE) == pytest.approx(np.zeros((1, 3)))
+
+
+def test_precision_recall_and_f1_by_hand():
+    best, back = token_matching.best(CANDIDATE, REFERENCE)
+    assert best == pytest.approx([1.0, math.sqrt(3) / 2])
+    assert back == pytest.approx([1.0, math.sqrt(3) / 2, 0.0])
+    sides = (
+        token_matching.Side(best, np.array([1.0, 3.0])),
+        token_matching.Side(back, np.array([2.0, 1.0, 1.0])),
+    )
+    precision = (1 * 1 + 3 * math.sqrt(3) / 2) / 4
+    recall = (2 * 1 + 1 * math.sqrt(3) / 2 + 1 * 0) / 4
+    assert token_matching.precision(*sides) == pytest.approx(precision)
+    assert token_matching.recall(*sides) == pytest.approx(recall)
+    assert token_matching.f1(*sides) == pytest.approx(2 * precision * recall / (precision + recall))
+    opposite = token_matching.Side(np.array([-1.0]), np.array([3.0]))
+    assert token_matching.precision(opposite, opposite) == -1
+    assert token_matching.f1(opposite, opposite) == 0
+
+
+def test_blocks_do_not_change_the_matches(monkeypatch):
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(size=(70, 8)), draw.normal(size=(45, 8))
+    whole = token_matching.best(a, b)
+    monkeypatch.setattr(token_matching, "_BLOCK", 16)
+    for x, y in zip(token_matching.best(a, b), whole, strict=True):
+        assert np.array_equal(x, y)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    arrays(np.float64, st.integers(1, 9), elements=st.floats(0, 1)),
+    arrays(np.float64, 9, elements=st.floats(1, 20)),
+)
+def test_rounding_never_carries_a_measure_beyond_one(below, weights):
+    side = token_matching.Side(1 - below * 1e-15, weights[: len(below)])
+    other = token_matching.Side(np.ones(9), weights)
+    assert other.mean == 1
+    for measure in token_matching.MEASURES.values():
+        assert measure(side, other) <= 1
+        assert measure(other, side) <= 1
+        assert measure(other, other) == 1
+
+
+def test_parts_of_a_chunk_do_not_change_the_scores(model_folder, comments, monkeypatch):
+    metric = SimLLM(model_folder, similarity="f1", on_long="window")
+    texts = [*comments[:30], comments[0], " ".join(comments[:40])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = metric.score(texts, texts[::-1]).values
+        monkeypatch.setattr(pair_scorers, "_TOKENS", 100)
+        assert metric.score(texts, texts[::-1]).values == pytest.approx(whole, abs=1e-6)
+
+
+def test_document_frequencies_weigh_as_in_scikit_learn(tokenizer):
+    texts = ["adds two numbers two", "adds a number", "removes it"]
+    inputs = [[tuple(ids)] for ids in tokenizer.encode(texts)]
+    weights = Frequencies.count([Tokenized(inputs[:2]), Tokenized(inputs[2:])], tokenizer).weights(tokenizer)
+    theirs = TfidfVectorizer(analyzer=lambda ids: [str(i) for i in ids], norm=None)
+    theirs.fit([ids[1:-1] for (ids,) in inputs])
+    for token, place in theirs.vocabulary_.items():
+        assert weights[int(token)] == pytest.approx(theirs.idf_[place])
+    assert weights[4] == pytest.approx(math.log(4) + 1)  # a token of no document
+
+
+def test_scores_token_by_token(model_folder, comments):
+    candidates, references = comments[:40], comments[20:60]
+    scores = {
+        name: SimLLM(model_folder, similarity=name).score(candidates, references)
+        for name in ("precision", "recall", "f1")
+    }
+    p, r, f = (scores[name].values for name in ("precision", "recall", "f1"))
+    assert f == pytest.approx(2 * p * r / (p + r))
+    metric = SimLLM(model_folder, similarity="f1")
+    frequencies = metric.count(references)
+    same = SimLLM(model_folder, similarity="precision", frequencies=frequencies)
+    other = SimLLM(model_folder, similarity="recall", frequencies=frequencies)
+    assert same.score(candidates, references).values == pytest.approx(p)
+    assert same.score(candidates, references).values == pytest.approx(
+        other.score(references, candidates).values
+    )
+    assert metric.score(["adds two", ""], ["adds two", "adds"]).values == pytest.approx([1.0, 0.0])
+    assert "|frequencies:references|" in metric.signature
+    assert f"|frequencies:{frequencies.hash}|" in same.signature
+    assert scores["precision"].signature == same.signature  # those of the references, by name
+
+
+def test_one_pair_worked_out_from_the_states(model_folder):
+    metric = SimLLM(model_folder, similarity="f1")
+    a, b = metric.tokenize(["adds two numbers"]), metric.tokenize(["gets the sum of it"])
+    weights = metric.count(["gets the sum of it"]).weights(metric.checkpoint.tokenizer)
+    (x,), (y,) = token_matching.states(metric.engine, a), token_matching.states(metric.engine, b)
+    best = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for v in y) for u in x]
+    back = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for u in x) for v in y]
+    p = np.average(best, weights=weights[list(a.inputs[0][0][1:-1])])
+    r = np.average(back, weights=weights[list(b.inputs[0][0][1:-1])])
+    value = metric.score(["adds two numbers"], ["gets the sum of it"]).values[0]
+    assert value == pytest.approx(2 * p * r / (p + r), abs=1e-5)
+
+
+def test_a_saved_table_on_the_command_line(model_folder, comments, tmp_path):
+    (tmp_path / "r.txt").write_text("".join(" ".join(c.split()) + "\n" for c in comments[:50]))
+    table, model = tmp_path / "table.json", ("--model", model_folder)
+    assert run("frequencies", tmp_path / "r.txt", "-o", table, *model).returncode == 0
+    assert json.loads(table.read_text())["documents"] == 50
+    files = ("-c", tmp_path / "r.txt", "-r", tmp_path / "r.txt", *model)
+    by_table = run("score", *files, "--similarity", "f1", "--frequencies", table)
+    assert by_table.stdout == run("score", *files, "--similarity", "f1").stdout
+    assert by_table.stdout
+    table.write_text('{"documents": 2, "of": {"no such token": 1}}')
+    assert (
+        "'no such token' is not in the model's"
+        in run("score", "a", "b", "--similarity", "f1", "--frequencies", table, *model).stderr
+    )
+
+
+def test_a_stream_needs_a_table(model_folder):
+    with pytest.raises(InputError, match="a stream needs a table of frequencies"):
+        SimLLM(model_folder, similarity="f1").stream([("a", "b")])

@@ -1,0 +1,89 @@
+"""The order of the rooms: imports only point down, and simllm never imports train."""
+
+import ast
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+# From top to bottom; a room may import those below it and itself.
+ROOMS = ["cli", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb"]
+ROOMS += ["code", "stats", "model", "io", "text", "errors"]
+
+
+def modules(package):
+    """Module name -> file."""
+    files = sorted((ROOT / package).rglob("*.py"))
+    return {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in files
+    }
+
+
+OURS = {**modules("simllm"), **modules("train")}
+
+
+def imports(file: Path) -> set[str]:
+    """The modules of this project that a file imports, also inside functions and for type checkers."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (names & OURS.keys()) or {node.module}
+    return {name for name in found if name.partition(".")[0] in ("simllm", "train")}
+
+
+def room(module):
+    return module.split(".")[1] if "." in module else ""
+
+
+@pytest.mark.parametrize("module", [name for name in OURS if name.startswith("simllm.")])
+def test_imports_only_point_down(module):
+    if module == "simllm.__main__":
+        return
+    here = room(module)
+    assert here in ROOMS, f"{module}: not in a room of the list"
+    for other in imports(OURS[module]) - {"simllm"}:
+        assert other.startswith("simllm."), f"{module} imports {other}"
+        assert ROOMS.index(room(other)) >= ROOMS.index(here), (
+            f"{module} imports {other}, which stands above it"
+        )
+
+
+def test_there_is_no_import_cycle():
+    graph = {name: (imports(file) & OURS.keys()) - {name, "simllm", "train"} for name, file in OURS.items()}
+    done, path = set(), []
+
+    def visit(name):
+        if name in path:
+            cycle = [*path[path.index(name) :], name]
+            raise AssertionError(" -> ".join(cycle))
+        if name not in done:
+            path.append(name)
+            for other in sorted(graph[name]):
+                if not (
+                    name.startswith(f"{other}.") or other.startswith(f"{name}.")
+                ):  # a package and its own
+                    visit(other)
+            done.add(path.pop())
+
+    for name in graph:
+        visit(name)
+
+
+def test_every_room_of_the_list_exists():
+    assert {room(name) for name in OURS if name.startswith("simllm.")} - {"__main__"} == set(ROOMS)
+
+
+def test_module_names_differ():
+    """One name means one thing: only commands and parallel stages share names."""
+    shared = {"__init__", "__main__", "batches", "task", "losses", "config"}
+    fairseq = {"tokenizer", "checkpoint", "dataset", "weights"}  # fairseq's own, in train/fairseq
+    names = sorted(
+        file.stem for name, file in OURS.items() if ".cli." not in name and file.stem not in shared | fairseq
+    )
+    assert not [a for a, b in pairwise(names) if a == b]

@@ -1,0 +1,97 @@
+"""One contrastive update and its gradients, by one process or several; what its tests share."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from simllm.model import checkpoint
+from simllm.text import clean
+from tests.conftest import ROOT
+from train.contrastive.__main__ import Contrastive
+from train.runtime.config import ContrastiveConfig, load
+from train.runtime.distributed import joined
+
+DROPOUT = 0.2
+
+
+def sources(folder, comments, model_folder):
+    """Sources, and a model with dropout."""
+    texts = sorted({text for text in map(clean, comments) if 2 < text.count(" ") < 20})
+    (folder / "train.txt").write_text("".join(text + "\n" for text in texts))
+    pairs = [{"a": a, "b": b} for a, b in itertools.pairwise(texts[:40])]
+    pairs[::2] = [pair | {"c": text} for pair, text in zip(pairs[::2], texts[40:], strict=False)]
+    rated = [
+        {"reference": a, "candidate": b, "rating": i % 5}
+        for i, (a, b) in enumerate(itertools.pairwise(texts[:30]))
+    ]
+    for name, rows in (("pairs", pairs), ("rated", rated)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    trained = checkpoint.load(model_folder)
+    checkpoint.save(folder / "model", trained.encoder, trained.tokenizer, trained.info, "# A card\n")
+    config = json.loads((folder / "model" / "config.json").read_text())
+    config |= {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
+    (folder / "model" / "config.json").write_text(json.dumps(config))
+
+
+def settings(folder, *more):
+    """Every kind of source, in few texts."""
+    positives = (
+        f"[{{source: {folder}/train.txt, share: 3, fields: [], word_dropout: 0.2}}, "
+        f"{{source: {folder}/train.txt, share: 3, fields: [], rewording: true, hard_negatives: 2}}, "
+        f"{{source: {folder}/pairs.jsonl, share: 1, fields: [a, b, c]}}]"
+    )
+    fields = "fields: [reference, candidate, rating]"
+    rated = f"[{{sources: [{folder}/rated.jsonl], {fields}, pairs: 9, weight: 0.1}}]"
+    overlap = f"{{source: {folder}/pairs.jsonl, fields: [a, b], pairs: 7, weight: 0.5}}"
+    overrides = [f"model={folder}/model", f"positives={positives}", f"rated={rated}", f"overlap={overlap}"]
+    overrides += [
+        f"dev=[{folder}/rated.jsonl]",
+        f"dev_comments={folder}/train.txt",
+        "exclude=[]",
+        "pairs=24",
+        "chunk_tokens=200",
+        "precision=fp32",
+        "out=none",
+    ]
+    return load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", [*overrides, *more])
+
+
+def update(folder, world, *more):
+    """Loss and gradients of update 3, over all processes."""
+    task = Contrastive(settings(folder, *more), world)
+    task.model.train()
+    loss = 0.0
+    for part, _ in task.losses(3):
+        part.backward()
+        loss += part.item()
+    world.add_gradients(task.model)
+    gradients = {name: p.grad for name, p in task.model.named_parameters() if p.grad is not None}
+    return gradients | {"loss": torch.tensor(world.total(loss))}
+
+
+def several(processes, folder, out, *more):
+    """Each process leaves what `update` gives."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+    subprocess.run(
+        [*command, __file__, str(folder), str(out), *more],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, check=True, timeout=300,
+    )  # fmt: skip
+
+
+def assert_equal(actual, expected, tolerance=1e-6):
+    assert actual.keys() == expected.keys()
+    for name, values in expected.items():
+        scale = max(1.0, float(values.abs().max()))
+        assert (actual[name] - values).abs().max() <= tolerance * scale, name
+
+
+if __name__ == "__main__":  # one of several processes
+    with joined() as world:
+        result = update(Path(sys.argv[1]), world, *sys.argv[3:])
+        save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")

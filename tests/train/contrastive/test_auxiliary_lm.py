@@ -1,0 +1,94 @@
+"""Language modelling beside the contrastive stage adds its loss, and nothing else."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from simllm.errors import InputError
+from simllm.model import checkpoint
+from tests.train.contrastive.one_update import assert_equal, settings, several, update
+from train.contrastive.__main__ import Contrastive, train
+from train.runtime.distributed import World
+from train.runtime.signals import Stop
+
+
+@pytest.fixture(scope="module")
+def beside(update_folder, tmp_path_factory):
+    """Overrides: a model without dropout, and language modelling."""
+    plain = checkpoint.load(update_folder / "model")
+    out = tmp_path_factory.mktemp("beside")
+    config = replace(plain.encoder.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    plain.encoder.config = config
+    checkpoint.save(out / "model", plain.encoder, plain.tokenizer, plain.info, "# A card\n")
+    texts = f"texts: {update_folder}/train.txt, update_tokens: 900, predict_probability: 0.3, weight: 0.5"
+    return [f"model={out}/model", f"out={out}", f"language_model={{{texts}}}"]
+
+
+def test_adds_its_loss(update_folder, beside):
+    both = update(update_folder, World(), *beside)
+    alone = update(update_folder, World(), *beside, "language_model=null")
+    task = Contrastive(settings(update_folder, *beside), World())
+    batches = task.beside._batches
+    parts = batches.update(3, 1)
+    loss = 0.5 * task.model(batches.permuted(*parts[0])) / batches.count(parts)
+    loss.backward()
+    assert 600 < batches.shape()[np.isin(batches.texts, parts[0][1]), 0].sum() < 1200
+    gradients = {name: p.grad for name, p in task.model.named_parameters() if p.grad is not None}
+    assert {"head.bias", "head.dense.weight"} <= gradients.keys()
+    expected = {"loss": alone["loss"] + loss.item()} | {
+        name: values + alone.get(name.removeprefix("encoder."), 0) for name, values in gradients.items()
+    }
+    assert_equal(both, expected, 5e-6)
+
+
+def test_reads_nothing_that_is_excluded(update_folder, beside, tmp_path):
+    texts = (update_folder / "train.txt").read_text().splitlines()
+    row = {"reference": texts[3], "candidate": texts[5], "rating": 1}
+    (tmp_path / "rated.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "raw.txt").write_text("".join(f"{text.title()} \u6f22\n\n" for text in texts))
+    overrides = [f"out={tmp_path}", f"exclude=[{tmp_path}/rated.jsonl]"]
+    overrides.append(f"language_model.texts={tmp_path}/raw.txt")
+    Contrastive(settings(update_folder, *beside, *overrides), World())
+    (kept,) = tmp_path.glob("language-model/*/texts.txt")
+    found = set(kept.read_text().splitlines())
+    assert {texts[3], texts[5]} <= set(texts) - found
+    assert len(found & set(texts)) > 0.8 * len(texts)  # cleaned
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_by_several_processes(update_folder, beside, tmp_path, processes):
+    whole = update(update_folder, World(), *beside)
+    several(processes, update_folder, tmp_path, "cache_gradients=true", *beside)
+    for rank in range(processes):
+        assert_equal(load_file(tmp_path / f"{rank}.safetensors"), whole)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("update_tokens", 63, "language_model: update_tokens must be at least 64"),
+        ("texts", "{folder}", "cannot be read"),
+        ("texts", "{folder}/nothing", "no such file"),
+        ("predict_probability", 0.0001, "language_model: no text is long enough to predict a token of"),
+    ],
+)
+def test_what_is_wrong_is_named(update_folder, beside, tmp_path, key, value, message):
+    (tmp_path / "folder").mkdir()
+    value = str(value).format(folder=tmp_path / "folder")
+    config = settings(update_folder, *beside, f"out={tmp_path}", f"language_model.{key}={value}")
+    with pytest.raises(InputError, match=message):
+        Contrastive(config, World())
+
+
+def test_a_run_leaves_an_encoder(update_folder, beside, tmp_path):
+    updates = ["updates=3", "warmup_updates=1", "evaluate_every=3"]
+    with Stop() as stop:
+        folder = train(settings(update_folder, *beside, f"out={tmp_path}", *updates), World(), stop)
+    before, after = checkpoint.load(update_folder / "model"), checkpoint.load(folder)
+    assert after.info.provenance["objective"] == "contrastive (InfoNCE), language modelling"
+    assert after.encoder.state_dict().keys() == before.encoder.state_dict().keys()
+    assert after.hash != before.hash
+    assert any("head.bias" in name for name in load_file(next(tmp_path.glob("states/*/tensors.safetensors"))))

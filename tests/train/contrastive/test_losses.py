@@ -1,0 +1,97 @@
+"""The losses of the contrastive stage, beside those of sentence-transformers."""
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import CoSENTLoss, MultipleNegativesRankingLoss
+
+from train.contrastive.losses import cosent, info_nce
+
+NONE = torch.zeros(20, 20, dtype=torch.bool)
+
+
+@pytest.fixture(scope="module")
+def model(model_folder):
+    """Which one is no matter: the losses get embeddings."""
+    return SentenceTransformer(str(model_folder), device="cpu")
+
+
+def embeddings(count, rows=20, seed=0):
+    return torch.randn(count, rows, 32, generator=torch.Generator().manual_seed(seed))
+
+
+def with_gradients(loss, *rows):
+    leaves = [row.clone().requires_grad_() for row in rows]
+    value = loss(*leaves)
+    value.backward()
+    return torch.cat([value.detach().reshape(1), *(leaf.grad.flatten() for leaf in leaves)])
+
+
+@pytest.mark.parametrize("negatives", [0, 1])
+def test_info_nce_equals_sentence_transformers(model, negatives):
+    """Theirs takes a hard negative of each pair as a negative of all firsts, and of no second."""
+    theirs = MultipleNegativesRankingLoss(
+        model, scale=20.0, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
+    )
+    rows = embeddings(2 + negatives)
+    expected = with_gradients(lambda *rows: theirs.compute_loss_from_embeddings(list(rows), None), *rows)
+    actual = with_gradients(lambda a, b, *hard: info_nce(a, b, NONE, 0.05, *hard), *rows)
+    assert (actual - expected).abs().max() < 1e-6
+
+
+def test_a_weight_is_so_many_copies_of_the_hard_negatives():
+    first, second, hard = embeddings(3)
+    three = info_nce(first, second, NONE, 0.05, hard, weight=3.0)
+    assert three.item() == pytest.approx(
+        info_nce(first, second, NONE, 0.05, hard.repeat(3, 1)).item(), abs=1e-5
+    )
+    assert three > info_nce(first, second, NONE, 0.05, hard) > info_nce(first, second, NONE, 0.05)
+
+
+def test_what_is_known_to_mean_the_same_is_no_negative(model):
+    """Of two groups of ten pairs each only rows of the other group are negatives: so are they if
+    the loss of each row is computed by itself, its own group left out but for its own pair.
+    """
+    first, second = embeddings(2)
+    same = torch.arange(20)[:, None] // 10 == torch.arange(20) // 10
+    theirs = MultipleNegativesRankingLoss(model, scale=20.0)
+    total = 0.0
+    for a, b in ((first, second), (second, first)):
+        for row in range(20):
+            others = [b[other : other + 1] for other in range(20) if not same[row, other]]
+            columns = [a[row : row + 1], b[row : row + 1], *others]
+            total += theirs.compute_loss_from_embeddings(columns, None).item() / 40
+    assert info_nce(first, second, same, 0.05).item() == pytest.approx(total, abs=1e-6)
+
+
+def test_cosent_equals_sentence_transformers(model):
+    first, second = embeddings(2)
+    ratings = torch.randint(0, 5, (20,), generator=torch.Generator().manual_seed(1)).float()  # with ties
+    theirs = CoSENTLoss(model, scale=20.0)
+    expected = with_gradients(
+        lambda *rows: theirs.compute_loss_from_embeddings(list(rows), ratings), first, second
+    )
+    sets = torch.zeros(20)
+    actual = with_gradients(lambda a, b: cosent(a, b, ratings, sets, 0.05), first, second)
+    assert (actual - expected).abs().max() < 1e-5
+
+
+def test_cosent_never_compares_across_sets():
+    """Each pair of a set of its own: nothing to compare. Two sets: what each has to say."""
+    first, second = embeddings(2)
+    ratings = torch.arange(20.0)
+    assert cosent(first, second, ratings, torch.arange(20), 0.05).item() == 0
+    sets = torch.arange(20) % 2
+    moved = ratings + 100 * sets  # another scale of ratings changes nothing
+    whole = cosent(first, second, ratings, sets, 0.05)
+    assert cosent(first, second, moved, sets, 0.05).item() == whole.item()
+    parts = [
+        cosent(first[sets == s], second[sets == s], ratings[sets == s], sets[sets == s], 0.05) for s in (0, 1)
+    ]
+    expected = torch.log(sum(part.exp() for part in parts) - 1)  # each has the 1 of log(1 + …)
+    assert whole.item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_equal_ratings_ask_for_nothing():
+    first, second = embeddings(2)
+    assert cosent(first, second, torch.ones(20), torch.zeros(20), 0.05).item() == 0

@@ -1,0 +1,93 @@
+"""What is found to say the same, and what only looks alike."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from simllm.perturb.summaries import lexicon
+from simllm.text import clean
+from tests.conftest import ROOT
+from train.contrastive.near_duplicates import pairs, skeleton
+from train.corpus.text_identity import words
+
+LEXICON = lexicon.load()
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("Returns the name of the user.", "return user name"),
+        ("Name of the user in a list", "the user name in the list"),
+        ("Gets the given key from the cache", "get key from cache ."),
+        ("Frobnicates a widget in place", "Frobnicate the widget in place"),
+        ("Checks if the file exists", "Check if a file exists."),
+    ],
+)
+def test_the_same_in_almost_the_same_words(a, b):
+    assert skeleton(clean(a), LEXICON) == skeleton(clean(b), LEXICON)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("Opens the given file", "Closes the given file"),
+        ("Returns all the keys", "Removes all the keys"),
+        ("Copies the list to the array", "Copies the array to the list"),
+        ("Returns the index of the key", "Returns the key of the index"),
+        ("Returns the key at the index", "Returns the key index"),
+        ("Reads the first 2 bytes", "Reads the first 3 bytes"),
+        ("Checks if it is empty", "Checks if it is not empty"),
+        ("Returns the number of users", "Returns the user number"),
+        ("Returns the key of the user", "Returns the keys of the user"),
+        ("Filters the list of matches", "Filters the lists of matches"),
+        ("Keys of the map", "Key of the map"),
+        ("Gets the first index of the element", "Gets the index of the first element"),
+        ("Modify a member of an existing pool", "Modify an existing member of a pool"),
+        ("Gets the size of of the root disk", "Gets the size of of the data disk"),
+        ("Checks if value > 0", "Checks if the value < 0"),
+        ("Adds x + y to it", "Adds x - y to it"),
+        ("Assigns a to b", "Assigns to b"),
+        ("Opens the http connection", "Opens the https connection"),
+        ("Called before the save", "Called after the save"),
+    ],
+)
+def test_what_only_looks_alike(a, b):
+    assert skeleton(clean(a), LEXICON) != skeleton(clean(b), LEXICON)
+
+
+def test_each_is_paired_with_the_one_before_it():
+    texts = ["adds a key to it", "adds key to it", "sees it", "see it", "add the key to it", "adds key to it"]
+    found = list(pairs(texts, LEXICON))
+    assert [(row["a"], row["b"]) for row in found] == [
+        ("adds a key to it", "adds key to it"),
+        ("adds key to it", "add the key to it"),
+    ]
+    assert {row["group"] for row in found} == {"add key to it"}
+
+
+def test_the_command(comments, tmp_path):
+    texts = sorted(set(filter(None, map(clean, comments))))
+    (tmp_path / "train.txt").write_text("".join(text + "\n" for text in texts))
+    command = [
+        sys.executable,
+        "-m",
+        "train.contrastive.near_duplicates",
+        tmp_path / "train.txt",
+        tmp_path / "out.jsonl",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert done.stderr == f"{len(rows):,} pairs in {tmp_path}/out.jsonl\n"
+    assert len(rows) > 2
+    for row in rows:
+        assert words(row["a"]) != words(row["b"])
+        assert {row["a"], row["b"]} <= set(texts)
+        assert " ".join(skeleton(row["b"], LEXICON)) == row["group"]
+
+    command[-1] = tmp_path / "train.txt"
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2
+    assert "would overwrite what is read" in done.stderr

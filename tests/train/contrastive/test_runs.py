@@ -1,0 +1,225 @@
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from scipy.stats import spearmanr
+
+from simllm import SimLLM
+from simllm.errors import InputError
+from simllm.evaluation import ratings
+from simllm.perturb.summaries import lexicon
+from simllm.text import clean
+from tests.conftest import ROOT
+from train.contrastive.positive_pairs import Pair, Positives, draw, same_meaning
+from train.contrastive.rated_pairs import Rated
+from train.corpus.decontaminate import Evaluated
+from train.runtime.config import ContrastiveConfig, PositivesConfig, RatedConfig, load
+
+LEXICON = lexicon.load()
+
+
+@pytest.fixture
+def views(comments, tmp_path):
+    file = tmp_path / "train.txt"
+    file.write_text("".join(text + "\n" for text in sorted({clean(comment) for comment in comments})))
+    return PositivesConfig(source=str(file), share=3.0, word_dropout=0.3, fields=())
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    rows = [("adds two lists", "combines 2 arrays", "g"), ("gets it", "sets it", "h"), ("a b", "a b", "i")]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps(dict(zip("abg", row, strict=True))) + "\n" for row in rows))
+    return PositivesConfig(source=str(file), share=1.0, max_overlap=0.9)
+
+
+def test_pairs_are_drawn_by_shares_as_a_function_of_seed_and_update(views, pairs):
+    sources = [Positives(views, Evaluated([]), LEXICON), Positives(pairs, Evaluated([]), LEXICON)]
+    drawn = draw(sources, 2000, seed=1, update=5)
+    assert drawn == draw(sources, 2000, seed=1, update=5) != draw(sources, 2000, seed=1, update=6)
+    given = sum(not {"adds two lists", "gets it"}.isdisjoint((pair.first, pair.second)) for pair in drawn)
+    assert given / 2000 == pytest.approx(0.25, abs=0.03)
+    assert all(pair.first and pair.second for pair in drawn)
+    assert np.mean([pair.first != pair.second for pair in drawn]) > 0.8
+
+
+def test_views_leave_out_the_asked_share_of_words(views):
+    source = Positives(views, Evaluated([]), LEXICON)
+    random = np.random.default_rng(0)
+    drawn = [source.draw(random) for _ in range(3000)]
+    mean = np.mean([len(text.split()) for text in source.texts])
+    assert np.mean([len(pair.first.split()) for pair in drawn]) / mean == pytest.approx(0.7, abs=0.06)
+
+
+def test_pairs_are_filtered_by_overlap_and_against_rated_texts(pairs):
+    assert len(Positives(pairs, Evaluated([]), LEXICON).pairs) == 2
+    assert len(Positives(pairs, Evaluated(["sets it"]), LEXICON).pairs) == 1
+    with pytest.raises(InputError, match="no pair is left"):
+        Positives(pairs, Evaluated(["sets it", "adds two lists"]), LEXICON)
+
+
+def test_a_source_without_the_fields_is_named(pairs):
+    config = PositivesConfig(source=pairs.source, share=1.0, fields=("a", "c"))
+    with pytest.raises(InputError, match=r'pairs\.jsonl, line 1: expected a text under "c"'):
+        Positives(config, Evaluated([]), LEXICON)
+
+
+def test_an_excluded_text_is_never_drawn(tmp_path):
+    (tmp_path / "train.txt").write_text("adds two lists of numbers\nsets the name of it\n")
+    config = PositivesConfig(source=str(tmp_path / "train.txt"), share=1.0, fields=())
+    source = Positives(config, Evaluated(["adds two lists of numbers"]), LEXICON)
+    random = np.random.default_rng(0)
+    assert {source.draw(random).first for _ in range(50)} == {"sets the name of it"}
+    excluded = Positives(config, Evaluated(["adds two lists of numbers", "sets the name of it"]), LEXICON)
+    with pytest.raises(InputError, match="a hundred texts in a row are excluded"):
+        excluded.draw(random)
+
+
+def test_rewordings_have_changes_of_meaning_as_negatives(views):
+    config = replace(views, word_dropout=0.0, rewording=True, hard_negatives=2, max_words=20)
+    source = Positives(config, Evaluated([]), LEXICON)
+    random = np.random.default_rng(0)
+    drawn = [source.draw(random) for _ in range(300)]
+    assert max(pair.first.count(" ") for pair in drawn) < 20
+    assert np.mean([pair.first != pair.second for pair in drawn]) > 0.8
+    assert np.mean([len(pair.negatives) == 2 for pair in drawn]) > 0.7
+    assert not any(pair.first in pair.negatives for pair in drawn)
+
+
+def test_the_hard_negative_of_a_pair_stays_that_of_its_first(tmp_path):
+    rows = [{"a": "open", "b": "unlock", "c": "close"}, {"a": "send", "b": "transmit"}]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = PositivesConfig(source=str(tmp_path / "pairs.jsonl"), share=1.0, fields=("a", "b", "c"))
+    source, random = Positives(config, Evaluated([]), LEXICON), np.random.default_rng(0)
+    drawn = {(pair.first, pair.second, pair.negatives) for pair in (source.draw(random) for _ in range(100))}
+    assert drawn == {("open", "unlock", ("close",)), ("send", "transmit", ()), ("transmit", "send", ())}
+
+
+def test_what_means_the_same():
+    """By group, or by a text in common; and of the hard negatives, those that are such a text."""
+    texts = [("a", "b", b"1"), ("c", "d", b"1"), ("a", "e", b"2"), ("f", "c", b"3"), ("g", "b", b"4")]
+    same, known = same_meaning([Pair(*pair) for pair in texts])
+    expected = np.eye(5, dtype=bool)
+    for i, j in [(0, 1), (0, 2), (0, 4), (1, 3)]:
+        expected[i, j] = expected[j, i] = True
+    assert (same == expected).all()
+    assert known.shape == (5, 0)
+    _, known = same_meaning(
+        [Pair("a", "b", b"1", ("x", "d")), Pair("c", "d", b"2", ("b",)), Pair("d", "e", b"3")]
+    )
+    assert known.tolist() == [[False, False, True], [False, True, False], [False, True, False]]
+
+
+@pytest.fixture
+def rated_file(comments, tmp_path):
+    """Rated by the share of words that two comments have in common."""
+    file = tmp_path / "rated.jsonl"
+    texts = [clean(text) for text in comments[:120]]
+    with file.open("w") as out:
+        for a, b in zip(texts, texts[1:] + texts[:1], strict=True):
+            words = set(a.split()), set(b.split())
+            rating = len(words[0] & words[1]) / len(words[0] | words[1])
+            out.write(json.dumps({"reference": a, "candidate": b, "rating": rating}) + "\n")
+    return file
+
+
+def test_rated_pairs_are_drawn_as_a_function_of_seed_and_update(rated_file, tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text(
+        "".join(json.dumps({"reference": "a b", "candidate": f"a {i}", "rating": i}) + "\n" for i in range(5))
+    )
+    fields = ("reference", "candidate", "rating")
+    config = RatedConfig(sources=(str(rated_file), str(other)), fields=fields, pairs=400, weight=1.0)
+    source = Rated(config, Evaluated(["a 3"]))
+    drawn, again, later = source.draw(1, 2), source.draw(1, 2), source.draw(1, 3)
+    assert drawn.first == again.first != later.first
+    assert (drawn.ratings == again.ratings).all()
+    assert [s for s, text in zip(drawn.sets, drawn.first, strict=True) if text == "a b"].count(1) > 0
+    assert {int(s) for s, text in zip(drawn.sets, drawn.first, strict=True) if text != "a b"} == {0}
+    assert "a 3" not in drawn.second
+
+
+def test_the_shipped_config_loads():
+    recipe = ROOT / "configs" / "contrastive.yaml"
+    config = load(ContrastiveConfig, recipe, [])
+    assert sum(source.share for source in config.positives) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("positives=[{source: a, share: 0}]", r"positives\[0\]: share and max_words must be positive, hard"),
+        ("positives=[{source: a, share: 1, fields: [a]}]", "must name two or three fields or none, not 1"),
+        (
+            "rated=[{sources: [a], fields: [a, b], pairs: 1, weight: 1}]",
+            r"rated\[0\]: fields must name three fields",
+        ),
+        ("hard_negative_weight=0", "hard_negative_weight must be positive"),
+        ("positives=[]", "positives and dev must not be empty"),
+    ],
+)
+def test_a_wrong_config_is_named(override, message):
+    with pytest.raises(InputError, match=message):
+        load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", [override])
+
+
+def command(out, model_folder, views, rated, *more):
+    source = f"source: {views.source}, share: 1, fields: []"
+    overrides = [f"out={out}", f"model={model_folder}", f"dev=[{rated}]"]
+    overrides += [
+        f"positives=[{{{source}, word_dropout: 0.2}}, {{{source}, rewording: true, hard_negatives: 2}}]",
+        f"rated=[{{sources: [{rated}], fields: [reference, candidate, rating], pairs: 16, weight: 0.1}}]",
+        f"overlap={{source: {rated}, fields: [reference, candidate], pairs: 16, weight: 0.1}}",
+        f"dev_comments={views.source}",
+        "exclude=[]", "pairs=64", "updates=40", "warmup_updates=3", "evaluate_every=10", "learning_rate=2e-3",
+    ]  # fmt: skip
+    return [sys.executable, "-m", "train.contrastive", "configs/contrastive.yaml", *overrides, *more]
+
+
+def log(out):
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_real_run_learns_and_leaves_a_model_folder_also_when_stopped(
+    model_folder, views, rated_file, tmp_path
+):
+    run = {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True}
+    done = subprocess.run(
+        command(tmp_path / "run", model_folder, views, rated_file), **run, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = log(tmp_path / "run")
+    assert [line["update"] for line in lines] == [10, 20, 30, 40]
+    assert lines[-1]["train_loss"] < 0.9 * lines[0]["train_loss"]
+    assert {"spearman_rated", "contrast_balanced", "contrast_adversarial"} <= lines[0].keys()
+    info = json.loads((tmp_path / "run" / "model" / "simllm.json").read_text())
+    best = max((line["spearman_rated"] + line["edits"]) / 2 for line in lines)
+    assert info["provenance"]["dev_criterion"] == pytest.approx(best, abs=1e-4)
+    before, after = SimLLM(model_folder), SimLLM(tmp_path / "run" / "model")
+    assert info["provenance"]["start"]["hash"] == before.checkpoint.hash
+    rated = ratings.load(rated_file)
+    values = after.score(rated.candidates, rated.references).values
+    found = spearmanr(values, rated.values).statistic
+    (kept,) = [line for line in lines if line["update"] == info["provenance"]["updates"]]
+    assert found == pytest.approx(kept["spearman_rated"], abs=1e-4)
+
+    stopped = subprocess.Popen(command(tmp_path / "stopped", model_folder, views, rated_file), **run)
+    for line in stopped.stderr:
+        if line.startswith("update 20 "):
+            stopped.terminate()
+            break
+    stopped.communicate(timeout=100)
+    assert stopped.returncode == 75
+    again = command(tmp_path / "stopped", model_folder, views, rated_file)
+    assert subprocess.run(again, **run, timeout=300, check=False).returncode == 0
+    ended = [
+        load_file(out / "states" / "state-00000040" / "tensors.safetensors")
+        for out in (tmp_path / "run", tmp_path / "stopped")
+    ]
+    assert ended[0].keys() == ended[1].keys()
+    assert all(torch.equal(ended[0][name], ended[1][name]) for name in ended[0])

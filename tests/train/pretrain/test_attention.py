@@ -1,0 +1,131 @@
+"""The two ways to attend give the same, forward and backward; neither mixes texts."""
+
+import numpy as np
+import pytest
+import torch
+import torch._dynamo.utils
+from torch.nn.attention import flex_attention
+
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
+from train.pretrain.attention import BLOCK, by_length, flexible
+from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.permutation import fill_up, orders, permute, predicted_counts, uniform
+
+LENGTHS = [5, 5, 5, 9, 30, 30, 64, 12, 12, 7]
+
+
+@pytest.fixture
+def model(small_config):
+    torch.manual_seed(0)
+    return PermutedLanguageModel(Encoder(small_config)).eval()
+
+
+def batch_of(lengths, seed=0):
+    lengths = np.array(lengths)
+    tokens = np.random.default_rng(seed).integers(5, 1000, lengths.sum())
+    predicted = predicted_counts(lengths, 0.15)
+    order = orders(tokens, lengths, uniform(seed, np.arange(len(tokens))))
+    return permute(tokens, lengths, predicted, order, np.full(predicted.sum(), 4))
+
+
+@pytest.fixture
+def batch():
+    return batch_of(LENGTHS)
+
+
+def hidden(model, batch, mixing):
+    """Both streams without their padding."""
+    model.mixing = mixing
+    rows = model.hidden(batch)
+    return rows[batch.texts < len(batch.shape)]
+
+
+def test_by_length_equals_each_text_alone(model, batch):
+    with torch.no_grad():
+        together = hidden(model, batch, by_length)
+        start = 0
+        for number, length in enumerate(LENGTHS):
+            tokens = np.random.default_rng(0).integers(5, 1000, sum(LENGTHS))[start : start + length]
+            m = predicted_counts(np.array([length]), 0.15)
+            own = batch.positions[: len(batch.turns)][batch.texts[: len(batch.turns)] == number][:length]
+            alone = permute(tokens, np.array([length]), m, own.numpy(), np.full(m[0], 4))
+            expected = hidden(model, alone, by_length)
+            assert (together[batch.texts == number] - expected).abs().max() < 1e-5
+            start += length
+
+
+def test_flexible_equals_by_length(model, batch):
+    with torch.no_grad():
+        expected, filled = hidden(model, batch, by_length), fill_up(batch, BLOCK)
+        actual = hidden(model, filled, flexible)
+        assert len(filled.tokens) % BLOCK == 0
+        assert (actual - expected).abs().max() < 1e-5
+        loss = model(filled).item()
+        model.mixing = by_length
+        assert loss == pytest.approx(model(batch).item(), rel=1e-6)
+
+
+def test_blocks_that_share_no_text_are_left_out(model):
+    batch = fill_up(batch_of([32] * 60), BLOCK)
+    mix = flexible(batch, model.encoder.relative_bias)
+    mask = mix.keywords["block_mask"]
+    assert mask.sparsity() > 80
+    with torch.no_grad():
+        q, k, v = torch.randn(3, 1, 4, len(batch.tokens), 8).unbind()
+        k, v = (x[:, :, : len(batch.turns)] for x in (k, v))
+        expected = by_length(batch_of([32] * 60), model.encoder.relative_bias, 0.0)
+        real = batch.texts < 60
+        columns = real[: len(batch.turns)]
+        assert torch.allclose(
+            mix(q, k, v)[:, :, real], expected(q[:, :, real], k[:, :, columns], v[:, :, columns]), atol=1e-5
+        )
+
+
+@pytest.fixture
+def backward_on_cpus(monkeypatch):
+    """The unfused implementation has a backward pass everywhere; a check keeps it from CPUs."""
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *tensors: None)
+
+
+def gradients(model, batch, mixing):
+    model.mixing = mixing
+    model.zero_grad()
+    (model(batch) / batch.predicted).backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def test_flexible_has_the_same_gradients(model, batch, backward_on_cpus):
+    expected = gradients(model, batch, by_length)
+    actual = gradients(model, fill_up(batch, BLOCK), flexible)
+    assert expected["encoder.relative_bias.table.weight"].abs().max() > 1e-4
+    for name, gradient in expected.items():
+        assert (actual[name] - gradient).abs().max() < 1e-6, name
+
+
+def test_one_compilation_serves_all_layers_and_all_batches(model, backward_on_cpus):
+    expected = gradients(model, batch_of(LENGTHS, 3), by_length)
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    for layer in model.encoder.layers:
+        layer.compile(dynamic=False, backend="aot_eager")
+    for seed in range(4):
+        actual = gradients(model, fill_up(batch_of(LENGTHS, seed), 2 * BLOCK), flexible)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+    for name, gradient in expected.items():
+        assert (actual[name] - gradient).abs().max() < 1e-6, name
+
+
+def test_attention_dropout_is_left_to_by_length(batch, model):
+    with pytest.raises(ValueError, match="no dropout"):
+        flexible(batch, model.encoder.relative_bias, 0.1)
+    torch.manual_seed(0)
+    config = ModelConfig(
+        vocab_size=1000, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.5, initializer_range=0.2,
+    )  # fmt: skip
+    dropping = PermutedLanguageModel(Encoder(config))
+    with torch.no_grad():
+        assert not torch.allclose(dropping(batch), dropping(batch))
+        dropping.eval()
+        assert torch.equal(dropping(batch), dropping(batch))

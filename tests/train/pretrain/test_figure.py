@@ -1,0 +1,53 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "train.pretrain.figure", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "some-run").mkdir()
+    file = tmp_path / "some-run" / "log.jsonl"
+    losses = [6.0, None, 4.2, 4.0]  # all updates before the second line were skipped
+    lines = [
+        {"update": 10 * i, "train_loss": loss, "test_perplexity": 400.0 - 90 * i}
+        for i, loss in enumerate(losses, 1)
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def test_a_figure_of_two_runs(log, tmp_path):
+    out = tmp_path / "perplexity.svg"
+    done = run(log, log, "-o", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    drawn = out.read_text()
+    assert "<svg" in drawn
+    assert drawn.count("some-run, test") == 2  # matplotlib leaves texts as comments
+    assert "<!-- 40.0 " in drawn
+
+
+@pytest.mark.parametrize(
+    ("content", "out", "message"),
+    [
+        ('{"update": 1}\n', "a.svg", "not the log of a pretraining run"),
+        ("", "a.svg", "not the log of a pretraining run"),
+        (None, "a.unknown", "cannot be written"),
+        (None, "none/a.svg", "cannot be written"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(log, tmp_path, content, out, message):
+    if content is not None:
+        log.write_text(content)
+    done = run(log, "-o", tmp_path / out)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,116 @@
+"""The tiny model of the original implementation: same weights, same logits, same losses."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
+from train.fairseq import weights
+from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.permutation import permute
+
+TOLERANCE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def vectors(shared):
+    return json.loads((shared / "reference" / "mpnet_tiny_forward.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def case(vectors):
+    return vectors["cases"][0]
+
+
+@pytest.fixture(scope="module")
+def model(vectors, case):
+    shape = vectors["config"]
+    config = ModelConfig(
+        vocab_size=shape["vocab"],
+        hidden_size=shape["dim"],
+        num_hidden_layers=shape["layers"],
+        num_attention_heads=shape["heads"],
+        intermediate_size=shape["ffn"],
+        max_position_embeddings=shape["max_positions"] + 2,
+    )
+    model = PermutedLanguageModel(Encoder(config))
+    theirs = weights.canonical({name: torch.tensor(value) for name, value in case["state_dict"].items()})
+    model.load_state_dict(weights.renamed(theirs, model.state_dict()))
+    return model.eval()
+
+
+def flat(text, order, slots):
+    """(B, n) texts with (B, n) permutations and (B, m) slots, laid out."""
+    text, order, slots = (np.array(values, dtype=np.int64) for values in (text, order, slots))
+    lengths, predicted = np.full(len(text), text.shape[1]), np.full(len(text), slots.shape[1])
+    return permute(text.flatten(), lengths, predicted, order.flatten(), slots.flatten())
+
+
+@pytest.fixture(scope="module")
+def batch(case):
+    batch = flat(case["src_tokens_original"], case["permutation"], case["noised_pred_tokens"])
+    content = len(batch.turns)
+    rows = len(batch.shape), -1
+    theirs = [row[: content // len(batch.shape)] for row in case["model_src_tokens"]]
+    assert batch.tokens[:content].view(rows).tolist() == theirs
+    positions = torch.cat([part.view(rows) for part in batch.positions.split([content, 4])], 1)
+    assert positions.tolist() == case["model_positions"]
+    assert batch.targets.view(rows).tolist() == case["targets"]
+    return batch
+
+
+def test_query_logits_and_loss(model, case, batch):
+    with torch.no_grad():
+        logits, loss = model.logits(model.hidden(batch)[len(batch.turns) :]), model(batch)
+    expected = torch.tensor(case["expected_query_logits"])
+    assert (logits.view_as(expected) - expected).abs().max() < TOLERANCE
+    assert loss.item() == pytest.approx(case["expected_loss_sum_nats"], abs=TOLERANCE)
+
+
+def test_mlm_logits_of_the_content_streams_slots(model, case, batch):
+    with torch.no_grad():
+        logits = model.logits(model.hidden(batch)[: len(batch.turns)][batch.turns < 0])
+    expected = torch.tensor(case["expected_mlm_logits_return_mlm"])
+    assert (logits.view_as(expected) - expected).abs().max() < TOLERANCE
+
+
+def test_plain_encoding(model, case):
+    tokens = torch.tensor(case["inference"]["src_tokens"])
+    mask = tokens != 1
+    with torch.no_grad():
+        hidden = model.encoder(tokens, mask)
+        logits = model.logits(hidden)
+    expected = torch.tensor(case["inference"]["expected_features_last_layer"])
+    assert (hidden - expected)[mask].abs().max() < TOLERANCE
+    assert (logits - torch.tensor(case["inference"]["expected_lm_logits"]))[mask].abs().max() < TOLERANCE
+
+
+def test_targets_reach_no_query_row_before_their_turn(model):
+    """Changing the second predicted original changes no logit: nobody may look at it."""
+    text, order, slots = [[0, 4, 5, 6, 7, 2]], [[0, 5, 2, 4, 1, 3]], [[10, 10]]
+
+    def logits(text):
+        batch = flat(text, order, slots)
+        with torch.no_grad():
+            return model.logits(model.hidden(batch)[len(batch.turns) :])
+
+    before = logits(text)
+    assert torch.equal(before, logits([[0, 4, 5, 9, 7, 2]]))
+    after = logits([[0, 9, 5, 6, 7, 2]])  # predicted first, seen by the second
+    assert torch.equal(before[0], after[0])
+    assert not torch.allclose(before[1], after[1])
+
+
+def test_masked_it_is_plain_encoding_of_the_text_with_its_slots(model):
+    text, order, slots = [[0, 4, 5, 6, 7, 2]], [[0, 5, 2, 4, 1, 3]], [[10, 9]]
+    batch = flat(text, order, slots)
+    with torch.no_grad():
+        queries = model.hidden(batch.masked())[len(batch.turns) :]
+        plain = model.encoder(torch.tensor([[0, 10, 5, 9, 7, 2]]))[0]
+        permuted = model.hidden(batch)[len(batch.turns) :]
+    torch.testing.assert_close(queries, plain[[1, 3]], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(queries[0], permuted[0])  # the first knows none of them anyway
+    assert not torch.allclose(queries[1], permuted[1], atol=1e-3)

@@ -1,0 +1,117 @@
+"""Figures, card and release of a model, by the commands that make the default one."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from simllm import SimLLM
+from simllm.model import checkpoint
+from tests.conftest import ROOT
+from train.release.measure import MeasureConfig, measure
+from train.release.postprocess import finish
+from train.runtime.config import load
+
+
+def command(name, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", f"train.{name}", *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def test_a_model_is_measured(model_folder, sets):
+    done = command("measure", model_folder, "--config", sets)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["signature"] == SimLLM(model_folder).signature
+    agreement = figures["spearman"]["set/rated"]
+    assert agreement["pairs"] == 60
+    assert all(
+        agreement[name]["low"] <= agreement[name]["rho"] <= agreement[name]["high"]
+        for name in ("simllm", "jaccard")
+    )
+    assert (
+        figures["contrast"]["jaccard"]["adversarial"]["all"]
+        < 0.05
+        < figures["contrast"]["simllm"]["balanced"]["all"]
+    )
+    assert set(figures["languages"]) == {"python", "go"}
+    for found in figures["languages"].values():
+        assert found["pairs"] == 20
+        assert found["first"] <= found["mrr"] <= 1
+    unrelated = figures["random_pairs"]
+    assert -1 <= unrelated["p5"] <= unrelated["median"] <= unrelated["p95"] <= 1
+
+
+def test_a_set_that_is_not_there_is_named(model_folder, sets, tmp_path):
+    config = yaml.safe_load(sets.read_text()) | {"rated": [str(tmp_path / "none.jsonl")]}
+    sets.write_text(yaml.safe_dump(config))
+    done = command("measure", model_folder, "--config", sets)
+    assert done.returncode == 2
+    assert "none.jsonl: cannot be read" in done.stderr.splitlines()[-1]
+
+
+@pytest.fixture
+def runs(model_folder, tmp_path):
+    """Two finished runs, of other weights."""
+    torch.manual_seed(0)
+    for number, name in enumerate(("run", "other")):
+        shutil.copytree(model_folder, tmp_path / name / "model")
+        weights = tmp_path / name / "model" / "model.safetensors"
+        moved = {key: x + number * 0.1 * torch.randn_like(x) for key, x in load_file(weights).items()}
+        save_file(moved, weights, metadata={"format": "pt"})
+        info = json.loads((tmp_path / name / "model" / "simllm.json").read_text())
+        info["provenance"] = {"objective": "none", "updates": 0, "config": {"seed": number}}
+        info["provenance"]["dev_criterion"] = number
+        (tmp_path / name / "model" / "simllm.json").write_text(json.dumps(info))
+        (tmp_path / name / "log.jsonl").write_text("{}\n")
+    (tmp_path / "notes.md").write_text("## Notes\n\nOf mine.\n")
+    return tmp_path / "run", tmp_path / "other"
+
+
+def release(runs, sets, out, *more):
+    return command(
+        "release", *runs, "--out", out, "--notes", sets.parent / "notes.md", "--config", sets, *more
+    )
+
+
+def test_a_release_is_half_as_large_and_has_its_card(runs, sets, tmp_path):
+    run, out = runs[0], tmp_path / "released"
+    (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
+    done = release([run], sets, out, "--centre", tmp_path / "comments.txt", "--held-out", run)
+    assert done.returncode == 0, done.stderr
+    card = (out / "README.md").read_text()
+    assert card.endswith("## Notes\n\nOf mine.\n")
+    figures = json.loads((out / "figures.json").read_text())
+    rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
+    assert f"| set/rated | 60 | {rho:.4f} [" in card
+    assert "| kind | simllm, balanced | twin, balanced | jaccard, balanced |" in card
+    assert figures["held_out"]["contrast"].keys() == {"simllm", "jaccard"}
+    before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
+    assert after < 0.6 * before
+    centred = SimLLM(out).embed([f"adds {i} lists" for i in range(0, 60, 20)])
+    assert abs(centred.mean(axis=0)).max() < 0.01 < abs(centred).max()
+    assert (out / "log-1-run.jsonl").is_file()
+
+
+def test_of_several_seeds_the_best_is_released(runs, sets, tmp_path):
+    run, other = runs
+    done = release([run], sets, tmp_path / "best", "--seeds", other)
+    assert done.returncode == 0, done.stderr
+    card, rho = (tmp_path / "best" / "README.md").read_text(), []
+    for seed in runs:
+        finish(seed, tmp_path / "one", run, 0.0, [])
+        figures = measure(tmp_path / "one", load(MeasureConfig, sets, []))
+        rho.append(figures["spearman"]["set/rated"]["simllm"]["rho"])
+    assert round(rho[0], 3) != round(rho[1], 3)
+    assert "|  | seed 0 | seed 1 (released) | standard deviation |" in card
+    deviation = abs(rho[0] - rho[1]) / 2**0.5
+    assert f"| set/rated | {rho[0]:.3f} | {rho[1]:.3f} | {deviation:.3f} |" in card
+    assert (tmp_path / "best" / "log-1-other.jsonl").is_file()
+    assert checkpoint.load(tmp_path / "best").info.provenance["config"]["seed"] == 1

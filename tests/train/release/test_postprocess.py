@@ -1,0 +1,55 @@
+"""What is done to trained weights before they are released."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import tokenizers
+import torch
+from safetensors.torch import load_file, save_file
+
+from simllm import InputError
+from simllm.model import checkpoint
+from simllm.model.tokenizer import Tokenizer
+from train.release.postprocess import finish, interpolated
+
+
+@pytest.fixture
+def runs(model_folder, tmp_path):
+    """Two runs from one model, a step apart."""
+    for name, step in (("start", 0.0), ("end", 0.5)):
+        shutil.copytree(model_folder, tmp_path / name / "model")
+        weights = tmp_path / name / "model" / "model.safetensors"
+        moved = {key: tensor + step for key, tensor in load_file(weights).items()}
+        save_file(moved, weights, metadata={"format": "pt"})
+    return [tmp_path / "start", tmp_path / "end"]
+
+
+def test_the_start_has_its_share(runs, tmp_path):
+    finish(runs[1], tmp_path / "out", runs[0], 0.2, [])
+    first, mean = (
+        load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
+    )
+    assert all(tensor.dtype == torch.float16 for tensor in mean.values())
+    for name, tensor in first.items():
+        torch.testing.assert_close(mean[name].float(), tensor + 0.4, atol=1e-3, rtol=1e-3)
+    assert checkpoint.load(tmp_path / "out").info.provenance["start_share"] == 0.2
+
+
+def test_without_a_share_the_run_stays_as_it_is(runs, tmp_path):
+    finish(runs[1], tmp_path / "out", runs[0], 0.0, [])
+    trained, released = (load_file(f / "model.safetensors") for f in (runs[1] / "model", tmp_path / "out"))
+    assert all(torch.equal(released[name], tensor.half()) for name, tensor in trained.items())
+
+
+def test_between_other_vocabularies_lies_nothing(runs):
+    a, b = (checkpoint.load(run / "model") for run in runs)
+    other = json.loads(b.tokenizer.backend.to_str())
+    vocabulary = other["model"]["vocab"]
+    first, second = list(vocabulary)[-2:]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+    other["model"]["merges"] = []
+    swapped = replace(b, tokenizer=Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(other))))
+    with pytest.raises(InputError, match="another shape or vocabulary"):
+        interpolated(swapped, a, 0.5)

@@ -1,0 +1,97 @@
+"""One update, computed in any number of parts by any number of processes, is the same update."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.conftest import ROOT
+from train.pretrain.task import Pretraining
+from train.runtime.config import PretrainConfig, load
+from train.runtime.distributed import World
+from train.tokens.shards import Shards
+
+OPTIONS = [
+    "out=none", "model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", "model.vocab_size=600",
+    "model.hidden_size=32", "model.intermediate_size=64",
+]  # fmt: skip
+
+
+def shards():
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(4, 65, (3000,), generator=generator).numpy().astype("int64")
+    ids = torch.randint(5, 600, (int(lengths.sum()),), generator=generator)
+    return Shards([ids.numpy()], lengths)
+
+
+def update(world, batch_tokens, accumulation, packing):
+    """Loss and gradients of update 2, over all processes."""
+    sizes = [f"batch_tokens={batch_tokens}", f"accumulation={accumulation}", f"packing={packing}"]
+    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
+    task = Pretraining(config, shards(), shards(), world)
+    loss = 0.0
+    for part, _ in task.losses(2):
+        part.backward()
+        loss += part.item()
+    world.add_gradients(task.model)
+    perplexity, _ = task.evaluate()
+    gradients = {name: p.grad for name, p in task.model.named_parameters()}
+    return gradients | {"loss": torch.tensor(world.total(loss)), "perplexity": torch.tensor([perplexity])}
+
+
+@pytest.fixture(scope="module", params=["documents", "blocks"])
+def whole(request):
+    """The update as one batch in one process."""
+    return request.param, update(World(), 32_768, 1, request.param)
+
+
+def assert_equal(actual, expected):
+    assert actual.keys() == expected.keys()
+    for name, values in expected.items():
+        scale = max(1.0, float(values.abs().max()))
+        assert (actual[name] - values).abs().max() <= 1e-6 * scale, name
+
+
+def test_in_parts(whole):
+    packing, expected = whole
+    assert expected["loss"] > 5
+    assert_equal(update(World(), 1024, 32, packing), expected)
+    assert_equal(update(World(), 2048, 16, packing), expected)
+
+
+def test_more_processes_than_batches():
+    """Some have no part in an update; nothing is lost."""
+    world = World()
+    sizes = ["batch_tokens=64", "accumulation=1", "packing=documents"]
+    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
+    tasks = [Pretraining(config, shards(), shards(), replace(world, rank=rank, size=3)) for rank in range(3)]
+    alone, idle = Pretraining(config, shards(), shards(), world), 0
+    for update in range(12):
+        counts = [[count for _, count in task.losses(update)] for task in tasks]
+        assert sum(map(sum, counts)) == sum(count for _, count in alone.losses(update))
+        idle += sum(not own for own in counts)
+    assert idle
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_by_several_processes(whole, processes, tmp_path):
+    packing, expected = whole
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+    subprocess.run(
+        [*command, __file__, packing, str(tmp_path)],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, check=True, timeout=300,
+    )  # fmt: skip
+    for rank in range(processes):
+        assert_equal(load_file(tmp_path / f"{rank}.safetensors"), expected)
+
+
+if __name__ == "__main__":  # one of several processes
+    from train.runtime.distributed import joined
+
+    with joined() as world:
+        result = update(world, 2048, 16, sys.argv[1])
+        save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")

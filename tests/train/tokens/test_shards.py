@@ -1,0 +1,71 @@
+import functools
+import json
+import operator
+
+import numpy as np
+import pytest
+
+from simllm.text import clean
+from train.tokens import shards
+
+
+@pytest.fixture(scope="module")
+def texts(comments, tmp_path_factory):
+    file = tmp_path_factory.mktemp("texts") / "texts.txt"
+    file.write_text("".join(clean(text) + "\n" for text in comments))
+    return file
+
+
+@pytest.fixture
+def written(texts, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "_PART", 20_000)
+    return shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+
+
+def test_they_hold_the_tokenized_texts(written, texts, tokenizer):
+    expected = [tokenizer.cut(ids, 64) for ids in tokenizer.encode(texts.read_text().splitlines())]
+    assert len(written.parts) > 3
+    assert written.lengths.tolist() == [len(ids) for ids in expected]
+    assert written.read(np.arange(written.tokens)).tolist() == functools.reduce(operator.iadd, expected, [])
+    assert written.truncated == sum(len(ids) > 64 for ids in tokenizer.encode(texts.read_text().splitlines()))
+    assert written.truncated > 0
+
+
+def test_places_may_be_read_in_any_order(written):
+    places = np.random.default_rng(0).integers(0, written.tokens, 5000)
+    assert (written.read(places) == written.read(np.arange(written.tokens))[places]).all()
+
+
+def test_what_is_there_is_not_written_again(written, texts, tokenizer, tmp_path):
+    file = tmp_path / "shards" / "ids-00000.npy"
+    before = file.stat().st_mtime_ns
+    shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    assert file.stat().st_mtime_ns == before
+    shards.write(texts, "corpus", tokenizer, 32, tmp_path / "shards")
+    assert file.stat().st_mtime_ns != before
+
+
+@pytest.mark.parametrize("name", ["ids-00001.npy", "lengths-00000.npy"])
+def test_a_flipped_bit_is_noticed_and_repaired(written, texts, tokenizer, tmp_path, capsys, name):
+    expected, file = written.read(np.arange(written.tokens)), tmp_path / "shards" / name
+    data = bytearray(file.read_bytes())
+    data[-3] ^= 4
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match="damaged"):
+        shards.load(tmp_path / "shards")
+    again = shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    assert "written anew" in capsys.readouterr().err
+    assert (again.read(np.arange(again.tokens)) == expected).all()
+
+
+def test_a_missing_file_is_named(written, tmp_path):
+    (tmp_path / "shards" / "ids-00001.npy").unlink()
+    with pytest.raises(ValueError, match=r"ids-00001\.npy: cannot be read"):
+        shards.load(tmp_path / "shards")
+
+
+def test_the_parts_do_not_depend_on_the_workers(written, texts, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    shards.write(texts, "corpus", tokenizer, 64, tmp_path / "alone")
+    one, two = (json.loads((tmp_path / name / "shards.json").read_text()) for name in ("alone", "shards"))
+    assert one == two

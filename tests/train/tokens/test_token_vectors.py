@@ -1,0 +1,90 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from simllm.model.ppmi import information
+from train.tokens import token_vectors
+from train.tokens.shards import Shards
+
+
+def shards(*texts, parts=1):
+    """These texts, dealt out to so many parts."""
+    edges = np.linspace(0, len(texts), parts + 1).astype(int)
+    ids = [np.concatenate(texts[a:b]).astype(np.uint16) for a, b in itertools.pairwise(edges)]
+    return Shards(ids, np.array(list(map(len, texts)), np.int64))
+
+
+def counts(*texts, size=8, parts=1):
+    return token_vectors._neighbours(shards(*map(np.array, texts), parts=parts), size).toarray()
+
+
+def test_neighbours_are_within_five_tokens_and_one_text():
+    text = [0, 1, 2, 3, 4, 5, 6]
+    expected = np.zeros((8, 8))
+    for a in text:
+        for b in text:
+            expected[a, b] = 0 < abs(a - b) <= 5
+    assert (counts(text) == expected).all()
+    assert (counts([0, 1], [2, 3]) == counts([0, 1]) + counts([2, 3])).all()
+    assert counts([0, 1], [2, 3])[1, 2] == 0
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_parts_do_not_matter(parts):
+    texts = [[0, 1, 2], [3], [4, 4, 1], [2, 0], [5, 6, 1, 2, 3, 4, 5, 0, 1], [6, 6]]
+    assert (counts(*texts, parts=parts) == sum(counts(text) for text in texts)).all()
+
+
+def test_ppmi_by_hand():
+    """Texts `0 1`, `0 1`, `0 2`: of six ordered pairs 0 1 is two, 0 2 one, and both turned around.
+
+    p: 1/2, 1/3, 1/6; smoothed s = 3^.75, 2^.75, 1 over their sum 2.279507 + 1.681793 + 1 = 4.961300.
+    (0, 1): log(2/6) - (log(1/2 * .459458) + log(1/3 * .338982)) / 2 = .727025
+    (0, 2): log(1/6) - (log(1/2 * .459458) + log(1/6 * .201560)) / 2 = .640382
+    """
+    found = information(
+        token_vectors._neighbours(shards(np.array([0, 1]), np.array([0, 1]), np.array([0, 2])), 4)
+    ).toarray()
+    expected = np.zeros((4, 4))
+    expected[0, 1] = expected[1, 0] = 0.727025
+    expected[0, 2] = expected[2, 0] = 0.640382
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_no_more_often_than_by_chance_is_zero():
+    """Each of two tokens beside each, and itself, equally often."""
+    found = information(
+        token_vectors._neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2)
+    )
+    assert found.toarray() == pytest.approx(np.zeros((2, 2)), abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def topics():
+    """Texts of two topics with words of their own, 5-14 and 15-24; 25-29 are in no text."""
+    random = np.random.default_rng(0)
+    return shards(*(random.integers(low, low + 10, size=12) for low in (5, 15) for _ in range(200)), parts=2)
+
+
+def test_words_of_a_topic_are_near_each_other(topics):
+    vectors = token_vectors.vectors(topics, 30, 2)
+    assert vectors.shape == (30, 2)
+    assert vectors.dtype == np.float32
+    assert vectors.std() == pytest.approx(1, abs=1e-5)
+    assert not vectors[:5].any()
+    assert not vectors[25:].any()
+    unit = vectors[5:25] / np.linalg.norm(vectors[5:25], axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    assert cosines[:10, :10].min() > 0.9
+    assert cosines[10:, 10:].min() > 0.9
+    assert np.abs(cosines[:10, 10:]).max() < 0.3
+
+
+def test_it_is_deterministic_and_computed_once(topics, tmp_path):
+    vectors = token_vectors.at(tmp_path / "vectors", topics, 30, 4)
+    assert (vectors == token_vectors.vectors(topics, 30, 4)).all()
+    file = tmp_path / "vectors" / "vectors.npy"
+    np.save(file, vectors + 1)
+    assert (token_vectors.at(tmp_path / "vectors", topics, 30, 4) == vectors + 1).all()
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "vectors"]

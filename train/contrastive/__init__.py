@@ -1,0 +1,1 @@
+"""The contrastive stage: texts of equal meaning are drawn together."""

@@ -1,7 +1,0 @@
-"""TypeScript: as JavaScript; with JSX where it does not parse without."""
-
-from train.corpus.languages.javascript import language
-
-LANGUAGE = language(
-    ("tree_sitter_typescript", "language_typescript"), ("tree_sitter_typescript", "language_tsx")
-)

@@ -1,0 +1,1 @@
+"""Pretraining: permuted language modelling, from a corpus to a model folder."""

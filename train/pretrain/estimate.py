@@ -1,0 +1,94 @@
+"""What a pretraining run would take: parameters, memory, arithmetic and time on this device."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from train.pretrain.task import Pretraining
+from train.runtime.config import PretrainConfig
+from train.runtime.distributed import World
+from train.runtime.flops import peak_flops
+from train.runtime.optimizer import optimizer
+from train.tokens.shards import Shards
+
+_TYPICAL = 16  # tokens of a summary
+_PROBE = 2048  # tokens that even a slow device computes in seconds
+
+
+def estimate(config: PretrainConfig, world: World) -> str:
+    """Train one small batch of random tokens on this device and extrapolate."""
+    device, whole = world.device, config
+    length = config.model.max_length if config.packing == "blocks" else min(_TYPICAL, config.model.max_length)
+    tokens = config.batch_tokens if device.type == "cuda" else max(_PROBE, config.model.max_length)
+    config = replace(config, batch_tokens=-(-tokens // length) * length, accumulation=1)
+    texts = 2 * math.ceil(config.batch_tokens / length)
+    ids = np.random.default_rng(0).integers(5, config.model.vocab_size, texts * length)
+    shards = Shards([ids], np.full(texts, length))
+    task = Pretraining(config, shards, shards, World(device=device))
+    adam = optimizer(task.model, config)
+    times, activations = [], 0
+    for update in range(2):  # the first one compiles, allocates, and fills caches
+        started = time.perf_counter()
+        with _saved_bytes(device) as saved:
+            (loss, tokens), *_ = task.losses(update)
+        activations = sum(saved.values())
+        loss.backward()
+        adam.step()
+        adam.zero_grad()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - started)
+
+    parameters = sum(p.numel() for p in task.model.parameters())
+    memory = 16 * parameters + activations / tokens * whole.batch_tokens
+    if device.type == "cuda":  # it has just been done
+        memory = torch.cuda.max_memory_allocated(device)
+    speed = tokens / times[-1] * world.size
+    total = whole.update_tokens * whole.updates
+    flops = task.flops_per_token
+    share = speed * flops / (peak_flops(device, config.precision) * world.size)
+    kind = f"{length} tokens each, random"
+    rows = {
+        "parameters": f"{parameters / 1e6:.1f} M, language-model head included",
+        "tokens an update": f"{whole.update_tokens:,} = {whole.accumulation} x {whole.batch_tokens:,}",
+        "tokens in all": f"{total / 1e9:.3g} billion in {whole.updates:,} updates",
+        "arithmetic": f"{flops / 1e9:.3g} GFLOP a token, {flops * total:.3g} FLOP in all",
+        "memory": f"{memory / 2**30:.1f} GiB a process: weights, gradients, Adam, one batch's activations",
+        "device": f"{world.size} x {device}, {config.precision}: {speed:,.0f} tokens/s, MFU {share:.0%}"
+        f" (texts of {kind})",
+        "time": f"{_time(total / speed)}, evaluation not counted",
+    }
+    width = max(map(len, rows))
+    return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
+
+
+@contextmanager
+def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
+    """Bytes that autograd keeps for the backward pass on a CPU, by storage."""
+    saved: dict[int, int] = {}
+    if device.type == "cuda":
+        yield saved
+        return
+
+    def keep(tensor: Tensor) -> Tensor:
+        if not (tensor.is_leaf and tensor.requires_grad):  # weights are counted already
+            saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        yield saved
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"

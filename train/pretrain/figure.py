@@ -1,0 +1,85 @@
+"""Perplexity over updates, drawn from the logs of one or several runs (the paper's Fig. 4).
+
+python -m train.pretrain.figure runs/mini/log.jsonl -o perplexity.svg
+python -m train.pretrain.figure runs/*/log.jsonl -o perplexity.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.io.files import objects
+
+
+def main() -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.pretrain.figure",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", type=Path, help="log.jsonl of a pretraining run")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="by its suffix: svg, png, pdf")
+    options = parser.parse_args()
+    try:
+        draw(options.logs, options.output)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def draw(logs: list[Path], output: Path) -> None:
+    """Draw the logs' training and test perplexities; raise InputError for a log without them."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import LogLocator, ScalarFormatter
+    except ImportError:
+        raise InputError("drawing needs matplotlib: pip install '.[train]'") from None
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
+    for number, log in enumerate(logs):
+        updates, trained, tested = _read(log)
+        name, color = log.parent.name or log.stem, f"C{number}"
+        axes.plot(updates, tested, color=color, label=f"{name}, test")
+        axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
+        best = min(range(len(updates)), key=lambda i: math.inf if math.isnan(tested[i]) else tested[i])
+        axes.plot(updates[best], tested[best], "o", color=color, markersize=4)
+        axes.text(updates[best], tested[best] * 1.01, f"{tested[best]:.1f} ", ha="right", fontsize=8)
+    axes.set(xlabel="updates", ylabel="perplexity", yscale="log", xlim=(0, None))
+    axes.yaxis.set_major_locator(LogLocator(10, (1, 2, 5)))
+    axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_minor_locator(LogLocator(10, ()))
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    try:
+        figure.savefig(output, dpi=160)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{output}: cannot be written ({error})") from None
+
+
+def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
+    """Updates, perplexities of training and of the test texts; not a number where there is none."""
+    rows: list[dict[str, Any]] = [row for _, row in objects(log)]
+    if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):
+        raise InputError(
+            f"{log}: not the log of a pretraining run; expected update, train_loss, test_perplexity"
+        )
+    try:
+        updates, losses, tested = (
+            [math.nan if row[key] is None else float(row[key]) for row in rows]
+            for key in ("update", "train_loss", "test_perplexity")
+        )
+    except (TypeError, ValueError):
+        raise InputError(f"{log}: expected numbers under update, train_loss, test_perplexity") from None
+    return updates, [math.exp(min(loss, 700.0)) for loss in losses], tested
+
+
+if __name__ == "__main__":
+    sys.exit(main())

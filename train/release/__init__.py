@@ -1,0 +1,1 @@
+"""Release of a model: measured, calibrated, with golden scores and a model card."""

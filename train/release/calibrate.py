@@ -1,0 +1,98 @@
+"""Tell what a model's scores mean: their percentile among random pairs, and the rating to expect.
+
+    python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
+
+The comments, one a line, must not have been trained on; the ratings must not be those that
+results are reported on. Both curves go into the folder's `simllm.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from simllm.errors import InputError
+from simllm.evaluation import ratings
+from simllm.io import files, folders
+from simllm.metric import SimLLM
+from simllm.model import checkpoint
+from simllm.model.score_scale import Calibration, Values
+
+_PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
+
+
+def main() -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.release.calibrate",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", type=Path, help="the model folder, which is changed")
+    parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one a line")
+    parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
+    options = parser.parse_args()
+    try:
+        calibrate(options.model, options.comments, options.ratings)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def calibrate(folder: Path, comments: Path, rated: Path) -> None:
+    """Fit both curves and write them into the model folder."""
+    metric = SimLLM(folder)
+    texts = list(dict.fromkeys(line for _, line in files.lines(comments)))
+    people = ratings.load(rated)
+    calibration = fit(
+        _random_scores(metric, texts),
+        metric.score(people.candidates, people.references).values,
+        people.values,
+        f"{_PAIRS:,} random pairs of {comments.name}; {len(people.values):,} ratings of {rated.name}",
+    )
+    info = replace(metric.checkpoint.info, calibration=calibration)
+    folders.add(folder, checkpoint.INFO, json.dumps(asdict(info), indent=2) + "\n")
+
+
+def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
+    if len(texts) < 2:
+        raise InputError("expected two or more different comments")
+    random = np.random.default_rng(_SEED)
+    first = random.integers(len(texts), size=_PAIRS)
+    second = (first + random.integers(1, len(texts), size=_PAIRS)) % len(texts)
+    return metric.score([texts[i] for i in first], [texts[i] for i in second]).values
+
+
+def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> Calibration:
+    """Make a calibration of (k,) scores of random pairs, and (n,) scores with their (n,) ratings.
+
+    Neighbours in score are taken together, as many as there are knots; the mean of their ratings
+    and the interval that holds nine in ten of them, made monotone, are the curves.
+    """
+    groups = np.array_split(np.argsort(scores, kind="stable"), min(_KNOTS, len(scores) // 10))
+    if len(groups) < 2:
+        raise InputError(f"{len(scores)} rated pairs are too few to calibrate on; expected 20 or more")
+    curves = [
+        isotonic_regression([measure(rated[group]) for group in groups]).x
+        for measure in (np.mean, lambda r: np.quantile(r, 0.05), lambda r: np.quantile(r, 0.95))
+    ]
+    mean, low, high = (_rounded(curve) for curve in curves)
+    knots = _rounded(np.array([scores[group].mean() for group in groups]))
+    return Calibration(
+        _rounded(np.quantile(random, np.linspace(0, 1, 1001))), knots, mean, low, high, fitted_on
+    )
+
+
+def _rounded(values: Values) -> tuple[float, ...]:
+    return tuple(round(value, 5) for value in values.tolist())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The trainer and what every stage of training shares."""

@@ -1,0 +1,1 @@
+"""Vocabulary, token shards and initial token vectors."""
