@@ -172,8 +172,8 @@ def test_scores_are_computed_again_after_an_edit_of_a_baseline(tmp_path):
 
 def test_another_corpus_is_another_signature(tmp_path):
     signatures = []
-    for text in ("gets the name\n", "gets the key\n"):
-        (tmp_path / "corpus.txt").write_text(text)
+    for line in ("gets the name\n", "gets the key\n"):
+        (tmp_path / "corpus.txt").write_text(line)
         (metric,), _ = registry.load([f"word-vectors={tmp_path}/corpus.txt"])
         signatures.append(metric.signature)
     assert signatures[0] != signatures[1]
