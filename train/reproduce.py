@@ -99,10 +99,13 @@ def tree(folder: Path, name: str, revision: str) -> Path:
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
         with folders.replacing(path) as partial:
-            clone = ["git", "clone", "--bare", "--quiet", f"{_HOST}/{name}", str(partial)]
-            head = ["git", "-C", str(partial), "update-ref", "--no-deref", "HEAD", revision]
-            for command in (clone, head):
-                if subprocess.run(command, check=False).returncode:
+            refs = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]
+            for command in (  # a clone: `git clone` itself wants an empty folder, without a marker
+                ["init", "--bare", "--quiet"],
+                ["fetch", "--quiet", f"{_HOST}/{name}", *refs],
+                ["update-ref", "--no-deref", "HEAD", revision],
+            ):
+                if subprocess.run(["git", "-C", str(partial), *command], check=False).returncode:
                     raise InputError(f"{name}: cannot be cloned at {revision} from {_HOST}")
     return path
 

@@ -1,13 +1,16 @@
 """The recipe of the default model: its repositories and its commands."""
 
 import argparse
+import os
 import subprocess
+from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
 from simllm.errors import InputError
+from simllm.io import folders
 from tests.conftest import ROOT
-from tests.train.release.test_card import command
 from train import reproduce
 from train.reproduce import commands, repositories
 from train.runtime.config import ContrastiveConfig, load
@@ -53,11 +56,11 @@ def test_a_revision_that_is_not_there_leaves_nothing(tmp_path, monkeypatch):
     assert not list((tmp_path / "trees").rglob("HEAD"))
 
 
-def test_the_recipe_names_its_repositories_and_what_is_missing(tmp_path):
+def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
     named = repositories(ROOT / "configs" / "repositories.tsv")
     assert len(named) > 100
     assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
-    done = command("reproduce", "--trees", tmp_path, "--wordnet", tmp_path / "none")
+    done = call(reproduce, "--trees", tmp_path, "--wordnet", tmp_path / "none")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "no such folder" in done.stderr
@@ -66,9 +69,11 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(tmp_path):
 def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     options = argparse.Namespace(wordnet=tmp_path, out=tmp_path / "out", seeds=2)
     steps = commands(options, [tmp_path / "tree"])
-    assert {step[0].partition(".")[2].partition(".")[0] for step in steps} >= {
-        "pretrain", "wordnet", "contrastive", "release", "calibrate", "golden",
+    assert {step[0] for step in steps} == {
+        "train.corpus", "train.pretrain", "train.contrastive.wordnet_pairs", "train.contrastive",
+        "train.release", "train.release.calibrate", "train.release.golden",
     }  # fmt: skip
+    assert all(find_spec(step[0]) for step in steps)
     second = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
     assert [run.hold_out_contrast for run in runs] == [False, False, True]
@@ -77,3 +82,56 @@ def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     assert {source.source for run in runs for source in run.positives if "wordnet" in source.source} == made
     (release,) = (step for step in steps if step[0] == "train.release")
     assert {run.out for run in runs} <= set(release)
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with no repositories to clone, in which no step does anything; and the steps."""
+    for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()
+    monkeypatch.chdir(tmp_path / "checkout")
+    steps = []
+    monkeypatch.setattr(reproduce.signals, "call", lambda command: steps.append(command[2]))
+    return SimpleNamespace(folder=tmp_path / "checkout", steps=steps)
+
+
+def recipe(call, checkout):
+    trees, wordnet = checkout.folder.parent / "trees", checkout.folder.parent / "wordnet"
+    return call(reproduce, "--trees", trees, "--wordnet", wordnet, "--out", "runs/default")
+
+
+def test_finished_files_are_not_made_again(call, checkout):
+    assert recipe(call, checkout).returncode == 0
+    assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
+    corpus = checkout.folder / "runs" / "mini" / "corpus"
+    folders.own(corpus.parent)
+    with folders.replacing(corpus) as partial:
+        (partial / "train.txt").write_text("adds two lists\n")
+    for name in ("wordnet", "wordnet-held-out"):
+        (checkout.folder / "runs" / f"{name}.jsonl").write_text("{}\n")
+    checkout.steps.clear()
+    assert recipe(call, checkout).returncode == 0
+    assert "train.contrastive.wordnet_pairs" not in checkout.steps
+    assert "train.contrastive" in checkout.steps
+
+    os.utime(corpus / "train.txt", (2**32, 2**32))  # the corpus was built again
+    checkout.steps.clear()
+    done = recipe(call, checkout)
+    assert (done.returncode, checkout.steps) == (2, [])
+    made = "was not made from runs/mini/corpus/train.txt, which is newer or missing; move it away"
+    assert done.stderr == f"error: runs/wordnet.jsonl: {made}\n"
+
+
+@pytest.mark.parametrize("name", ["mini", "contrastive-3", "contrastive-held-out", "default", "repositories"])
+def test_the_files_of_a_user_are_refused_before_the_first_step(call, checkout, name):
+    (checkout.folder / "runs" / name).mkdir()
+    (checkout.folder / "runs" / name / "notes.txt").write_text("mine\n")
+    done = recipe(call, checkout)
+    assert (done.returncode, checkout.steps) == (2, [])
+    assert f"runs/{name}: holds files that simllm did not write" in done.stderr
+
+
+def test_the_status_of_a_step_is_the_status_of_the_recipe(call, checkout, monkeypatch):
+    monkeypatch.setattr(reproduce.signals, "call", lambda command: 75)
+    assert recipe(call, checkout).returncode == 75
