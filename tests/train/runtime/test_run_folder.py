@@ -74,7 +74,7 @@ def test_other_files_in_a_run_are_kept(run, begun, few_comments):
     [
         ("file", "is not a folder"),
         ("inside a file", "is not a folder"),
-        ("loop", "cannot be written"),
+        ("loop", "is a loop of links"),
         ("long", "File name too long"),
         ("read-only", "Read-only file system"),
     ],
