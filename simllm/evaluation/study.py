@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +29,7 @@ from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study_groups import Group, groups
 from simllm.evaluation.study_results import Result, SetStudy, Study
 from simllm.metrics import registry
-from simllm.metrics.registry import Metric
+from simllm.metrics.protocol import Metric, pair_scores
 from simllm.metrics.text import UnavailableError
 from simllm.stats import significance
 from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
@@ -38,12 +39,12 @@ QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 Floats = NDArray[np.float64]
-M = TypeVar("M", bound=Metric)
+M = TypeVar("M", Metric, model_variants.Trained)
 
 
 def study(
     rated: Sequence[Path],
-    names: Sequence[str] = registry.ALL,
+    names: Sequence[str] | None = None,
     model: str | os.PathLike[str] | None = None,
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
@@ -54,27 +55,35 @@ def study(
     """
     sets = [cleaned(one) for one in _named(rated)]
     trained = model_variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
-    found, missing = registry.load(names, model)
+    found, missing = registry.load_all(registry.names() if names is None else names, model)
     nine = model_variants.variants(model) if "rq2" in questions else []
     studies = []
     work = len(sets) * (len(found) + len(nine) + len(trained))
     with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:
         for pairs in sets:
+            scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
             values, lacking = _values(_shown(found, bar), pairs)
             studies.append(
                 _of_set(
                     pairs,
                     values,
                     lacking,
-                    {m.name: m.score(pairs.candidates, pairs.references) for m in _shown(nine, bar)},
+                    {metric.name: scores_of(metric) for metric in _shown(nine, bar)},
                     [
-                        (m.updates, result(m.name, m.score(pairs.candidates, pairs.references), pairs))
+                        (
+                            m.updates,
+                            result(m.name, pair_scores(m.metric, pairs.candidates, pairs.references), pairs),
+                        )
                         for m in _shown(trained, bar)
                     ],
                     groups(pairs, values) if "rq5" in questions else [],
                 )
             )
-    return Study(studies, {metric.name: metric.signature for metric in (*found, *nine, *trained)}, missing)
+    return Study(
+        studies,
+        {metric.name: metric.signature for metric in (*found, *nine, *(model.metric for model in trained))},
+        missing,
+    )
 
 
 def _named(files: Sequence[Path]) -> list[Ratings]:
