@@ -18,7 +18,7 @@ from simllm.analysis import golden_scores
 from simllm.model import inference
 from simllm.model.checkpoint import default_model
 from simllm.text import LONGEST
-from tests.cli.test_commands import run
+from tests.command import run
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(cleaning leaves nothing|texts cut at|read in windows)")
