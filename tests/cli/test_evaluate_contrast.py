@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from simllm.cli import main
 from simllm.evaluation import contrast
 from simllm.metrics.text import baseline
 
@@ -43,3 +44,14 @@ def test_the_command_gives_accuracy_overall_by_form_and_by_kind(tmp_path):
     assert result["rows"] == [{"metric": name, **expected} for name in ("word overlap", "jaccard")]
     assert result["without word-vectors"] == "name it as word-vectors=CORPUS"
     assert "column=use is left out: a column holds the scores of rated pairs" in done.stderr
+
+
+def test_a_kind_with_the_name_of_a_form_has_a_column_of_its_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    row = dict(zip(("reference", "rewording", "change"), ROWS[0], strict=False))
+    rows = [{**row, "kind": "all", "form": "balanced"}, {**row, "kind": "balanced", "form": "adversarial"}]
+    file = tmp_path / "triples.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["evaluate", "contrast", "--triples", str(file), "--metrics", "jaccard", "-f", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["rows"][0]
+    assert list(found) == ["metric", "all", "balanced", "adversarial", "kind all", "kind balanced"]

@@ -44,6 +44,12 @@ def test_wins_losses_and_ties(tmp_path):
     assert contrast.by(triples.forms, wins) == {"balanced": 0.75, "adversarial": 0}
 
 
+def test_means_of_many_long_labels_do_not_take_long():
+    """A search through all values for each label would take minutes, a table of labels gigabytes."""
+    labels = [f"{'x' * 2000}{i}" for i in range(30_000)]
+    assert contrast.by(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
+
+
 def test_held_out_pairs_are_what_stands_in_the_place_of_each_other(tmp_path):
     file = tmp_path / "contrast.jsonl"
     rows = [

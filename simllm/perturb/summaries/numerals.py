@@ -18,7 +18,8 @@ def other_spelling(words: list[str], place: int) -> str:
         return word
     if word in _WORDS[2:]:
         return str(_WORDS.index(word))
-    return _WORDS[int(word)] if word.isdigit() and 2 <= int(word) < len(_WORDS) else word
+    is_small = word.isdigit() and len(word) <= 2 and 2 <= int(word) < len(_WORDS)
+    return _WORDS[int(word)] if is_small else word
 
 
 def other_number(word: str, random: np.random.Generator) -> str | None:
