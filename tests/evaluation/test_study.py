@@ -157,7 +157,14 @@ def test_the_latex_tables(written):
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium to render the page")
 def test_the_page_in_a_browser(written, tmp_path):
     shot = tmp_path / "page.png"
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        f"--user-data-dir={tmp_path}/profile",
+    ]
     subprocess.run(
         [*command, "--window-size=1100,6000", f"--screenshot={shot}", (written[0] / "report.html").as_uri()],
         capture_output=True, timeout=300, check=True,
@@ -188,6 +195,8 @@ def test_sets_of_one_name_are_told_apart_by_their_paths(tmp_path, comments):
         (["--out", "loop"], "{folder}/loop: is a loop of links"),
         (["--out", "loop/report"], "{folder}/loop: is a loop of links"),
         (["--ratings", "rated.jsonl", "./rated.jsonl"], "rated.jsonl: given twice"),
+        (["--ratings", "loop"], "loop: cannot be read"),
+        (["--ratings", "loop", "rated.jsonl"], "loop: cannot be read"),
         (["--questions", "rq1,rq4"], "rq4 needs --checkpoints DIR"),
         (["--checkpoints", "."], ".: no model folders in it; expected one for each checkpoint"),
     ],
@@ -265,7 +274,7 @@ ODD = ["$\\frac$", "100 % _x_ & co", "<script>alert(1)</script>", "back\\slash",
 
 
 def test_odd_names_of_systems_metrics_and_files(run, tmp_path, comments):
-    file = tmp_path / "a_$\\x$ & <b>\n%.jsonl"
+    file = tmp_path / "a_$\\x$ & <b>\n%\udcff.jsonl"
     rows = []
     for i, text in enumerate(comments[: 20 * len(ODD)]):
         row = {
@@ -356,8 +365,13 @@ def test_versions_of_libraries_that_are_missing_are_left_out(monkeypatch):
     assert study_report._versions().keys() == {"simllm", "python", "system", "numpy"}
 
 
-def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder):
+@pytest.mark.parametrize("updates", [None, "many", True, [3], -1])
+def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder, updates):
     shutil.copytree(model_folder, tmp_path / "best")
+    if updates is not None:
+        file = tmp_path / "best" / "simllm.json"
+        info = json.loads(file.read_text())
+        file.write_text(json.dumps({**info, "provenance": {**info["provenance"], "updates": updates}}))
     with pytest.raises(InputError, match="best: neither its provenance nor its name says"):
         model_variants.checkpoints(tmp_path)
 
