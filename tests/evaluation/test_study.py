@@ -1,6 +1,7 @@
 import io
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -116,6 +117,38 @@ def test_the_numbers(written):
     assert "no complete column none; it has kept" in three["missing"]["column=none"]
     assert found["signatures"]["simllm"].startswith("model:")
     assert found["command"].startswith("simllm evaluate study --ratings three_raters.jsonl")
+
+
+@pytest.mark.slow
+def test_the_command_in_a_process_of_its_own(tmp_path, comments):
+    write_ratings(tmp_path / "rated.jsonl", comments[:30], 3)
+    command = [
+        sys.executable,
+        "-m",
+        "simllm",
+        *STUDY,
+        "rated.jsonl",
+        "--metrics",
+        "jaccard",
+        "--questions",
+        "rq1",
+    ]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    runs = [
+        subprocess.run(
+            [*command, "--out", out],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        for out in ("report", ".")
+    ]
+    assert [(done.returncode, done.stdout.count("\n"), done.stderr.count("\n")) for done in runs] == [
+        (0, 2, 0), (2, 0, 1),
+    ]  # fmt: skip
+    assert "agrees with people" in (tmp_path / "report" / "report.html").read_text()
 
 
 def test_the_table_on_standard_output(written):

@@ -201,7 +201,9 @@ def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
             r"no/model: not a model folder, nor downloaded \(hf download no/model\)",
             marks=pytest.mark.slow,
         ),
-        ("bertscore", "no/model", "no/model: no folder of a transformers model"),
+        pytest.param(
+            "bertscore", "no/model", "no/model: no folder of a transformers model", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_what_is_missing_is_named_with_its_remedy(name, argument, remedy):

@@ -21,7 +21,7 @@ TEXTS = st.one_of(
 ).map(clean)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.integers(0, 2**32))
 def test_any_text_stays_clean(text, seed):
     reworded = reword(text, LEXICON, np.random.default_rng(seed))

@@ -127,7 +127,7 @@ def _abbreviations(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozenset[str]]:
-    """All forms of all verbs, held out or not: how a word stands in a sentence is no secret."""
+    """All forms of all verbs by each form, and all forms of nouns; held-out words are among them."""
     files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "neighbours")]
     entries = [(kind, rest.replace("|", ",")) for file in files for kind, rest in _entries(file)]
     verbs: dict[str, Forms] = {}
@@ -135,8 +135,9 @@ def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozen
     for kind, base in [*irregular, *((kind, base) for kind, rest in entries for base in _words(rest))]:
         if kind == "verb" and " " not in base:
             forms = inflected(kind, base, irregular)
-            verbs = dict.fromkeys(forms, forms) | verbs  # what came first stays
-            verbs[base] = forms  # but for `lay`, which `lie` has, too
+            for form in forms:
+                verbs.setdefault(form, forms)
+            verbs[base] = forms  # `lay` is a verb of its own, not only a form of `lie`
         elif kind == "noun":
             nouns |= set(inflected(kind, base, irregular))
     return verbs, frozenset(nouns)
