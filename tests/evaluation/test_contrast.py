@@ -88,7 +88,7 @@ def test_the_shipped_triples():
     assert len({reference for reference, _ in counts}) == 275
 
 
-def test_words_alone_do_not_tell_them_apart():
+def test_word_overlap_does_not_separate_the_shipped_triples():
     """Balanced: half, but for one in twenty, where a mark or a part of a compound counts as a word."""
     triples = contrast.load()
     wins, forms = contrast.wins(overlap, triples), np.array(triples.forms)

@@ -38,7 +38,7 @@ def known():
         ("numeral", "adds two values", {"adds two values", "adds 2 values"}),
     ],
 )
-def test_what_keeps_the_meaning(known, kind, text, expected):
+def test_edits_that_keep_the_meaning(known, kind, text, expected):
     found = set(light_edits.KINDS[kind](text, known, np.random.default_rng(0)))
     assert found == expected if kind != "abbreviation" else expected <= found
 

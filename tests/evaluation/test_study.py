@@ -445,7 +445,7 @@ def test_numbers_as_papers_have_them():
     ]
 
 
-def test_what_can_be_said():
+def test_sentences_that_the_numbers_support():
     rows = [row("b", 0.837), row("a", 0.836), row("c", 0.4, 0.01)]
     p = np.array([[1, 0.93, 0.001], [0.93, 1, 0.001], [0.001, 0.001, 1]])
     people = Agreement(3, 0.6, 0.6, 0.8, ceiling(0.8), [0.7, 0.81, math.nan])
@@ -470,7 +470,7 @@ def test_what_can_be_said():
     ]
 
 
-def test_what_cannot_be_said():
+def test_weak_evidence_is_called_weak():
     weak = row("a", 1.0, 1 / 3)
     weak = replace(weak, low=math.nan, high=math.nan)
     alone = np.ones((1, 1))

@@ -49,7 +49,7 @@ def test_every_line_is_a_kind_and_different_words(name, sides):
 
 
 @pytest.mark.parametrize("name", ["synonyms", "antonyms"])
-def test_no_pair_stands_there_twice(name):
+def test_no_pair_is_listed_twice(name):
     counts = Counter((kind, frozenset(pair)) for kind, pair in pairs(name))
     assert [pair for pair, count in counts.items() if count > 1] == []
 
@@ -80,7 +80,7 @@ def test_abbreviations_are_two_different_words():
     assert max(Counter(cleaned).values()) == 1
 
 
-def test_phrases_have_the_same_slots_and_stand_there_once():
+def test_phrases_have_the_same_slots_and_are_listed_once():
     rows = [line.split(" | ") for _, line in lines(PHRASES) if line.strip() and not line.startswith("#")]
     for row in rows:
         assert len(row) > 1, row

@@ -1,4 +1,4 @@
-"""`simllm evaluate contrast`: does a rewording score higher than a change of meaning?"""
+"""The command `simllm evaluate contrast`: whether rewordings score higher than changes of meaning."""
 
 from __future__ import annotations
 
