@@ -28,14 +28,28 @@ processes=${SLURM_NTASKS_PER_NODE:-${SLURM_GPUS_ON_NODE:-1}} # on each node
 threads=$((${SLURM_CPUS_ON_NODE:?} / processes))
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$threads}
 
-# train MODULE CONFIG [key=value …]: train on all of the job's nodes, and requeue the job
-# when it was stopped before the end.
+# A launcher of the shell that submitted the job means nothing to the job's own processes.
+unset RANK WORLD_SIZE LOCAL_RANK
+
+# train MODULE CONFIG [key=value …]: train on all of the job's nodes. A job that is stopped before
+# the end is requeued, at most SIMLLM_MAX_RESTARTS times (100).
 train() {
     [ $# -ge 2 ] || fail "no config given: sbatch slurm/${1#train.}.sbatch CONFIG [key=value …]"
-    local hosts ranks status=0
+    local ranks='' asked='' status=0 out before
+    trap 'echo "asked to stop: saving" >&2; asked=1; [ -z "$ranks" ] || kill -USR1 $ranks || true' USR1
+    trap : TERM # whoever sends it to this shell sends it to the ranks, too
+
+    local hosts first
     hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
-    export MASTER_ADDR=${MASTER_ADDR:-${hosts%%$'\n'*}}
-    export MASTER_PORT=${MASTER_PORT:-$((10000 + SLURM_JOB_ID % 20000))}
+    first=${hosts%%$'\n'*}
+    # The address by which SLURM reaches the node; its name need not be known to the other nodes.
+    MASTER_ADDR=$(scontrol --oneliner show node "$first" | field NodeAddr) || MASTER_ADDR=$first
+    MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))
+    export MASTER_ADDR MASTER_PORT
+
+    # What is wrong with the configuration, the training itself says.
+    out=$(python -m train.runtime.config "${@:2}" 2>/dev/null) || out=''
+    before=$(contents "$out")
 
     local options=(
         --nodes="$SLURM_JOB_NUM_NODES"
@@ -50,20 +64,70 @@ train() {
     [ -z "${SLURM_GPUS_ON_NODE:-}" ] || options+=(--gpus-per-node="$SLURM_GPUS_ON_NODE")
     srun "${options[@]}" python -m "$@" &
     ranks=$!
-    trap 'echo "asked to stop: saving" >&2; kill -USR1 $ranks || true' USR1
-    trap : TERM # who sends it to this shell sends it to the ranks, too
+    [ -z "$asked" ] || kill -USR1 $ranks || true
     while kill -0 $ranks 2>/dev/null; do wait $ranks || true; done # a signal ends a wait
     wait $ranks || status=$?
+    [ "$status" -ne 0 ] || exit 0
 
-    # 75: the state is saved; 128 + USR1 or TERM: stopped before there was anything to save.
-    # Whoever cancels or requeues the job stops it in the same way, but then it is not RUNNING.
-    case $status in
-        75 | 138 | 143)
-            if [ "$(squeue --noheader --format=%T --jobs="$job")" = RUNNING ]; then
-                echo "stopped before the end; requeued" >&2
-                scontrol requeue "$job"
-            fi
+    local reason
+    reason=$(no_restart "$status" "$asked" "$before" "$(contents "$out")")
+    if [ -z "$reason" ]; then
+        echo "stopped before the end; requeueing" >&2
+        reason=$(requeue)
+    fi
+    [ -z "$reason" ] || echo "not requeued: $reason" >&2
+    exit "$status"
+}
+
+# field NAME: the value of NAME=VALUE in what scontrol prints; fails if there is none.
+field() {
+    grep -o " $1=[^ ]*" | head -n 1 | cut -d= -f2
+}
+
+# contents FOLDER: the names of all files that a run has left, without temporary ones.
+contents() {
+    [ -d "$1" ] || return 0
+    (cd "$1" && find . -name '.?*' -prune -o -type f -print | sort)
+}
+
+# no_restart STATUS ASKED BEFORE AFTER: why the training is not to be started again, or nothing.
+# ASKED is empty unless the time was up; BEFORE and AFTER are the contents of the run's folder.
+no_restart() {
+    local limit=${SIMLLM_MAX_RESTARTS:-100} interrupted=''
+    case $1 in
+        75 | 138 | 143) interrupted=1 ;; # stopped by USR1 or TERM: 75 after the start-up, else 128 + signal
+        129 | 13[1-9] | 14? | 15?) ;;    # a process crashed, or was killed
+        *)
+            echo "the training ended with exit status $1"
+            return
             ;;
     esac
-    exit $status
+    if [ "${SLURM_RESTART_COUNT:-0}" -ge "$limit" ]; then
+        echo "this was restart $SLURM_RESTART_COUNT, the last that SIMLLM_MAX_RESTARTS=$limit allows"
+    elif [ -n "$(comm -13 <(echo "$3") <(echo "$4"))" ]; then
+        return
+    elif [ -n "$2" ]; then
+        echo "nothing was saved since the job started; give it more --time"
+    elif [ -z "$interrupted" ]; then
+        echo "nothing was saved since the job started, and the training ended with exit status $1"
+    fi # else it was preempted: the next start may get more time
+}
+
+# Requeue the job; print why that is not possible.
+requeue() {
+    local try state
+    for try in 1 2 3 4 5 6; do
+        state=$(scontrol --oneliner show job "$job" | field JobState) || state=''
+        # Whoever cancels or requeues the job stops it in the same way, but then it is not RUNNING.
+        if [ -n "$state" ] && [ "$state" != RUNNING ]; then
+            echo "the job is $state"
+            return
+        fi
+        # If its state stays unknown, the last try is made all the same.
+        if [ "$state" = RUNNING ] || [ "$try" = 6 ]; then
+            scontrol requeue "$job" >&2 && return
+        fi
+        sleep 5
+    done
+    echo "SLURM does not answer"
 }

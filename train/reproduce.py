@@ -1,10 +1,10 @@
-"""Make the default model anew: from source trees and corpora to its card.
+"""Make the default model from scratch: from source trees and corpora to its card.
 
     python -m train.reproduce --trees ../trees --out runs/default
 
-Clones the repositories of configs/repositories.tsv into `--trees`, each at its revision (those
-that are there are taken as they are), and runs one command after the other; each is printed.
-Killed at any moment, the same command goes on. Takes hours on two cores.
+Clones the repositories of configs/repositories.tsv into `--trees`, each at its revision, and leaves
+those that are there as they are. Then it runs one command after the other, and prints each. Rerun the
+same command to resume: finished steps are skipped. All steps take hours on two cores.
 """
 
 from __future__ import annotations
@@ -17,11 +17,16 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import files, folders
+from train.runtime import signals
+from train.runtime.command_line import exit_status
 
 _HOST = "https://github.com"
 _DATA = Path("../shared/data")  # as the configs name it
-# The twin that shows what is made of words that no list holds: a shorter run.
-_HELD_OUT = ["hold_out_contrast=true", "positives.3.source=runs/wordnet-held-out.jsonl", "updates=1000"]
+# What the configs call the outputs of the steps.
+_CORPUS, _FIRST, _TWIN = Path("runs/repositories"), Path("runs/mini"), Path("runs/contrastive-held-out")
+_WORDNET = (Path("runs/wordnet.jsonl"), Path("runs/wordnet-held-out.jsonl"))
+# A shorter run that learns nothing about the words of the contrast set.
+_HELD_OUT = ["hold_out_contrast=true", f"positives.3.source={_WORDNET[1]}", "updates=1000"]
 _RATED = ("haque2022", "shen2021_leclair")
 
 
@@ -41,23 +46,44 @@ def main() -> int:
         "--seeds", type=int, default=3, help="runs of the second stage (default: %(default)s)"
     )
     options = parser.parse_args()
-    try:
-        for folder in (_DATA, options.wordnet):
-            if not folder.is_dir():
-                raise InputError(f"{folder}: no such folder")
-        trees = [tree(options.trees, *entry) for entry in repositories(Path("configs/repositories.tsv"))]
-        for command in commands(options, trees):
-            print("$ python -m " + " ".join(command), file=sys.stderr)
-            if status := subprocess.run([sys.executable, "-m", *command], check=False).returncode:
-                return status
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: _reproduce(options))
+
+
+def _reproduce(options: argparse.Namespace) -> None:
+    """Run all steps; exit with the status of a step that fails."""
+    for folder in (_DATA, options.wordnet):
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder")
+    for folder in (_CORPUS, _FIRST, *_second_runs(options.seeds), _TWIN, options.out):
+        folders.check(folder)
+    for file in _WORDNET:
+        made(file, _FIRST / "corpus" / "train.txt")
+    trees = [tree(options.trees, *entry) for entry in repositories(Path("configs/repositories.tsv"))]
+    for command in commands(options, trees):
+        print("$ python -m " + " ".join(command), file=sys.stderr)
+        if status := signals.call([sys.executable, "-m", *command]):
+            sys.exit(status)
+
+
+def made(output: Path, source: Path) -> bool:
+    """Whether the file `output` has been made from `source`.
+
+    Raises InputError if `output` exists but is older than `source`, or `source` is missing.
+    """
+    if not output.exists():
+        return False
+    if not source.exists() or output.stat().st_mtime < source.stat().st_mtime:
+        raise InputError(f"{output}: was not made from {source}, which is newer or missing; move it away")
+    return True
+
+
+def _second_runs(seeds: int) -> list[Path]:
+    """Return the folders of the second stage's runs, one for each seed."""
+    return [Path("runs/contrastive"), *(Path(f"runs/contrastive-{seed}") for seed in range(2, seeds + 1))]
 
 
 def repositories(file: Path) -> list[tuple[str, str]]:
-    """Owner/name and revision of each."""
+    """Return owner/name and revision of each repository in the file."""
     rows = [(number, line.split("\t")) for number, line in files.lines(file) if not line.startswith("#")]
     for number, row in rows:
         if len(row) != 2:
@@ -66,9 +92,9 @@ def repositories(file: Path) -> list[tuple[str, str]]:
 
 
 def tree(folder: Path, name: str, revision: str) -> Path:
-    """The bare repository, cloned where it is not there yet; its HEAD is the revision.
+    """Return the path of a bare repository with HEAD at the revision; clone it if it is missing.
 
-    What is held out depends on the last two folders of its path.
+    The corpus decides by the last two folders of the path which texts are held out.
     """
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
@@ -82,28 +108,29 @@ def tree(folder: Path, name: str, revision: str) -> Path:
 
 
 def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
-    """Every step, as one would type it."""
+    """Return the commands of all steps that are not finished, as one would type them."""
     rated = [str(_DATA / "rated" / f"{name}.jsonl") for name in _RATED]
+    train, test = (str(_FIRST / "corpus" / name) for name in ("train.txt", "test.txt"))
     steps = []
-    if not Path("runs/repositories/corpus.json").is_file():
-        built = ["train.corpus", "build", *map(os.fspath, trees), "--out", "runs/repositories"]
+    if not (_CORPUS / "corpus.json").is_file():
+        built = ["train.corpus", "build", *map(os.fspath, trees), "--out", str(_CORPUS)]
         steps.append([*built, "--exclude", *rated])
     steps.append(["train.pretrain", "configs/mini.yaml"])
-    words = ["train.contrastive.wordnet_pairs", str(options.wordnet), "runs/mini/corpus/train.txt"]
-    steps += [[*words, "runs/wordnet.jsonl"], [*words, "runs/wordnet-held-out.jsonl", "--hold-out-contrast"]]
+    for file, *more in ((_WORDNET[0],), (_WORDNET[1], "--hold-out-contrast")):
+        if not made(file, Path(train)):
+            steps.append(["train.contrastive.wordnet_pairs", str(options.wordnet), train, str(file), *more])
     second = ["train.contrastive", "configs/contrastive.yaml"]
-    runs = ["runs/contrastive", *(f"runs/contrastive-{seed}" for seed in range(2, options.seeds + 1))]
+    runs = [str(run) for run in _second_runs(options.seeds)]
     steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
-    twin = "runs/contrastive-held-out"
-    steps.append([*second, f"out={twin}", *_HELD_OUT])
-    release = ["train.release", "runs/mini", runs[0], "--start-share", "0.15"]
-    release += ["--out", str(options.out), "--held-out", twin]
-    release += ["--notes", "checkpoints/notes.md", "--centre", "runs/mini/corpus/test.txt"]
+    steps.append([*second, f"out={_TWIN}", *_HELD_OUT])
+    release = ["train.release", str(_FIRST), runs[0], "--start-share", "0.15"]
+    release += ["--out", str(options.out), "--held-out", str(_TWIN)]
+    release += ["--notes", "checkpoints/notes.md", "--centre", test]
     release += ["--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]
-    calibrate = ["train.release.calibrate", str(options.out), "--comments", "runs/mini/corpus/test.txt"]
+    calibrate = ["train.release.calibrate", str(options.out), "--comments", test]
     return [*steps, release, [*calibrate, "--ratings", rated[1]], ["train.release.golden", str(options.out)]]
 
 

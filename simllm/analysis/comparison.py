@@ -1,9 +1,9 @@
-"""Which of several systems scores higher, and may it be chance?
+"""Comparison of systems by their scores, with intervals and significance.
 
-A pair of systems is compared on the same references: by a paired bootstrap (how often does
-a resample of the items reverse the difference?) and by a paired permutation test (how often
-is a difference as large when systems are swapped at random, item by item?). The p-values
-are two-sided and corrected for the number of comparisons by Holm's method.
+Two systems are compared on the same references, in two ways. The paired bootstrap counts how often a
+resample of the items reverses the difference. The paired permutation test swaps the two systems item
+by item, and counts how often the difference is as large. The p-values are two-sided and corrected
+for the number of comparisons by Holm's method.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from simllm.metric import SimLLM
 Values = NDArray[np.float64]
 OVER_REFERENCES: dict[str, Callable[..., Values]] = {"max": np.max, "mean": np.mean}
 _RESAMPLES, _SEED = 10_000, 12345
+_MOST_EXACT = 13  # items whose 2^n swaps are at most as many as the resamples
 _AT_ONCE = 10_000_000  # numbers held in memory
 
 
 @dataclass(frozen=True)
 class System:
-    """One system's mean score and its 95% bootstrap interval."""
+    """One system's mean score and its 95% bootstrap interval, NaN for one item."""
 
     name: str
     mean: float
@@ -36,7 +37,7 @@ class System:
 
 @dataclass(frozen=True)
 class Difference:
-    """Of two systems: a's mean minus b's, its interval, and corrected p-values."""
+    """The mean of system a minus that of system b, its interval (NaN for one item), corrected p-values."""
 
     a: str
     b: str
@@ -92,8 +93,10 @@ def compared(scores: dict[str, Values], signature: str = "") -> Comparison:
         counts = random.multinomial(n, np.full(n, 1 / n), size=len(rows))
         means[rows] = counts @ values.T / n
     pairs = list(combinations(range(len(names)), 2))
-    bootstrap = holm([_reversed(means[:, a] - means[:, b]) for a, b in pairs])
+    bootstrap = holm([_reversed(means[:, a] - means[:, b], n) for a, b in pairs])
     permutation = holm([_permuted(values[a] - values[b], random) for a, b in pairs])
+    if n == 1:
+        means[:] = np.nan  # one item says nothing about others
     return Comparison(
         [System(name, float(values[i].mean()), *_interval(means[:, i])) for i, name in enumerate(names)],
         [
@@ -110,7 +113,7 @@ def compared(scores: dict[str, Values], signature: str = "") -> Comparison:
 
 
 def holm(p_values: Sequence[float] | Values) -> list[float]:
-    """Correct p-values for their number (Holm, 1979)."""
+    """Correct p-values for their number (Holm, "A simple sequentially rejective procedure", 1979)."""
     corrected, least = [0.0] * len(p_values), 0.0
     for rank, i in enumerate(np.argsort(p_values, kind="stable")):
         least = max(least, min(1.0, (len(p_values) - rank) * p_values[i]))
@@ -118,9 +121,29 @@ def holm(p_values: Sequence[float] | Values) -> list[float]:
     return corrected
 
 
+def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
+    """Yield, in batches, rows of n ones and zeros: which items to swap.
+
+    These are all 2^n rows for at most 13 items, else 10,000 random ones.
+    """
+    if n <= _MOST_EXACT:
+        yield (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
+        return
+    for rows in _batches(n):
+        yield random.integers(0, 2, (len(rows), n), np.int8).astype(np.float64)
+
+
+def permutation_p(extreme: Values, n: int) -> Values:
+    """Turn the number of `swaps` of n items at least as extreme as the data into p-values.
+
+    Of all swaps, one is the data. Beside random swaps the data count as one more.
+    """
+    return extreme / 2**n if n <= _MOST_EXACT else (extreme + 1) / (_RESAMPLES + 1)
+
+
 def _batches(n: int) -> Iterator[range]:
-    """The resamples, as many of n items at once as fit into memory."""
-    size = max(1, min(100, _AT_ONCE // n))
+    """Split the resamples of n items into batches of bounded memory."""
+    size = max(1, min(500, _AT_ONCE // n))
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
@@ -129,16 +152,22 @@ def _interval(values: Values) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _reversed(differences: Values) -> float:
-    """Two-sided p-value of a bootstrap: twice the rarer side of zero, counting the data itself."""
+def _reversed(differences: Values, n: int) -> float:
+    """Two-sided p-value of a bootstrap of n items: twice the rarer side of zero, counting the data.
+
+    It is not below that of a sign test whose n items all agree. The resamples of few items cannot
+    reverse a difference that has the same sign in all of them, however often one draws.
+    """
     rarer = min((differences <= 0).sum(), (differences >= 0).sum())
-    return min(1.0, 2 * float(rarer + 1) / (len(differences) + 1))
+    return min(1.0, max(2 * float(rarer + 1) / (len(differences) + 1), 2.0 ** (1 - n)))
 
 
 def _permuted(differences: Values, random: np.random.Generator) -> float:
-    """Two-sided p-value of a sign-flip test of (n,) differences, counting the data itself."""
-    observed, extreme = abs(differences.sum()) * (1 - 1e-12), 1
-    for rows in _batches(len(differences)):
-        signs = random.integers(0, 2, (len(rows), len(differences)), np.int8) * 2 - 1
-        extreme += int((np.abs(signs @ differences) >= observed).sum())
-    return extreme / (_RESAMPLES + 1)
+    """Two-sided p-value of a sign-flip test of (n,) differences."""
+    total = differences.sum()
+    least = abs(total) - 1e-12 * np.abs(differences).sum()
+    extreme = sum(
+        (np.abs(total - 2 * swapped @ differences) >= least).sum()
+        for swapped in swaps(len(differences), random)
+    )
+    return float(permutation_p(np.array(extreme), len(differences)))

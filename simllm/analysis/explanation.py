@@ -1,9 +1,9 @@
-"""Why this score: which words matched, and what each contributes.
+"""Explanation of a score: the contribution of each word, and the word that it matches.
 
-With mean pooling and cosine the score is a sum over tokens, with nothing left over:
-cos(u, v) = sum_i (u_i / n) . v / (|u| |v|), where u is the mean of the n states u_i. A
-word's contribution is that of its tokens. Its match is the word of the other text whose
-state, the mean of its tokens' states, is the most similar one.
+With mean pooling and cosine the score is a sum over tokens without a remainder:
+cos(u, v) = sum_i (u_i / n) . v / (|u| |v|), where u is the mean of the n states u_i. The
+contribution of a word is the sum over its tokens. The state of a word is the mean of its
+tokens' states. A word's match is the word of the other text with the most similar state.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.metric import SimLLM
+from simllm.model.similarity import cosine
 from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # how a token shows that it begins a word
@@ -23,12 +24,12 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Word:
-    """A cleaned word of one text, seen from the other one."""
+    """A cleaned word of one text, compared with the words of the other text."""
 
     text: str
     contribution: float  # what it adds to the score
     match: str  # the most similar word of the other text
-    similarity: float  # and how similar that is, -1..1
+    similarity: float  # cosine of the word and its match, -1..1
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,11 @@ class Explanation:
 
 
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
-    """Explain one score; raise InputError where there is nothing to be explained."""
+    """Explain the score of a pair.
+
+    Raises InputError if the metric does not use mean pooling and cosine, if cleaning leaves nothing of
+    a text, or if a text is read in windows.
+    """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
     texts = metric.tokenize([candidate, reference])
@@ -76,12 +81,13 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
             (spelled[1], spelled[0], shares[1], similar.T),
         )
     ]
+    score = float(cosine(means[0][None], means[1][None])[0])  # the sum of the shares, without its rounding
     rest = tuple(float(share[0] + share[-1]) for share in shares)
-    return Explanation(float(shares[0].sum()), sides[0], sides[1], (rest[0], rest[1]), metric.signature)
+    return Explanation(score, sides[0], sides[1], (rest[0], rest[1]), metric.signature)
 
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:
-    """The words, and which tokens they are made of."""
+    """Return the words, each with the slice of its tokens."""
     tokens = [metric.checkpoint.tokenizer.token(number) for number in ids]
     starts = [i for i, token in enumerate(tokens) if i == 0 or token.startswith(BOUNDARY)]
     ends = [*starts[1:], len(tokens)]

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _json(found: Comparison) -> str:
-    return json.dumps({**asdict(found), "wins": found.wins.tolist()}, indent=2) + "\n"
+    return json.dumps(tables.finite({**asdict(found), "wins": found.wins.tolist()}), indent=2) + "\n"
 
 
 def _text(found: Comparison) -> str:
@@ -83,8 +84,9 @@ def _text(found: Comparison) -> str:
     ]
     shown = []
     for columns, rows in parts:
-        widths = tables.widths([columns, *rows])
-        shown.append(tables.header(columns, widths) + tables.lines(rows, widths))
+        cells = [["n/a" if isinstance(cell, float) and isnan(cell) else cell for cell in row] for row in rows]
+        widths = tables.widths([columns, *cells])
+        shown.append(tables.header(columns, widths) + tables.lines(cells, widths))
     correction = {"items": found.n, "p": "two-sided, Holm-corrected", "signature": found.signature}
     return "\n".join(shown) + tables.footer(correction)
 
@@ -96,7 +98,7 @@ def _latex(found: Comparison) -> str:
     star = "*" if all(max(d.bootstrap_p, d.permutation_p) < 0.05 for d in own) else ""
     rows = [
         f"{latex.escaped(s.name)} & ${s.mean:.3f}{'^{' + star + '}' if star and s is best else ''}$ "
-        f"& $[{s.low:.3f}, {s.high:.3f}]$ \\\\"
+        f"& {'--' if isnan(s.low) else f'$[{s.low:.3f}, {s.high:.3f}]$'} \\\\"
         for s in found.systems
     ]
     head = ["\\begin{tabular}{lrr}", "\\toprule", "System & SIMLLM & 95\\% interval \\\\", "\\midrule"]

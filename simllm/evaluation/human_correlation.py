@@ -1,4 +1,4 @@
-"""Several metrics on one set of rated pairs."""
+"""Correlations of several metrics with one set of ratings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Correlations:
-    """Rows in the order of the metrics, and what to do about those that are missing."""
+    """Rows in the order of the metrics, and for each missing metric what to do about it."""
 
     rows: list[Row]
     missing: dict[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def correlate(
 
 
 def cleaned(rated: Ratings) -> Ratings:
-    """The same pairs as every metric is given them: none gains or loses by case, markup or spacing."""
+    """Clean the texts as simllm does, so that no metric gains or loses by case, markup or spacing."""
     references, candidates = (
         [clean(text) for text in texts] for texts in (rated.references, rated.candidates)
     )
@@ -77,7 +77,10 @@ def cleaned(rated: Ratings) -> Ratings:
 
 
 def scores(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
-    """(n,) the metric's scores of the rated pairs, not all the same; a column must be one of theirs."""
+    """Score the rated pairs, or read the scores that come with them: (n,) finite values.
+
+    Raises UnavailableError if there are no such scores, or all are equal, or some are no numbers.
+    """
     if metric.column:
         values = rated.columns.get(metric.column, np.array([np.nan]))
         if np.isnan(values).any():
@@ -87,6 +90,8 @@ def scores(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
             )
     else:
         values = metric.score(rated.candidates, rated.references)
+    if not np.isfinite(values).all():
+        raise UnavailableError(f"some of its scores of {rated.name} are not finite")
     if np.ptp(values) == 0:
         raise UnavailableError(f"it gives all pairs of {rated.name} the same score")
     return values

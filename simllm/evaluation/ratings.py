@@ -1,19 +1,20 @@
-"""Rated data: pairs of a reference and a candidate, and what people think of them.
+"""Rated data: pairs of a reference and a candidate, with ratings by people.
 
 JSON lines, one pair each:
 
-reference, candidate   the texts; `candidate_clean`, where it is given, takes the candidate's place
-ratings                numbers, higher is more similar: a list, one a rater, or {"rater": number, …}
-raters                 who gave them, where `ratings` is a list (else: by position)
-rating                 the only rating, or the mean; beside `ratings`, within .05 of theirs
-language, system       what wrote the candidate, and of code in what language
+reference, candidate   the texts; `candidate_clean`, if given, replaces the candidate
+ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
+raters                 names of the raters, if `ratings` is a list (default: their positions)
+rating                 the only rating, or the mean; beside `ratings` it must be their mean, within .05
+language, system       the language of the code, and the system that wrote the candidate
 metrics                {"name": number, …} scores that others have computed
 
-`rating` or `ratings` must be there. Haque et al.'s table (`.csv`) is read as its authors publish it.
+`rating` or `ratings` is required. Haque et al.'s table (`.csv`) is read as its authors publish it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +25,14 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.evaluation import haque_csv
+from simllm.evaluation.labels import label
 from simllm.io import files
 
 _ROUNDED = 0.0501  # a mean may have been rounded to tenths
+_MOST = 1e100  # a larger number cannot be squared
+_DIGITS = 12  # significant digits of a mean; further ones are rounding noise, which would break ties
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,19 +42,22 @@ class Ratings:
     name: str
     references: list[str]
     candidates: list[str]
-    values: NDArray[np.float64]  # (n,) mean rating, higher is more similar
-    raters: NDArray[np.float64] = field(
-        default_factory=lambda: np.empty((0, 0))
-    )  # (n, raters), NaN: not rated
+    values: Floats  # (n,) mean rating, higher is more similar
+    raters: Floats = field(default_factory=lambda: np.empty((0, 0)))  # (n, raters), NaN: not rated
     groups: dict[str, list[str]] = field(default_factory=dict)  # "language", "system" -> (n,)
-    columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # (n,) others' scores, NaN: missing
+    columns: dict[str, Floats] = field(default_factory=dict)  # (n,) others' scores, NaN: missing
 
 
 def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
-    """Read rated pairs; `fields` names reference, candidate and rating where they are called otherwise.
+    """Read rated pairs.
 
-    Sets of sentence similarity may call them `a`, `b` and `score`. Raises InputError that
-    names the file, the line and what was expected there.
+    Args:
+        file: JSON lines (see the module), or Haque et al.'s table.
+        fields: names of the fields for reference, candidate and rating, if they differ from the
+            usual ones. Sets of sentence similarity may use `a`, `b` and `score` without this.
+
+    Raises:
+        InputError: bad input; the message names the file, the line and what was expected.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
     rows = list(haque_csv.rows(file) if is_table else files.objects(file))
@@ -59,14 +68,29 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
     if len(set(values)) == 1:
         raise InputError(f"{file}: all ratings are {values[0]:g}; there is nothing to correlate with")
     return Ratings(
-        Path(file.name.removesuffix(".gz")).stem,
+        label(Path(file.name.removesuffix(".gz")).stem),
         list(references),
         list(candidates),
         np.array(values, float),
         _matrix(list(_by_rater(rows))),
-        {name: [str(row[name]) for _, row in rows] for name in _common(rows, ("language", "system"))},
+        {name: [label(str(row[name])) for _, row in rows] for name in _common(rows, ("language", "system"))},
         _columns(rows),
     )
+
+
+def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
+    """Average (n, raters) ratings to (n,) means, NaN where a pair has no rating.
+
+    `weights` count raters more than once, or not at all. Means are rounded to twelve significant
+    digits: equal means must tie, in whatever order they were added up.
+    """
+    given = ~np.isnan(raters)
+    weights = np.ones(raters.shape[1]) if weights is None else weights
+    counts, sums = given @ weights, np.where(given, raters, 0) @ weights
+    means = np.divide(sums, counts, out=np.full(len(raters), np.nan), where=counts > 0)
+    largest = np.max(np.abs(raters), where=given, initial=0)
+    decimals = _DIGITS - math.ceil(math.log10(largest)) if largest else 0
+    return np.round(means, min(decimals, 300))
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -79,14 +103,18 @@ def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
 def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, str, float]:
     reference, candidate, rating = fields
     if rating == "ratings":
-        value = float(np.mean(list(_ratings_of(row, where).values())))
+        value = _mean(row, where)
     else:
         value = _number(row.get(rating), f'{where}: expected a number under "{rating}"')
         if rating == "rating" and "ratings" in row:
-            mean = float(np.mean(list(_ratings_of(row, where).values())))
+            mean = _mean(row, where)
             if abs(mean - value) > _ROUNDED:
                 raise InputError(f'{where}: "rating" is {value:g}, but the mean of "ratings" is {mean:g}')
     return files.text_under(row, reference, where), files.text_under(row, candidate, where), value
+
+
+def _mean(row: dict[str, Any], where: str) -> float:
+    return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
 
 
 def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, float]]:
@@ -101,34 +129,39 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
         raters = row.get("raters", list(range(1, len(given) + 1)))
         if not isinstance(raters, list) or not len(set(map(str, raters))) == len(raters) == len(given):
             raise InputError(f'{where}: expected {len(given)} different raters under "raters"')
-        given = dict(zip(raters, given, strict=True))
+        given = dict(zip(map(str, raters), given, strict=True))
     if not isinstance(given, dict) or not given:
         raise InputError(f'{where}: expected a list of numbers, or an object, under "ratings"')
     wanted = f'{where}: expected numbers under "ratings"'
-    return {str(rater): _number(rating, wanted) for rater, rating in given.items()}
+    return {rater: _number(rating, wanted) for rater, rating in given.items()}
 
 
 def _number(value: Any, otherwise: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_MOST <= value <= _MOST:
         raise InputError(otherwise)
     return float(value)
 
 
-def _matrix(ratings: list[dict[str, float]]) -> NDArray[np.float64]:
-    raters = list(dict.fromkeys(rater for row in ratings for rater in row))
-    return np.array([[row.get(rater, np.nan) for rater in raters] for row in ratings], float)
+def _matrix(ratings: list[dict[str, float]]) -> Floats:
+    """(n, raters) ratings, NaN where there is none."""
+    column = {rater: i for i, rater in enumerate(dict.fromkeys(rater for row in ratings for rater in row))}
+    found = np.full((len(ratings), len(column)), np.nan)
+    for number, row in enumerate(ratings):
+        for rater, rating in row.items():
+            found[number, column[rater]] = rating
+    return found
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
 
 
-def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, NDArray[np.float64]]:
-    """Name -> (n,) what the rows have of it under "metrics"; NaN where that is nothing or null."""
-    found: dict[str, NDArray[np.float64]] = {}
+def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Floats]:
+    """Read the scores under "metrics": name -> (n,), NaN where a row has none or null."""
+    found: dict[str, Floats] = {}
     for number, (where, row) in enumerate(rows):
         wanted = f'{where}: expected an object of numbers under "metrics"'
-        given = row.get("metrics") or {}
+        given = {} if row.get("metrics") is None else row["metrics"]
         if not isinstance(given, dict):
             raise InputError(wanted)
         for name, value in given.items():

@@ -1,8 +1,8 @@
-"""The study of the paper: how well metrics agree with people, on several rated sets.
+"""The study of the paper: agreement of metrics with people on several rated sets.
 
-RQ1 all metrics on all sets; RQ2 the variants of simllm; RQ3 how alike the metrics are; RQ4
-training time; RQ5 by language, by system, by length. A study is plain data, so that the
-JSON file holds all of what the page shows.
+RQ1: all metrics on all sets. RQ2: the variants of simllm. RQ3: agreement between the metrics. RQ4:
+training time. RQ5: parts by language, by system and by length. A study is plain data, so that the
+JSON file holds everything that the page shows.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
 from simllm.evaluation.conclusions import in_words
 from simllm.evaluation.human_correlation import cleaned, scores
+from simllm.evaluation.labels import label
 from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study_groups import Group, groups
 from simllm.metrics import registry
@@ -42,7 +43,7 @@ M = TypeVar("M", bound=Metric)
 
 @dataclass(frozen=True)
 class Result:
-    """One metric on one set."""
+    """The figures of one metric on one set."""
 
     metric: str
     spearman: float
@@ -58,7 +59,7 @@ class Result:
 
 @dataclass(frozen=True)
 class SetStudy:
-    """Everything about one set of n rated pairs."""
+    """The results on one set of rated pairs."""
 
     name: str
     pairs: int
@@ -73,12 +74,12 @@ class SetStudy:
     checkpoints: list[tuple[float, Result]]  # updates, and the model then; 0: untrained
     groups: list[Group]
     missing: dict[str, str]  # metric -> what to do to have it on this set
-    words: list[str]  # what can be said
+    words: list[str]  # sentences that the numbers support
 
 
 @dataclass(frozen=True)
 class Study:
-    """All sets, and what pins the numbers."""
+    """The results on all sets, and the signatures of the metrics."""
 
     sets: list[SetStudy]
     signatures: dict[str, str]
@@ -94,12 +95,12 @@ def study(
 ) -> Study:
     """Answer the questions on every rated set; raise InputError for bad input.
 
-    RQ1 and RQ3 rest on the same numbers, and are always there.
+    RQ1 and RQ3 share their numbers, and are always answered.
     """
     sets = [cleaned(one) for one in _named(rated)]
+    trained = model_variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
     found, missing = registry.load(names, model)
     nine = model_variants.variants(model) if "rq2" in questions else []
-    trained = model_variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
     studies = []
     work = len(sets) * (len(found) + len(nine) + len(trained))
     with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:
@@ -110,8 +111,11 @@ def study(
                     pairs,
                     values,
                     lacking,
-                    {m.name: scores(m, pairs) for m in _shown(nine, bar)},
-                    [(m.updates, result(m.name, scores(m, pairs), pairs)) for m in _shown(trained, bar)],
+                    {m.name: m.score(pairs.candidates, pairs.references) for m in _shown(nine, bar)},
+                    [
+                        (m.updates, result(m.name, m.score(pairs.candidates, pairs.references), pairs))
+                        for m in _shown(trained, bar)
+                    ],
                     groups(pairs, values) if "rq5" in questions else [],
                 )
             )
@@ -119,20 +123,20 @@ def study(
 
 
 def _named(files: Sequence[Path]) -> list[Ratings]:
-    """The sets; those of one name are called by their whole paths."""
+    """Load the sets; sets of the same name are called by their paths."""
     for number, file in enumerate(files):
         if file.resolve() in map(Path.resolve, files[:number]):
             raise InputError(f"{file}: given twice")
     sets = [ratings.load(file) for file in files]
     names = [one.name for one in sets]
     return [
-        replace(one, name=str(file)) if names.count(one.name) > 1 else one
+        replace(one, name=label(str(file))) if names.count(one.name) > 1 else one
         for one, file in zip(sets, files, strict=True)
     ]
 
 
 def _shown(found: Sequence[M], bar: Any) -> Iterator[M]:
-    """The metrics, one after the other, with their names on the bar."""
+    """Yield the metrics, showing the name of each on the bar."""
     for metric in found:
         bar.set_postfix_str(metric.name)
         yield metric
@@ -140,7 +144,7 @@ def _shown(found: Sequence[M], bar: Any) -> Iterator[M]:
 
 
 def _values(found: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Each metric's scores, and what to do about those that this set has not."""
+    """Score the set by each metric; for metrics without scores, return what to do about it."""
     values, missing = {}, {}
     for metric in found:
         try:
@@ -198,7 +202,7 @@ def _clusters(results: list[Result], values: list[Floats], rated: Ratings) -> li
 
 
 def result(name: str, values: Floats, rated: Ratings) -> Result:
-    """All figures of one metric's (n,) scores."""
+    """Compute all figures of one metric's (n,) scores; correlations of constant scores are NaN."""
     rho = spearman(values, rated.values)
     several = rated.raters.shape[1] > 1
     return Result(

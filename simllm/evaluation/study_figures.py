@@ -1,10 +1,11 @@
-"""A study's figures, as SVG to be put into a page (SIMLLM, Figs. 5 to 8)."""
+"""The figures of a study as SVG elements for a page (SIMLLM, Figs. 5 to 8)."""
 
 from __future__ import annotations
 
 import io
 import math
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,11 +14,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simllm.evaluation.conclusions import number
+from simllm.evaluation.labels import short
 from simllm.evaluation.study import Result, SetStudy
+from simllm.evaluation.study_groups import largest
 
 _OURS, _OTHERS, _INK, _PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
+_INCHES_A_CHARACTER = 0.08
+_MOST_PARTS = 30  # columns that a heat map has room for
 _STYLE: Any = {
-    "svg.fonttype": "none",  # text stays text: to be searched, and set in the page's font
+    "svg.fonttype": "none",  # text stays text, can be searched, and is set in the page's font
+    "text.parse_math": False,  # a label may hold dollar signs
     "svg.hashsalt": "simllm",  # the same study gives the same file
     "font.family": "sans-serif",
     "font.size": 9,
@@ -30,30 +36,31 @@ _STYLE: Any = {
 
 
 def correlations(sets: Sequence[SetStudy]) -> str:
-    """Bars of Spearman's rho of all metrics on all sets, with their intervals (Fig. 5)."""
+    """Draw Spearman's rho of all metrics on all sets as bars, with their intervals (Fig. 5)."""
     return _by_set(sets, _bars)
 
 
 def distributions(sets: Sequence[SetStudy]) -> str:
-    """Boxes of each metric's scores: quartiles, and whiskers from 5 to 95% (Fig. 6)."""
+    """Draw each metric's scores as boxes: quartiles, and whiskers from 5 to 95% (Fig. 6)."""
     return _by_set(sets, _boxes)
 
 
 def between(study: SetStudy) -> str:
-    """How alike the metrics are: a heat map of their rank correlations (Fig. 7)."""
-    names = [row.metric for row in study.results]
+    """Draw a heat map of the metrics' rank correlations with each other (Fig. 7)."""
+    names = [short(row.metric) for row in study.results]
     return _heat_map(names, names, study.between)
 
 
 def by_group(study: SetStudy) -> str:
-    """Spearman's rho of each metric in each part of a set."""
-    names = [f"{group.label} (n = {group.pairs})" for group in study.groups]
-    cells = [[group.spearman[row.metric] for group in study.groups] for row in study.results]
-    return _heat_map([row.metric for row in study.results], names, cells)
+    """Draw a heat map of each metric's Spearman's rho in each part of a set, in the largest parts if many."""
+    parts = largest(study.groups, _MOST_PARTS)
+    names = [f"{short(part.label)} (n = {part.pairs})" for part in parts]
+    cells = [[part.spearman[row.metric] for part in parts] for row in study.results]
+    return _heat_map([short(row.metric) for row in study.results], names, cells)
 
 
 def training(sets: Sequence[SetStudy]) -> str:
-    """Spearman's rho over updates, against the untrained model (Fig. 8)."""
+    """Draw Spearman's rho over updates, against the untrained model (Fig. 8)."""
 
     def draw(axes: Axes, study: SetStudy) -> None:
         updates = [at for at, _ in study.checkpoints]
@@ -64,7 +71,7 @@ def training(sets: Sequence[SetStudy]) -> str:
         axes.plot(updates, [row.spearman for row in rows], "o-", color=_OURS, markersize=4)
         axes.axhline(rows[0].spearman, color=_OTHERS, linestyle="--", linewidth=1)
         axes.annotate("untrained", (updates[-1], rows[0].spearman), ha="right", va="bottom", color=_OTHERS)
-        axes.set(xlabel="updates", ylabel="Spearman's rho", title=study.name)
+        axes.set(xlabel="updates", ylabel="Spearman's rho", title=short(study.name))
 
     return _panels(sets, draw, 3.0)
 
@@ -73,9 +80,9 @@ def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Resul
     def one(axes: Axes, study: SetStudy) -> None:
         rows = study.results[::-1]  # the best on top
         draw(axes, study, rows)
-        axes.set_yticks(range(len(rows)), [row.metric for row in rows])
+        axes.set_yticks(range(len(rows)), [short(row.metric) for row in rows])
         axes.tick_params(axis="y", length=0)
-        axes.set_title(f"{study.name}, n = {study.pairs:,}", loc="left", fontsize=10)
+        axes.set_title(f"{short(study.name)}, n = {study.pairs:,}", loc="left", fontsize=10)
 
     return _panels(sets, one, 0.6 + 0.24 * max(len(study.results) for study in sets))
 
@@ -85,12 +92,13 @@ def _bars(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
         axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
         axes.plot([row.low, row.high], [place, place], color=_INK, linewidth=0.8)
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        axes.text(max(row.high, 0) + 0.015, place, number(row.spearman), va="center", fontsize=8, bbox=behind)
+        right = max(0, row.spearman if math.isnan(row.high) else row.high)
+        axes.text(right + 0.015, place, number(row.spearman), va="center", fontsize=8, bbox=behind)
     if study.agreement is not None and math.isfinite(study.agreement.ceiling):
         axes.axvline(study.agreement.ceiling, color=_INK, linestyle=":", linewidth=0.8)
         axes.text(study.agreement.ceiling, -1.0, "the raters' ceiling ", ha="right", va="center", fontsize=8)
         axes.set_ylim(-1.5, len(rows) - 0.4)
-    axes.set_xlim(min(0, *(row.low for row in rows)), 1.02)
+    axes.set_xlim(min(0, *(row.spearman if math.isnan(row.low) else row.low for row in rows)), 1.02)
     axes.set_xlabel("Spearman's rho, 95% interval")
 
 
@@ -108,7 +116,9 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
 
 def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(1.8 + 0.52 * len(columns), 1.4 + 0.3 * len(rows)), layout="constrained")
+        left, below = (_INCHES_A_CHARACTER * max(map(len, names)) for names in (rows, columns))
+        size = (max(1.8, 0.6 + left) + 0.52 * len(columns), max(1.4, 0.6 + below) + 0.3 * len(rows))
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         axes.pcolormesh(cells, cmap="GnBu", vmin=0, vmax=1, edgecolors="white", linewidth=1)
         axes.invert_yaxis()
@@ -127,7 +137,7 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
 
 
 def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], height: float) -> str:
-    """One panel a set, two beside each other."""
+    """Draw one panel for each set, two side by side."""
     columns = min(2, len(sets))
     lines = math.ceil(len(sets) / columns)
     with mpl.rc_context(_STYLE):
@@ -142,9 +152,13 @@ def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], he
 
 
 def _svg(figure: Figure) -> str:
-    """The element alone; the groups' ids go, for a page has several figures."""
+    """Return the SVG element, without the groups' ids, which are the same in every figure of a page."""
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing from", UserWarning
+        )  # the browser has fonts for all
+        figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
     text = file.getvalue()
     return re.sub(r'<g id="[^"]*">', "<g>", text[text.index("<svg") :])
 

@@ -1,12 +1,14 @@
-"""A study as one page of HTML that needs nothing else, as JSON, and as LaTeX tables."""
+"""The report of a study: one self-contained page of HTML, JSON, and LaTeX tables."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import platform, python_version
 from typing import Any
@@ -16,33 +18,47 @@ from markupsafe import Markup
 
 import simllm
 from simllm.evaluation import study_figures
-from simllm.evaluation.conclusions import number
+from simllm.evaluation.conclusions import number, probability
+from simllm.evaluation.labels import short
 from simllm.evaluation.study import Result, SetStudy, Study
+from simllm.evaluation.study_groups import largest
 from simllm.io import files, folders, tables
 from simllm.io.latex import escaped
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
+_NAMES = ("study.json", "tables.tex", "report.html")
+_MOST_PARTS = 12  # columns that a page of paper has room for
+_MOST_RATERS = 10  # listed one by one
+
+
+def check(folder: Path) -> None:
+    """Raise InputError unless a report can be written to `folder`."""
+    folders.check_replaceable(folder, _NAMES)
 
 
 def write(study: Study, folder: Path, command: str) -> None:
-    """Write `report.html`, `study.json` and `tables.tex`; raise InputError where that is impossible."""
+    """Write `report.html`, `study.json` and `tables.tex` into a folder, which an earlier report may hold.
+
+    Files in it that simllm did not write are kept. Raises InputError as `check` does.
+    """
     facts = {"command": command, "versions": _versions(), "signatures": study.signatures}
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
     with folders.replacing(folder) as partial:
         files.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
-        files.write(partial / "tables.tex", f"% {command}\n" + latex(study.sets))
+        files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study.sets))
         files.write(partial / "report.html", html(study, facts))
 
 
 def html(study: Study, facts: dict[str, Any]) -> str:
-    """The page."""
+    """Render the page; `facts` are the command, the versions and the signatures."""
     template = Path(__file__).with_name("study_report.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters |= {
         "number": number,
-        "probability": _probability,
+        "probability": probability,
+        "one_by_one": _one_by_one,
         "svg": Markup,
     }
     return environment.from_string(template).render(
@@ -51,7 +67,7 @@ def html(study: Study, facts: dict[str, Any]) -> str:
 
 
 def latex(sets: Sequence[SetStudy]) -> str:
-    """The tables of RQ1, RQ2, RQ3 and RQ5, for the package booktabs."""
+    """Write the tables of RQ1, RQ2, RQ3 and RQ5, for the package booktabs."""
     parts = [_correlations(sets)]
     if sets[0].variants:
         parts.append(_variants(sets))
@@ -61,7 +77,7 @@ def latex(sets: Sequence[SetStudy]) -> str:
 
 
 def _correlations(sets: Sequence[SetStudy]) -> str:
-    """Metrics by sets; the best, and those that cannot be told apart from it, are bold."""
+    """A table of metrics by sets; the best metric, and those that share its rank, are bold."""
     names = list(dict.fromkeys(row.metric for one in sets for row in one.results))
     rows = []
     for name in names:
@@ -71,8 +87,8 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
                 (row, rank) for row, rank in zip(one.results, one.clusters, strict=True) if row.metric == name
             ]
             cells.append(_cell(*found[0]) if found else "--")
-        rows.append([escaped(name), *cells])
-    header = ["Metric", *(f"{escaped(one.name)} ($n={one.pairs}$)" for one in sets)]
+        rows.append([_name(name), *cells])
+    header = ["Metric", *(f"{_name(one.name)} ($n={one.pairs}$)" for one in sets)]
     caption = "Spearman's $\\rho$ and 95\\% intervals; bold: not told apart from the best."
     return _tabular(caption, "agreement", header, rows)
 
@@ -85,34 +101,33 @@ def _cell(row: Result, rank: int) -> str:
 
 def _variants(sets: Sequence[SetStudy]) -> str:
     rows = [
-        [escaped(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]
+        [_name(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]
         for i, row in enumerate(sets[0].variants)
     ]
     caption = (
         "Spearman's $\\rho$ by pooling and similarity, 95\\% intervals; bold: not told apart from the best."
     )
-    return _tabular(caption, "variants", ["Variant", *(escaped(s.name) for s in sets)], rows)
+    return _tabular(caption, "variants", ["Variant", *(_name(s.name) for s in sets)], rows)
 
 
 def _between(one: SetStudy) -> str:
-    """The triangle below the diagonal, its columns headed by the numbers of the rows."""
+    """A table of the triangle below the diagonal, its columns headed by the numbers of the rows."""
     last = len(one.results) - 1
     rows = [
-        [f"{i + 1} {escaped(row.metric)}", *(number(rho, 2) for rho in one.between[i][:i])]
-        + [""] * (last - i)
+        [f"{i + 1} {_name(row.metric)}", *(number(rho, 2) for rho in one.between[i][:i])] + [""] * (last - i)
         for i, row in enumerate(one.results)
     ]
-    caption = f"Spearman's $\\rho$ between metrics on {escaped(one.name)}."
+    caption = f"Spearman's $\\rho$ between metrics on {_name(one.name)}."
     return _tabular(caption, f"between-{one.name}", ["Metric", *map(str, range(1, last + 1))], rows)
 
 
 def _groups(one: SetStudy) -> str:
-    header = ["Metric", *(escaped(f"{group.label} ({group.pairs})") for group in one.groups)]
+    parts = largest(one.groups, _MOST_PARTS)
+    header = ["Metric", *(f"{_name(part.label)} ({part.pairs})" for part in parts)]
     rows = [
-        [escaped(row.metric), *(number(group.spearman[row.metric]) for group in one.groups)]
-        for row in one.results
+        [_name(row.metric), *(number(part.spearman[row.metric]) for part in parts)] for row in one.results
     ]
-    return _tabular(f"Spearman's $\\rho$ on parts of {escaped(one.name)}.", f"parts-{one.name}", header, rows)
+    return _tabular(f"Spearman's $\\rho$ on parts of {_name(one.name)}.", f"parts-{one.name}", header, rows)
 
 
 def _tabular(caption: str, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -126,10 +141,21 @@ def _tabular(caption: str, label: str, header: Sequence[str], rows: Sequence[Seq
     )
 
 
-def _probability(value: float) -> str:
-    return "< .001" if value < 0.001 else number(value)
+def _name(text: str) -> str:
+    return escaped(short(text))
+
+
+def _one_by_one(values: Sequence[float]) -> str:
+    """List the correlations of single raters, or their range if there are many."""
+    known = sorted(value for value in values if not math.isnan(value))
+    if len(values) <= _MOST_RATERS or not known:
+        return ", ".join(map(number, values[:_MOST_RATERS]))
+    return f"{number(known[0])} to {number(known[-1])}"
 
 
 def _versions() -> dict[str, str]:
     found = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
-    return found | {name: version(name) for name in _LIBRARIES}
+    for name in _LIBRARIES:
+        with contextlib.suppress(PackageNotFoundError):  # its metrics are missing, too
+            found[name] = version(name)
+    return found

@@ -123,13 +123,13 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
         raise InputError(f"{file}: exists already; --overwrite replaces it")
 
 
-def write(file: Path, text: str) -> None:
-    """Write a text file, whole or not at all; a pipe or a device is simply written to.
+def write(file: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all; a pipe or a device is simply written to.
 
     Characters that UTF-8 cannot hold (lone surrogates) are escaped. Raises InputError.
     """
     file = real(file)  # a link's target is replaced, not the link
-    data = text.encode("utf-8", "backslashreplace")
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
         if file.exists() and not file.is_file():
             with file.open("wb") as target:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -22,19 +23,49 @@ from simllm.io import files
 
 MARKER = ".simllm"
 
+# What a killed replacement of the folder NAME leaves beside it: its temporary folders, its lock.
+_LEFT = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 
-def check(folder: Path) -> None:
-    """Raise InputError unless simllm may write `folder`: it is missing, empty or carries the marker."""
+
+def check_place(folder: Path) -> None:
+    """Raise InputError if a folder cannot be made here, or files in it; nothing is made yet."""
     folder = files.real(folder)
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    for path in (folder, *folder.parents):
+        if path.is_symlink():  # all other links are resolved
+            raise InputError(f"{path}: is a loop of links")
+    try:
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be used ({error.strerror})") from None
     if not existing.is_dir():
         raise InputError(f"{existing}: is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(f"{existing}: cannot be written to")
+
+
+def check(folder: Path) -> None:
+    """Raise InputError unless simllm may write `folder`: it is missing, empty or carries the marker."""
+    check_place(folder)
+    folder = files.real(folder)
     if _names(folder) and _written(folder) is None:
         raise InputError(
             f"{folder}: holds files that simllm did not write (no {MARKER} there); name a new or empty folder"
         )
+
+
+def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
+    """Raise InputError unless simllm may replace `folder` by one that holds files of these names.
+
+    The folder must pass `check`, must not be the current one, and must not hold files of these names
+    that simllm did not write.
+    """
+    check(folder)
+    real = files.real(folder)
+    if real == files.real(Path()):
+        raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
+    taken = set(names) & set(_names(real)) - set(_written(real) or ())
+    if taken:
+        raise InputError(f"{folder / min(taken)}: was not written by simllm; move it away")
 
 
 def check_apart(output: Path, sources: Iterable[Path]) -> None:
@@ -59,17 +90,26 @@ def own(folder: Path) -> None:
 def add(folder: Path, name: str, text: str) -> None:
     """Write the text file `name` into a folder of simllm's.
 
+    Raises InputError as `check_addition`, or if the file cannot be written.
+    """
+    written = check_addition(folder, name)
+    if name not in written:
+        _mark(folder, [*written, name])
+    files.write(folder / name, text)
+
+
+def check_addition(folder: Path, name: str) -> list[str]:
+    """Return the files that simllm wrote into `folder`, if `add` may write `name` there.
+
     Raises InputError if the folder carries no marker, or has a file of that name which simllm did
     not write.
     """
     written = _written(folder)
     if written is None:
         raise InputError(f"{folder}: was not written by simllm (no {MARKER} there)")
-    if name not in written:
-        if (folder / name).exists():
-            raise InputError(f"{folder / name}: was not written by simllm; move it away")
-        _mark(folder, [*written, name])
-    files.write(folder / name, text)
+    if name not in written and (folder / name).exists():
+        raise InputError(f"{folder / name}: was not written by simllm; move it away")
+    return written
 
 
 @contextlib.contextmanager
@@ -79,10 +119,8 @@ def replacing(folder: Path) -> Iterator[Path]:
     Files in `folder` that simllm did not write are kept. Raises InputError if `folder` may not be
     replaced (see `check`), is being replaced by another process, or cannot be written.
     """
-    check(folder)
+    check_replaceable(folder)
     folder = files.real(folder)
-    if folder == files.real(Path()):
-        raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
     with files.locked(folder):
         try:
             recover(folder)
@@ -114,16 +152,44 @@ def remove(folder: Path) -> None:
 
 def recover(folder: Path) -> None:
     """Finish or undo a replacement of `folder` that was killed half-way; remove what it left."""
-    for left in folder.parent.glob(f".{_literal(folder.name)}.*.old"):
+    for left in _leftovers(folder, "old"):
         if _written(left) is None:
-            continue
-        if folder.exists():
+            _remove_empty(left)  # killed before anything was in it
+        elif folder.exists():
             _keep_others(left, folder)
         else:
             left.rename(folder)
-    for left in folder.parent.glob(f".{_literal(folder.name)}.*.partial"):
-        if _written(left) is not None:
-            shutil.rmtree(left)
+    for left in _leftovers(folder, "partial"):
+        if _written(left) is None:  # killed before it had its marker
+            for path in left.glob(f".{MARKER}.*.partial"):
+                path.unlink()
+            _remove_empty(left)
+        else:
+            _discard(left)
+
+
+def recover_all(parent: Path) -> None:
+    """Recover every folder in `parent` whose replacement was killed half-way (see `recover`)."""
+    matches = (_LEFT.fullmatch(name) for name in _names(parent))
+    for name in sorted({match[1] for match in matches if match}):
+        with files.locked(parent / name):
+            recover(parent / name)
+
+
+def _leftovers(folder: Path, suffix: str) -> list[Path]:
+    """The temporary folders that killed replacements of `folder` left; not those of its neighbours."""
+    matches = (_LEFT.fullmatch(name) for name in _names(folder.parent))
+    return [folder.parent / m[0] for m in matches if m and (m[1], m[2]) == (folder.name, suffix)]
+
+
+def _discard(partial: Path) -> None:
+    """Remove a folder of temporary files; its marker goes last, so that a later call can finish."""
+    for path in partial.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != MARKER:
+            path.unlink()
+    shutil.rmtree(partial)
 
 
 def _replace(new: Path, folder: Path) -> None:
@@ -135,7 +201,7 @@ def _replace(new: Path, folder: Path) -> None:
         raise InputError(f"{folder / taken[0]}: was not written by simllm; move it away")
     old = None
     if _names(folder):
-        old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
+        old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.old")
         folder.rename(old)
     new.rename(folder)
     files.sync(folder.parent)
@@ -178,7 +244,10 @@ def _is_inside(name: object) -> bool:
 
 
 def _names(folder: Path) -> list[str]:
-    return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208
+    try:
+        return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
 
 
 def _files(folder: Path) -> list[str]:
@@ -193,7 +262,3 @@ def _files(folder: Path) -> list[str]:
 def _remove_empty(folder: Path) -> None:
     with contextlib.suppress(OSError):
         folder.rmdir()
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

@@ -1,11 +1,12 @@
-"""Text as LaTeX prints it."""
+"""Escaping of text for LaTeX."""
 
 from __future__ import annotations
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}  # other marks in old fonts
 _SPECIAL |= {character: f"\\{character}" for character in "&%$#_{}"}
 
 
 def escaped(text: str) -> str:
-    """The text, with what LaTeX would take for commands escaped."""
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    """Return `text` on one line, with the characters escaped that LaTeX takes for commands."""
+    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))

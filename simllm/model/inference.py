@@ -1,8 +1,8 @@
-"""The encoder as it is run for scoring: the same arithmetic, by the quickest kernels at hand.
+"""The encoder for scoring: the same arithmetic, with faster kernels.
 
-On a CPU, PyTorch hands float32 products to MKL, which is slow on processors of other
-makers, and packs the weights anew for every product. oneDNN, which comes with PyTorch, is
-given weights that are packed once.
+On a CPU, PyTorch hands float32 products to MKL. MKL is slow on processors of other makers,
+and packs the weights again for every product. Here the weights are packed once, for oneDNN,
+which comes with PyTorch. Where that does not work, the linear layers stay as they are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -34,12 +35,12 @@ class Engine:
 
     @property
     def device(self) -> torch.device:
-        """Where the encoder is."""
+        """The device of the encoder."""
         return self.encoder.device
 
     @property
     def batch_tokens(self) -> int:
-        """How much at once."""
+        """Number of tokens in a batch, about."""
         return _CPU_BATCH if self.device.type == "cpu" else _GPU_BATCH
 
     def __call__(self, tokens: Tensor, mask: Tensor) -> Tensor:
@@ -48,7 +49,7 @@ class Engine:
 
 
 def engine(encoder: Encoder, mode: str) -> Engine:
-    """Prepare `encoder`, where it is, to run in a mode; raise InputError for an unknown one."""
+    """Prepare `encoder` to run in a mode, on its device; raise InputError for an unknown mode."""
     if mode not in MODES:
         raise InputError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
     if mode == "plain":
@@ -59,12 +60,24 @@ def engine(encoder: Encoder, mode: str) -> Engine:
 
 
 def packed(encoder: Encoder, dtype: torch.dtype) -> Encoder:
-    """Copy `encoder` in `dtype`, its linear layers packed for oneDNN where that is at hand."""
+    """Copy `encoder` in `dtype`, with its linear layers packed for oneDNN where that works."""
     linear = [module for module in encoder.modules() if isinstance(module, nn.Linear)]
-    if not torch.backends.mkldnn.is_available():
-        linear = []
-    copies = {id(module): PackedLinear(module, dtype) for module in linear}
+    copies = {id(module): PackedLinear(module, dtype) for module in linear if can_pack(dtype)}
     return copy.deepcopy(encoder, copies).to(dtype)
+
+
+@cache
+def can_pack(dtype: torch.dtype) -> bool:
+    """Try a small `PackedLinear`: its operators are private to PyTorch, and not every CPU has them."""
+    values = torch.arange(16 * 32, dtype=torch.float32).reshape(16, 32) / 512
+    linear = nn.Linear(32, 16, device="meta").to_empty(device="cpu")  # takes no random numbers
+    linear.load_state_dict({"weight": values, "bias": values[:, 0].clone()})
+    try:
+        with torch.inference_mode():
+            found = PackedLinear(linear, dtype)(values.to(dtype)).float()
+            return torch.allclose(found, linear(values), rtol=0.02)
+    except Exception:  # whatever a missing or a changed operator raises
+        return False
 
 
 class PackedLinear(nn.Module):

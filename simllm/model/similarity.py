@@ -13,15 +13,18 @@ Floats = NDArray[np.floating]
 
 
 def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """(n, d), (n, d) -> (n,) cosine similarities in -1..1; 0 where a vector is zero."""
+    """Return the (n,) cosines of n pairs of vectors, (n, d) and (n, d), in -1..1; 0 for a zero vector.
+
+    The cosine of equal vectors is exactly 1: the root of a square has no rounding error.
+    """
     a, b = a.astype(np.float64), b.astype(np.float64)
-    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    norms = np.sqrt((a * a).sum(1) * (b * b).sum(1))
     dots = (a * b).sum(1)
     return np.divide(dots, norms, out=np.zeros_like(dots), where=norms != 0).clip(-1.0, 1.0)
 
 
 def inverse_euclidean(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """(n, d), (n, d) -> (n,) values of 1 / (1 + Euclidean distance), in 0..1."""
+    """Return 1 / (1 + Euclidean distance) for n pairs of vectors, (n, d) and (n, d) -> (n,), in 0..1."""
     return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
 
 

@@ -16,7 +16,8 @@ from simllm.text import encodable
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 PAD_ID, UNK_ID, MASK_ID = 1, 3, 4
 
-_CHUNK = 10_000  # texts a call of the backend, which cannot be interrupted
+# Characters in one call of the backend: it cannot be interrupted, and needs about 30 bytes a character.
+_CHUNK = 1_000_000
 
 
 class Tokenizer:
@@ -58,10 +59,18 @@ class Tokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Clean and tokenize; every text gives at least `<s> </s>`."""
         ids: list[list[int]] = []
-        for start in range(0, len(texts), _CHUNK):
-            chunk = [encodable(text) for text in texts[start : start + _CHUNK]]
-            ids += [encoding.ids for encoding in self.backend.encode_batch_fast(chunk)]
-        return ids
+        chunk: list[str] = []
+        room = _CHUNK
+        for text in texts:
+            if chunk and len(text) > room:
+                ids += self._encoded(chunk)
+                chunk, room = [], _CHUNK
+            chunk.append(encodable(text))
+            room -= len(text)
+        return ids + self._encoded(chunk)
+
+    def _encoded(self, texts: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
 
     def token(self, number: int) -> str:
         """The token with this id."""

@@ -8,7 +8,7 @@ from scipy import stats
 
 from simllm import InputError, SimLLM
 from simllm.analysis.comparison import compare, compared, holm
-from tests.cli.test_commands import run
+from simllm.cli import main
 
 
 def test_holm_by_hand():
@@ -28,6 +28,31 @@ def test_permutation_and_bootstrap_as_in_scipy():
     interval = stats.bootstrap((difference,), np.mean, method="percentile", rng=0).confidence_interval
     assert (found.low, found.high) == pytest.approx(interval, abs=0.003)
     assert found.bootstrap_p == pytest.approx(stats.ttest_1samp(difference, 0).pvalue, abs=0.03)
+
+
+def test_one_item_is_no_evidence():
+    found = compared({"a": np.array([0.9]), "b": np.array([0.1])})
+    (difference,) = found.differences
+    assert (difference.bootstrap_p, difference.permutation_p) == (1, 1)
+    intervals = [(row.low, row.high) for row in (difference, *found.systems)]
+    assert np.isnan(intervals).all()
+
+
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_p_values_of_few_items_are_those_of_all_sign_assignments(n):
+    draw = np.random.default_rng(n)
+    a, b = draw.normal(0.6, 0.2, n), draw.normal(0.5, 0.2, n)
+    exact = stats.permutation_test(
+        (a, b), lambda x, y: (x - y).mean(), permutation_type="samples", n_resamples=np.inf
+    )
+    assert compared({"a": a, "b": b}).differences[0].permutation_p == pytest.approx(exact.pvalue)
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_no_p_value_is_below_that_of_a_sign_test(n):
+    """All items favour system a."""
+    (found,) = compared({"a": np.linspace(0.5, 0.9, n), "b": np.linspace(0.1, 0.2, n)}).differences
+    assert found.bootstrap_p == found.permutation_p == 2 ** (1 - n)
 
 
 def test_systems_that_differ_and_such_that_do_not():
@@ -69,18 +94,36 @@ def systems(comments, tmp_path):
     return tmp_path
 
 
-def test_the_command(systems, model_folder):
-    arguments = ("compare", "-r", "refs.txt", "-c", "a_1.txt", "b.txt", "--model", model_folder)
-    result = json.loads(run(*arguments, "-f", "json", cwd=systems).stdout)
+def test_the_command_with_one_line(tmp_path, model_folder, capsys):
+    for name, text in {"refs": "adds two", "a": "adds 2", "b": "sorts"}.items():
+        (tmp_path / f"{name}.txt").write_text(text + "\n")
+    files = [str(tmp_path / f"{name}.txt") for name in ("refs", "a", "b")]
+    command = ["compare", "-r", files[0], "-c", *files[1:], "--model", str(model_folder)]
+    assert main([*command, "-f", "json"]) == 0
+    result = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert result["systems"][0]["low"] is None
+    assert result["differences"][0]["bootstrap_p"] == result["differences"][0]["permutation_p"] == 1
+    assert main(command) == 0
+    assert "n/a" in capsys.readouterr().out
+    assert main([*command, "-f", "latex"]) == 0
+    assert "nan" not in capsys.readouterr().out
+
+
+def test_the_command(systems, model_folder, capsys, monkeypatch):
+    monkeypatch.chdir(systems)
+    arguments = ("compare", "-r", "refs.txt", "-c", "a_1.txt", "b.txt", "--model", str(model_folder))
+    assert main([*arguments, "-f", "json"]) == 0
+    result = json.loads(capsys.readouterr().out)
     assert [system["name"] for system in result["systems"]] == ["a_1", "b"]
     assert result["differences"][0]["permutation_p"] < 0.05
-    text = run(*arguments, cwd=systems).stdout
+    assert main([*arguments]) == 0
+    text = capsys.readouterr().out
     assert "permutation p" in text
     assert "wins over" in text
-    latex = run(*arguments, "-f", "latex", cwd=systems).stdout
+    assert main([*arguments, "-f", "latex"]) == 0
+    latex = capsys.readouterr().out
     assert "a\\_1 & $" in latex
     assert latex.count("\\\\") == 3
     (systems / "short.txt").write_text("x\n")
-    done = run(*arguments[:4], "b.txt", "short.txt", cwd=systems)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "short.txt has 1 lines but refs.txt has 60" in done.stderr
+    assert main([*arguments[:4], "b.txt", "short.txt"]) == 2
+    assert capsys.readouterr() == ("", "simllm: error: short.txt has 1 lines but refs.txt has 60\n")

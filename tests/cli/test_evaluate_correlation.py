@@ -1,12 +1,18 @@
 import itertools
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import simllm
 from simllm import InputError
 from simllm.evaluation.human_correlation import correlate
-from simllm.metrics import registry
+from simllm.metrics import registry, text
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 
@@ -68,11 +74,19 @@ def test_what_is_missing_is_left_out_with_its_remedy(rated):
     }
 
 
+def test_a_metric_whose_scores_are_not_finite_is_left_out(rated, monkeypatch):
+    monkeypatch.setattr(text.jaccard, "load", lambda: lambda c, r: np.full(len(c), np.nan))
+    result = correlate(rated, ["jaccard", "bleu-1"])
+    assert [row.metric for row in result.rows] == ["bleu-1"]
+    assert result.missing == {"jaccard": "some of its scores of ratings are not finite"}
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [
         (["blue"], "metric 'blue': expected one of simllm, bleu, "),
         (["bertscore"], "bertscore: name it as bertscore=MODEL"),
+        (["column="], "column=: name it as column=NAME"),
         ([], "no metric is named"),
     ],
 )
@@ -97,11 +111,71 @@ def test_scores_are_computed_once_for_the_same_texts_and_signature(cache):
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        "[1, 2",
+        "{}",
+        "[1.5]",
+        "[1.0, 2.0, 3.0]",
+        "[[1.0], [2.0]]",
+        '["1", "2"]',
+        "[true, false]",
+        "\udcff",
+    ],
+)
+def test_a_damaged_cache_file_is_computed_again(cache, damage):
+    metric = registry.Metric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c]))
+    assert metric.score(["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
+    (file,) = cache.rglob("*.json")
+    file.write_text(damage, errors="surrogateescape")
+    assert metric.score(["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
+    assert json.loads(file.read_text()) == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("place", ["a_file", "closed", "no_home"])
+def test_a_cache_that_cannot_be_written_is_no_error(place, tmp_path, monkeypatch):
+    (tmp_path / "a_file").touch()
+    (tmp_path / "closed").mkdir(mode=0o500)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / place))
+    if place == "closed":  # also for root, who may write anywhere
+        monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(PermissionError()))
+    if place == "no_home":
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    metric = registry.Metric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c]))
+    assert metric.score(["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
+
+
+def test_scores_are_computed_again_after_an_edit_of_a_baseline(tmp_path):
+    """In a real process, on a copy of the package whose Jaccard similarity is doubled."""
+    shutil.copytree(
+        Path(simllm.__file__).parent, tmp_path / "simllm", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    code = (
+        "from simllm.evaluation import metrics; (m,), _ = metrics.load(['jaccard']);"
+        "print(m.score(['a b'], ['a']), m.signature)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    found = []
+    for change in ("", "2 * "):
+        file = tmp_path / "simllm" / "evaluation" / "baselines" / "jaccard.py"
+        file.write_text(file.read_text().replace("[len(c & r)", f"[{change}len(c & r)"))
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True
+        )
+        found.append(done.stdout.strip())
+    assert found == [f"[{value}] jaccard|version:{simllm.__version__}" for value in ("0.5", "1.")]
+
+
 def test_another_corpus_is_another_signature(tmp_path):
     signatures = []
-    for text in ("gets the name\n", "gets the key\n"):
-        (tmp_path / "corpus.txt").write_text(text)
+    for line in ("gets the name\n", "gets the key\n"):
+        (tmp_path / "corpus.txt").write_text(line)
         (metric,), _ = registry.load([f"word-vectors={tmp_path}/corpus.txt"])
         signatures.append(metric.signature)
     assert signatures[0] != signatures[1]
     assert signatures[0].startswith("word-vectors|corpus:")
+    assert "|tokenizer:" in signatures[0]

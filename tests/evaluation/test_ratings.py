@@ -6,6 +6,7 @@ import pytest
 
 from simllm import InputError
 from simllm.evaluation import ratings
+from simllm.io.latex import escaped
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 OTHER = {**GOOD, "rating": 3}
@@ -21,6 +22,15 @@ OTHER = {**GOOD, "rating": 3}
         ([{**GOOD, "reference": None}], 'line 1: expected a text under "reference"'),
         ([{"reference": "a", "rating": 1}], 'line 1: expected a text under "candidate"'),
         ([[]], "line 1: expected a JSON object"),
+        ([GOOD, {**GOOD, "rating": 10**400}], 'line 2: expected a number under "rating"'),
+        ([GOOD, {**GOOD, "rating": float("inf")}], 'line 2: expected a number under "rating"'),
+        ([GOOD, {**GOOD, "rating": -1e300}], 'line 2: expected a number under "rating"'),
+        ([GOOD, {**GOOD, "rating": True}], 'line 2: expected a number under "rating"'),
+        ([GOOD, {**GOOD, "rating": "3"}], 'line 2: expected a number under "rating"'),
+        ([{**GOOD, "ratings": [1, 10**400]}], 'line 1: expected numbers under "ratings"'),
+        ([{**GOOD, "ratings": {"a": False, "b": 4}}], 'line 1: expected numbers under "ratings"'),
+        ([{**GOOD, "ratings": [float("nan"), 2]}], 'line 1: expected numbers under "ratings"'),
+        ([{**GOOD, "metrics": {"m": 10**400}}, GOOD, OTHER], "line 1: expected an object of numbers under"),
         (
             [{**GOOD, "ratings": 3}, GOOD, OTHER],
             'line 1: expected a list of numbers, or an object, under "ratings"',
@@ -118,3 +128,29 @@ def test_the_fields_may_have_other_names(tmp_path):
     assert (named.references[1], named.candidates[1], named.values.tolist()) == ("b 1", "r", [0, -1, -2])
     with pytest.raises(InputError, match='line 1: expected a number under "stars"'):
         ratings.load(file, ("a", "b", "stars"))
+
+
+def test_labels_are_one_line_and_never_blank(tmp_path):
+    rows = [
+        {**GOOD, "rating": i, "system": name}
+        for i, name in enumerate(["a\n b\x00", " ", "\ud800 \u05d0", "a b"])
+    ]
+    file = tmp_path / "odd\nname\udcff.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = ratings.load(file)
+    assert found.name == "odd name\ufffd"
+    assert found.groups["system"] == ["a b", "(blank)", "\ufffd \u05d0", "a b"]
+
+
+def test_ratings_in_another_order_have_the_same_mean(tmp_path):
+    given = [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.7, 0.1, 0.1]]
+    file = tmp_path / "ratings.jsonl"
+    rows = [{"reference": "a", "candidate": "b", "ratings": row} for row in given]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert ratings.load(file).values.tolist() == [0.2, 0.2, 0.3]
+
+
+def test_a_name_in_latex_stays_on_one_line_and_is_no_command():
+    assert escaped("a_b\n\nc $\\frac$ <x|y>") == (
+        r"a\_b c \$\textbackslash{}frac\$ \textless{}x\textbar{}y\textgreater{}"
+    )

@@ -1,11 +1,14 @@
+import io
 import json
 import math
-import os
 import re
 import shutil
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import matplotlib.image
@@ -14,17 +17,18 @@ import pytest
 from scipy.stats import spearmanr
 
 from simllm import InputError
-from simllm.evaluation import model_variants, ratings
-from simllm.evaluation.conclusions import in_words
+from simllm.cli import main
+from simllm.evaluation import model_variants, ratings, study_figures, study_report
+from simllm.evaluation.conclusions import in_words, number, probability
 from simllm.evaluation.human_correlation import cleaned
 from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study import Result, study
-from simllm.evaluation.study_groups import groups
+from simllm.evaluation.study_groups import groups, largest
 from simllm.metrics.text import jaccard
 from simllm.stats import significance
 from simllm.stats.rater_agreement import Agreement, ceiling
 
-STUDY = [sys.executable, "-m", "simllm", "evaluate", "study", "--ratings"]
+STUDY = ["evaluate", "study", "--ratings"]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -32,41 +36,58 @@ def write_ratings(file, comments, raters):
     """Candidates that lose the more words, the lower they are rated."""
     random = np.random.default_rng(0)
     rows = []
-    for number, text in enumerate(comments):
-        words, kept = text.split(), number % 4 + 1
+    for i, text in enumerate(comments):
+        words, kept = text.split(), i % 4 + 1
         candidate = " ".join(word for word in words if random.random() < kept / 4)
         ratings = [min(4, max(1, kept + int(random.integers(-1, 2)))) for _ in range(raters)]
         languages, systems = ("java", "go"), ("a & b", "<c>")
         row = {
-            "language": languages[number % 2],
-            "system": systems[number // 2 % 2],
+            "language": languages[i % 2],
+            "system": systems[i // 2 % 2],
             "metrics": {"kept": kept},
         }
         rows.append({"reference": text, "candidate": candidate, "ratings": ratings, **row})
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run the command in `tmp_path`; returns its exit status, standard output and error."""
+
+    def run_(*arguments):
+        monkeypatch.setattr(sys, "argv", ["simllm", *map(str, arguments)])
+        status = main(sys.argv[1:])
+        return status, *capsys.readouterr()
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return run_
+
+
 @pytest.fixture(scope="module")
-def report(tmp_path_factory, comments, model_folder):
+def written(tmp_path_factory, comments, model_folder):
+    """The folder of a report on two sets, and what the command printed."""
     folder = tmp_path_factory.mktemp("study")
     short = sorted({text for text in comments if 4 <= len(text.split()) <= 12})
     write_ratings(folder / "three_raters.jsonl", short[:90], 3)
     write_ratings(folder / "one_rater.jsonl", short[90:170], 1)
     for updates in (10, 20):
         shutil.copytree(model_folder, folder / "checkpoints" / f"update-{updates}")
-    done = subprocess.run(
-        [*STUDY, "three_raters.jsonl", "one_rater.jsonl", "--model", model_folder, "--out", "report",
-         "--metrics", "simllm,bleu,jaccard,rouge-l,column=kept,column=none,sentence-bert",
-         "--checkpoints", "checkpoints"],
-        cwd=folder, capture_output=True, text=True, timeout=600, check=False,
-        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return folder / "report", done
+    arguments = [*STUDY, "three_raters.jsonl", "one_rater.jsonl", "--model", str(model_folder),
+                 "--metrics", "simllm,bleu,jaccard,rouge-l,column=kept,column=none,sentence-bert",
+                 "--out", "report", "--checkpoints", "checkpoints"]  # fmt: skip
+    printed, warned = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(warned):
+        patch.chdir(folder)
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patch.setattr(sys, "argv", ["simllm", *arguments])
+        patch.setattr(warnings, "showwarning", warnings.showwarning)  # the command replaces it
+        assert main(arguments) == 0, warned.getvalue()
+    return folder / "report", printed.getvalue(), warned.getvalue()
 
 
-def test_the_numbers(report):
-    folder, _ = report
+def test_the_numbers(written):
+    folder = written[0]
     found = json.loads((folder / "study.json").read_text())
     three, one = found["sets"]
     assert [three["pairs"], one["pairs"]] == [90, 80]
@@ -96,27 +117,27 @@ def test_the_numbers(report):
     assert found["command"].startswith("simllm evaluate study --ratings three_raters.jsonl")
 
 
-def test_the_table_on_standard_output(report):
-    _, done = report
-    header, *rows = (line.split("\t") for line in done.stdout.splitlines())
+def test_the_table_on_standard_output(written):
+    _, printed, warned = written
+    header, *rows = (line.split("\t") for line in printed.splitlines())
     assert header == ["ratings", "metric", "rank", "spearman", "low", "high", "p_value"]
     assert len(rows) == 10
-    assert "sentence-bert is left out: name it as sentence-bert=MODEL" in done.stderr
+    assert "sentence-bert is left out: name it as sentence-bert=MODEL" in warned
 
 
-def test_the_page_stands_alone_and_escapes(report):
-    page = (report[0] / "report.html").read_text()
+def test_the_page_stands_alone_and_escapes(written):
+    page = (written[0] / "report.html").read_text()
     assert not re.findall(r'(?:src|href)="(?!#)', page)
-    figures = re.findall(r"<svg.*?</svg>", page, re.S)
-    assert len(figures) == 2 + 2 + 1 + 2  # RQ1 has two, RQ3 and RQ5 one a set
-    for figure in figures:
+    shown = re.findall(r"<svg.*?</svg>", page, re.S)
+    assert len(shown) == 2 + 2 + 1 + 2  # RQ1 has two, RQ3 and RQ5 one a set
+    for figure in shown:
         ElementTree.fromstring(figure)
     assert "&lt;c&gt;" in page
     assert "<c>" not in page
 
 
-def test_the_latex_tables(report):
-    text = (report[0] / "tables.tex").read_text()
+def test_the_latex_tables(written):
+    text = (written[0] / "tables.tex").read_text()
     assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 6
     labels = re.findall(r"\\label\{(.*?)\}", text)
     assert labels == [
@@ -133,11 +154,11 @@ def test_the_latex_tables(report):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium to render the page")
-def test_the_page_in_a_browser(report, tmp_path):
+def test_the_page_in_a_browser(written, tmp_path):
     shot = tmp_path / "page.png"
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
     subprocess.run(
-        [*command, "--window-size=1100,6000", f"--screenshot={shot}", (report[0] / "report.html").as_uri()],
+        [*command, "--window-size=1100,6000", f"--screenshot={shot}", (written[0] / "report.html").as_uri()],
         capture_output=True, timeout=300, check=True,
     )  # fmt: skip
     grey = matplotlib.image.imread(shot)[:, :, :3].mean(axis=2)
@@ -162,19 +183,176 @@ def test_sets_of_one_name_are_told_apart_by_their_paths(tmp_path, comments):
     [
         (["--questions", "rq6"], "question 'rq6': expected some of rq1, rq2"),
         (["--out", "rated.jsonl"], "{folder}/rated.jsonl: is not a folder"),
+        (["--out", "."], "{folder}: holds files that simllm did not write"),
+        (["--out", "loop"], "{folder}/loop: is a loop of links"),
+        (["--out", "loop/report"], "{folder}/loop: is a loop of links"),
         (["--ratings", "rated.jsonl", "./rated.jsonl"], "rated.jsonl: given twice"),
         (["--questions", "rq1,rq4"], "rq4 needs --checkpoints DIR"),
         (["--checkpoints", "."], ".: no model folders in it; expected one for each checkpoint"),
     ],
 )
-def test_bad_input(tmp_path, comments, arguments, message):
+def test_bad_input(run, tmp_path, comments, arguments, message):
     write_ratings(tmp_path / "rated.jsonl", comments[:8], 1)
-    command = [*STUDY, "rated.jsonl", "--out", "out", "--metrics", "jaccard", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 2
+    (tmp_path / "loop").symlink_to("loop")
+    status, _, said = run(*STUDY, "rated.jsonl", "--out", "out", "--metrics", "jaccard", *arguments)
     message = message.format(folder=tmp_path)
-    assert done.stderr == f"simllm: error: {message}" + done.stderr.partition(message)[2]
+    assert (status, said) == (2, f"simllm: error: {message}" + said.partition(message)[2])
+    assert said.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def quick(run, tmp_path, comments, monkeypatch):
+    """Run a small study with `--out report`."""
+    write_ratings(tmp_path / "rated.jsonl", comments[:30], 1)
+    return lambda *options: run(
+        *STUDY,
+        "rated.jsonl",
+        "--out",
+        "report",
+        "--metrics",
+        "jaccard,column=kept",
+        "--questions",
+        "rq1",
+        *options,
+    )
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["report.html", "thesis.tex"])
+def test_a_folder_of_the_users_own_is_refused_before_the_scoring(quick, tmp_path, name, monkeypatch):
+    monkeypatch.setattr("simllm.evaluation.study.study", pytest.fail)
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / name).write_text("mine")
+    status, printed, said = quick()
+    assert (status, printed) == (2, "")
+    assert said == (
+        f"simllm: error: {tmp_path}/report: holds files that simllm did not write (no .simllm there); "
+        "name a new or empty folder\n"
+    )
+    assert contents(tmp_path / "report") == {name: b"mine"}
+
+
+def test_the_report_of_an_earlier_run_is_replaced_and_the_users_notes_stay(quick, tmp_path):
+    assert quick()[0] == 0
+    first = contents(tmp_path / "report")
+    (tmp_path / "report" / "notes.txt").write_text("mine")
+    assert quick("-f", "json")[0] == 0
+    second = contents(tmp_path / "report")
+    assert second.pop("notes.txt") == b"mine"
+    assert second.keys() == first.keys() == {".simllm", "report.html", "study.json", "tables.tex"}
+    assert second["study.json"] != first["study.json"]  # the command is another
+
+
+def test_a_users_file_in_the_place_of_ours_is_refused_before_the_scoring(quick, tmp_path, monkeypatch):
+    assert quick()[0] == 0
+    marker = tmp_path / "report" / ".simllm"
+    marker.write_text(marker.read_text().replace('"report.html",', ""))
+    monkeypatch.setattr("simllm.evaluation.study.study", pytest.fail)
+    status, _, said = quick()
+    assert (status, said) == (
+        2,
+        "simllm: error: report/report.html: was not written by simllm; move it away\n",
+    )
+
+
+ODD = ["$\\frac$", "100 % _x_ & co", "<script>alert(1)</script>", "back\\slash", "two\n\nlines", "", " ",
+       "日本語 עברית", "\ud800", "\x00\x1b[31m", "x" * 500, "<svg><g id='a'>"]  # fmt: skip
+
+
+def test_odd_names_of_systems_metrics_and_files(run, tmp_path, comments):
+    file = tmp_path / "a_$\\x$ & <b>\n%.jsonl"
+    rows = []
+    for i, text in enumerate(comments[: 20 * len(ODD)]):
+        row = {
+            "reference": text + "\ud800",
+            "candidate": " ".join(text.split()[: i % 7 + 1]),
+            "rating": i % 5,
+        }
+        labels = dict.fromkeys(("system", "language"), ODD[i % len(ODD)])
+        rows.append({**row, **labels, "metrics": {"$\\frac$ <b>\n&": i % 3}})
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metrics = "jaccard,column=$\\frac$ <b>\n&"
+    status, _, said = run(*STUDY, file.name, "--out", "report", "--metrics", metrics, "--questions", "rq5")
+    assert (status, said) == (0, "")
+    page = (tmp_path / "report" / "report.html").read_text()
+    for figure in re.findall(r"<svg.*?</svg>", page, re.S):
+        ElementTree.fromstring(figure)
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;" in page
+    assert "$\\frac$" in page
+    assert "日本語" in page
+    assert "(blank)" in page
+    assert "x" * 41 not in page
+    text = (tmp_path / "report" / "tables.tex").read_text()
+    assert "\n\n" not in text.partition("\\begin{table}")[2].replace("\\end{table}\n\n", "")
+    comment, *lines = text.splitlines()
+    assert comment.startswith("% simllm evaluate study")
+    assert all(line.startswith(("%", "\\", "  ")) or not line for line in lines)
+    json.loads((tmp_path / "report" / "study.json").read_text())
+
+
+def test_thousands_of_systems(tmp_path):
+    """The figure and the table show the largest ones; the numbers are all there."""
+    n, size = 3000, 20
+    values = np.random.default_rng(0).normal(size=n * size)
+    labels = [f"system {i}" for i in range(n) for _ in range(size)]
+    rated = Ratings("set", ["a"] * len(values), ["b"] * len(values), values, groups={"system": labels})
+    found = groups(rated, {"m": values})
+    assert len(found) == n
+    parts = [replace(found[0], label="large", pairs=90), *found]
+    assert [part.label for part in largest(parts, 3)] == ["large", "system 0", "system 1"]
+    one = SimpleNamespace(name="set", groups=parts, results=[row("m", 0.5)])
+    assert study_figures.by_group(one).count("n = 20") == 29
+    assert study_report._groups(one).count(" (20)") == 11
+
+
+def test_groups_of_unlike_labels_do_not_take_long():
+    """A search through all pairs for each label would take minutes."""
+    n = 50_000
+    values = np.random.default_rng(0).normal(size=n)
+    labels = [f"{'x' * 200} {i}" for i in range(n)]
+    rated = Ratings(
+        "set", [f"{'a ' * (i % 300)}" for i in range(n)], labels, values, groups={"system": labels}
+    )
+    assert {group.by for group in groups(rated, {"m": values})} == {"length"}
+
+
+def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path):
+    """Two values of everything: swaps and resamples are often constant."""
+    rows = [
+        {
+            "reference": "a b",
+            "candidate": "a" if i % 3 else "a b",
+            "ratings": [i % 2, i % 2],
+            "metrics": metrics,
+        }
+        for i in range(12)
+        for metrics in [{"one": 1, "same": i % 2, "reverse": -(i % 2)}]
+    ]
+    (tmp_path / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metrics = "jaccard,column=one,column=same,column=reverse"
+    status, printed, said = run(
+        *STUDY, "rated.jsonl", "--out", "report", "--metrics", metrics, "--questions", "rq5", "-f", "json"
+    )
+    assert status == 0
+    assert said == "" or "column=one" in said
+    found = json.loads((tmp_path / "report" / "study.json").read_text(), parse_constant=pytest.fail)
+    assert found["sets"][0]["missing"]["column=one"] == "it gives all pairs of rated the same score"
+    results = {row["metric"]: row for row in found["sets"][0]["results"]}
+    assert results["column=same"]["spearman"] == -results["column=reverse"]["spearman"] == 1
+    assert results["column=same"]["low"] is None
+    assert results["column=same"]["p_value"] == pytest.approx(2 / 924, abs=0.002)  # 12 choose 6
+    assert "Scores fall where ratings rise: column=reverse." in json.loads(printed)["summary of rated"]
+
+
+def test_versions_of_libraries_that_are_missing_are_left_out(monkeypatch):
+    monkeypatch.setattr(study_report, "_LIBRARIES", ("numpy", "no-such-library"))
+    assert study_report._versions().keys() == {"simllm", "python", "system", "numpy"}
 
 
 def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder):
@@ -203,8 +381,20 @@ def test_parts_by_language_and_by_length_by_hand():
     assert [g.spearman["m"] for g in found[:2]] == pytest.approx([-1, 1])
 
 
-def row(metric, rho, p_value=1e-9):
+def row(metric, rho, p_value=1e-4):
     return Result(metric, rho, p_value, rho - 0.05, rho + 0.05, None, math.nan, math.nan, math.nan, [])
+
+
+def test_numbers_as_papers_have_them():
+    assert [number(value) for value in (0.5, -0.25, 1.0, -1.0, 10.5, math.nan)] == [
+        ".500", "-.250", "1.000", "-1.000", "10.500", "n/a",
+    ]  # fmt: skip
+    assert [probability(value) for value in (1e-9, 0.0123, 1.0, math.nan)] == [
+        "< .001",
+        ".012",
+        "1.000",
+        "n/a",
+    ]
 
 
 def test_what_can_be_said():
@@ -214,8 +404,8 @@ def test_what_can_be_said():
     test = "(permutation test at 0.05, Holm's correction for 3 comparisons)"
     assert in_words(rows, p, 210, people) == [
         "b agrees best with people: Spearman .837, 95% interval .787 to .887.",
-        f"210 pairs cannot separate it from a (.836): here a lead of .001 may be chance {test}.",
-        f"It is significantly better than c {test}.",
+        f"210 pairs cannot separate b from a (.836): here a lead of .001 may be chance {test}.",
+        f"b is significantly better than c {test}.",
         "Not significant at p < 0.001: c.",
         "One of the 3 raters correlates with the mean of the others at .700 to .810, half of them with the "
         "other half at .800: against the mean of all a metric can be expected to reach .943 (Spearman and "
@@ -229,4 +419,25 @@ def test_what_can_be_said():
     assert said[-2:] == [
         "29 pairs are few: intervals of a bootstrap over fewer than 30 are too narrow.",
         "Other measures put others first: c by Pearson's r.",
+    ]
+
+
+def test_what_cannot_be_said():
+    weak = row("a", 1.0, 1 / 3)
+    weak = replace(weak, low=math.nan, high=math.nan)
+    alone = np.ones((1, 1))
+    people = Agreement(2, -0.2, -0.2, -0.3, ceiling(-0.3), [-0.3, -0.3])
+    assert in_words([weak], alone, 3, people) == [
+        "No metric is shown to agree with people: even the highest correlation may be chance (a, Spearman "
+        "1.000, no interval (all resamples are alike); p = .333, permutation test).",
+        "Not significant at p < 0.001: a.",
+        "3 pairs are few: intervals of a bootstrap over fewer than 30 are too narrow.",
+        "One of the 2 raters correlates with the mean of the others at -.300 to -.300, half of them with the "
+        "other half at -.300: the raters do not agree, so that no metric can be expected to agree with them.",
+    ]
+    assert in_words([row("distance", -0.8)], alone, 90, None) == [
+        "No metric agrees with people: no correlation is above zero. The highest is distance's: Spearman "
+        "-.800, 95% interval -.850 to -.750.",
+        "Every correlation is significant at p < 0.001.",
+        "Scores fall where ratings rise: distance.",
     ]

@@ -1,14 +1,19 @@
 """Each baseline against the authors' own values, a hand-computed case, or another library."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 
+import nltk
 import pytest
 from nltk.translate import meteor_score as nltk_meteor
 from scipy import stats
 
 from simllm.evaluation import ratings
 from simllm.metric import default_model
-from simllm.metrics.text import BASELINES, UnavailableError, baseline, rouge_w
+from simllm.metrics.text import BASELINES, UnavailableError, baseline, data, meteor, rouge_w
 
 SAME, OTHER = "returns the first value of the list", "sorts every key by its insertion date"
 WITHOUT_ARGUMENT = [name for name, made in BASELINES.items() if not made.argument]
@@ -49,8 +54,55 @@ def test_ranks_are_those_of_the_authors_column(haque, name, column, least):
     assert stats.spearmanr(values, haque.columns[column]).statistic >= least
 
 
+@pytest.fixture
+def wordnet():
+    """The data of WordNet 3.0; Debian and nltk's downloader have them, but no Python package."""
+    try:
+        return meteor.wordnet()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+
+
+def write_wordnet(folder):
+    """A WordNet of one noun synset: sofa and couch."""
+    folder.mkdir(parents=True)
+    for part in ("noun", "verb", "adj", "adv"):
+        for name in (f"index.{part}", f"data.{part}", f"{part}.exc"):
+            (folder / name).touch()
+    (folder / "data.noun").write_text("00000000 06 n 02 sofa 0 couch 0 000 | a soft seat  \n")
+    (folder / "index.noun").write_text(
+        "".join(f"{word} n 1 0 1 0 00000000  \n" for word in ("couch", "sofa"))
+    )
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_meteor_by_hand_with_the_wordnet_of_nltks_data(tmp_path, monkeypatch, archive):
+    """One chunk of two matching words: 1 - (1/2) (1/2)^3; nltk's downloader leaves an archive."""
+    write_wordnet(tmp_path / "corpora" / "wordnet")
+    if archive:
+        shutil.make_archive(tmp_path / "corpora" / "wordnet", "zip", tmp_path / "corpora", "wordnet")
+        shutil.rmtree(tmp_path / "corpora" / "wordnet")
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    meteor.wordnet.cache_clear()
+    scores = baseline("meteor")(["a sofa", "a chair"], ["a couch", "a couch"])
+    meteor.wordnet.cache_clear()
+    assert scores == pytest.approx([1 - 0.5 / 8, 0.5 * 0.5])
+    assert data("meteor")["wordnet"].is_relative_to(tmp_path)
+
+
+def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    monkeypatch.setattr(meteor, "_SYSTEM", tmp_path)
+    meteor.wordnet.cache_clear()
+    with pytest.raises(
+        UnavailableError, match=r"needs the data of WordNet 3\.0.*apt-get install wordnet-base"
+    ):
+        baseline("meteor")
+
+
+@pytest.mark.usefixtures("wordnet")
 def test_meteor_is_the_authors_but_for_what_their_nltk_counted_twice(haque, monkeypatch):
-    """nltk 3.6 matched words of equal stem again as synonyms: scores up to 1.018 come of it."""
+    """nltk 3.6 matched words of equal stem again as synonyms, which gave scores up to 1.018."""
     column = haque.columns["meteor_score"]
     assert column.max() > 1
     values = baseline("meteor")(haque.candidates, haque.references)
@@ -78,8 +130,11 @@ def test_chrf_by_hand():
 
 
 @pytest.mark.parametrize("name", WITHOUT_ARGUMENT)
-def test_equal_empty_and_unrelated_texts(name):
-    same, empty, other = baseline(name)([SAME, "", OTHER], [SAME, SAME, SAME])
+def test_equal_empty_and_unrelated_texts(name, request):
+    if name == "meteor":
+        request.getfixturevalue("wordnet")
+    same, empty, other, both_empty = baseline(name)([SAME, "", OTHER, ""], [SAME, SAME, SAME, ""])
+    assert both_empty in (0, 1)
     assert same == pytest.approx(1, abs=2e-3)  # METEOR's highest is just below
     assert empty == pytest.approx(0)
     assert other < 0.3
@@ -100,6 +155,7 @@ def test_word_vectors_know_what_stands_in_the_same_places(tmp_path):
     assert baseline("word-vectors", str(objects))(*pairs) == pytest.approx([synonym, other, empty])
 
 
+@pytest.mark.slow
 def test_sentence_bert_and_bertscore_of_a_model_folder():
     pairs = (["adds two lists", "paints a circle"], ["adds two lists", "adds two lists"])
     for name in ("sentence-bert", "bertscore"):
@@ -108,16 +164,45 @@ def test_sentence_bert_and_bertscore_of_a_model_folder():
         assert other < 0.9
 
 
+@pytest.mark.slow
+def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
+    """In the layout of the hub's cache; a later download of the same name is another model."""
+    code = (
+        "from simllm.evaluation import metrics;"
+        "(metric,), _ = metrics.load(['sentence-bert=a/b']); print(metric.signature)"
+    )
+    place = tmp_path / "models--a--b"
+    (place / "refs").mkdir(parents=True)
+    signatures = []
+    for revision in ("1" * 40, "2" * 40):
+        (place / "refs" / "main").write_text(revision)
+        shutil.copytree(default_model(), place / "snapshots" / revision)
+        (place / "snapshots" / revision / "README.md").write_text(revision)
+        environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+        )
+        signatures.append(done.stdout)
+    assert signatures[0].startswith("sentence-bert|model:")
+    assert signatures[0] != signatures[1]
+
+
 @pytest.mark.parametrize(
     ("name", "argument", "remedy"),
     [
         ("word-vectors", "", "name it as word-vectors=CORPUS"),
         ("bleu", "x", "name it as bleu alone"),
         ("word-vectors", "none.txt", "none.txt: no such file; expected texts, one a line"),
-        (
+        pytest.param(
             "sentence-bert",
             "no/model",
             r"no/model: not a model folder, nor downloaded \(hf download no/model\)",
+            marks=pytest.mark.slow,
         ),
         ("bertscore", "no/model", "no/model: no folder of a transformers model"),
     ],

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from simllm import InputError, SimLLM
 from simllm.analysis import golden_scores
+from simllm.model import inference
 from simllm.model.checkpoint import default_model
-from simllm.model.inference import packed
 from tests.cli.test_commands import run
 from tests.conftest import ROOT
 
@@ -131,12 +131,42 @@ def test_the_modes_agree(comments):
         SimLLM(mode="quick")
 
 
-def test_without_onednn_the_linear_layers_stay(model_folder, monkeypatch):
-    encoder = SimLLM(model_folder, mode="plain").checkpoint.encoder
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    tokens = torch.tensor([[0, 9, 8, 2]])
-    with torch.inference_mode():
-        assert torch.equal(packed(encoder, torch.float32)(tokens), encoder(tokens))
+def broken(*_):
+    raise RuntimeError("Could not run this operator with this CPU")
+
+
+class NoOperators:
+    """The operators of a PyTorch that has no oneDNN, or other private names in it."""
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda patch: patch.setattr(torch.ops, "mkldnn", NoOperators()),
+        lambda patch: patch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", broken),
+        lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", broken),
+        lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda x, *_: x[..., :16] * 2),
+    ],
+    ids=["no operators", "no packing", "no product", "other product"],
+)
+def test_scores_are_equal_without_private_operators(model_folder, comments, monkeypatch, hide):
+    pairs = comments[:20], comments[20:40]
+    expected = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in ("exact", "fast")}
+    inference.can_pack.cache_clear()
+    with monkeypatch.context() as patch:
+        hide(patch)
+        found = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in expected}
+        assert not any(map(inference.can_pack, (torch.float32, torch.bfloat16)))
+    inference.can_pack.cache_clear()
+    assert np.abs(found["exact"] - expected["exact"]).max() < 1e-5
+    assert np.abs(found["fast"] - expected["fast"]).max() < 0.01
+
+
+def test_trying_the_private_operators_takes_no_random_numbers():
+    inference.can_pack.cache_clear()
+    state = torch.get_rng_state()
+    inference.can_pack(torch.float32)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_the_default_model_gives_its_golden_scores():

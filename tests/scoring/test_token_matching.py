@@ -2,13 +2,17 @@
 
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from simllm import InputError, SimLLM
-from simllm.scoring import token_matching
+from simllm.scoring import pair_scorers, token_matching
 from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.encode import Tokenized
 from tests.cli.test_commands import run
@@ -28,15 +32,55 @@ def test_states_are_normalised_before_they_are_multiplied():
 
 
 def test_precision_recall_and_f1_by_hand():
-    similar, w, v = (
-        token_matching.cosines(CANDIDATE, REFERENCE), np.array([1.0, 3.0]), np.array([2.0, 1.0, 1.0]),
-    )  # fmt: skip
+    best, back = token_matching.best(CANDIDATE, REFERENCE)
+    assert best == pytest.approx([1.0, math.sqrt(3) / 2])
+    assert back == pytest.approx([1.0, math.sqrt(3) / 2, 0.0])
+    sides = (
+        token_matching.Side(best, np.array([1.0, 3.0])),
+        token_matching.Side(back, np.array([2.0, 1.0, 1.0])),
+    )
     precision = (1 * 1 + 3 * math.sqrt(3) / 2) / 4
     recall = (2 * 1 + 1 * math.sqrt(3) / 2 + 1 * 0) / 4
-    assert token_matching.precision(similar, w, v) == pytest.approx(precision)
-    assert token_matching.recall(similar, w, v) == pytest.approx(recall)
-    assert token_matching.f1(similar, w, v) == pytest.approx(2 * precision * recall / (precision + recall))
-    assert token_matching.f1(-np.ones((1, 1)), w[:1], v[:1]) == 0
+    assert token_matching.precision(*sides) == pytest.approx(precision)
+    assert token_matching.recall(*sides) == pytest.approx(recall)
+    assert token_matching.f1(*sides) == pytest.approx(2 * precision * recall / (precision + recall))
+    opposite = token_matching.Side(np.array([-1.0]), np.array([3.0]))
+    assert token_matching.precision(opposite, opposite) == -1
+    assert token_matching.f1(opposite, opposite) == 0
+
+
+def test_blocks_do_not_change_the_matches(monkeypatch):
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(size=(70, 8)), draw.normal(size=(45, 8))
+    whole = token_matching.best(a, b)
+    monkeypatch.setattr(token_matching, "_BLOCK", 16)
+    for x, y in zip(token_matching.best(a, b), whole, strict=True):
+        assert np.array_equal(x, y)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    arrays(np.float64, st.integers(1, 9), elements=st.floats(0, 1)),
+    arrays(np.float64, 9, elements=st.floats(1, 20)),
+)
+def test_rounding_never_carries_a_measure_beyond_one(below, weights):
+    side = token_matching.Side(1 - below * 1e-15, weights[: len(below)])
+    other = token_matching.Side(np.ones(9), weights)
+    assert other.mean == 1
+    for measure in token_matching.MEASURES.values():
+        assert measure(side, other) <= 1
+        assert measure(other, side) <= 1
+        assert measure(other, other) == 1
+
+
+def test_parts_of_a_chunk_do_not_change_the_scores(model_folder, comments, monkeypatch):
+    metric = SimLLM(model_folder, similarity="f1", on_long="window")
+    texts = [*comments[:30], comments[0], " ".join(comments[:40])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = metric.score(texts, texts[::-1]).values
+        monkeypatch.setattr(pair_scorers, "_TOKENS", 100)
+        assert metric.score(texts, texts[::-1]).values == pytest.approx(whole, abs=1e-6)
 
 
 def test_document_frequencies_weigh_as_in_scikit_learn(tokenizer):

@@ -1,12 +1,64 @@
 """What tests of training share."""
 
 import json
+import shutil
+import signal
 from itertools import pairwise
 
 import pytest
 import yaml
 
 from tests.train.contrastive.one_update import sources
+from tests.train.runs import Runner, pretraining
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Several threads would wait for each other most of the time, in models as small as these."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a training command (see `Runner`)."""
+    return Runner(tmp_path / "output")
+
+
+@pytest.fixture(scope="session")
+def few_comments(comments, tmp_path_factory):
+    """A file of a few hundred comments to pretrain on."""
+    file = tmp_path_factory.mktemp("few") / "comments.jsonl"
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in comments[:500]))
+    return file
+
+
+@pytest.fixture(scope="session")
+def finished(few_comments, tmp_path_factory):
+    """The folder of a finished pretraining, which tests may read and copy."""
+    folder = tmp_path_factory.mktemp("finished")
+    run = Runner(folder / "output")
+    status, errors = run("pretrain", *pretraining(few_comments, folder / "run"))
+    assert status == 0, errors
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def stopped(few_comments, tmp_path_factory):
+    """The folder of a pretraining that a signal stopped after a third of its updates; and its end."""
+    folder = tmp_path_factory.mktemp("stopped")
+    started = Runner(folder / "output").start("pretrain", *pretraining(few_comments, folder / "run"))
+    started.until("update 8 ")
+    started.signal(signal.SIGTERM)
+    assert started.finish() == 75, started.errors
+    return folder / "run"
+
+
+@pytest.fixture
+def begun(stopped, tmp_path):
+    """A copy of a pretraining that can be resumed."""
+    return shutil.copytree(stopped, tmp_path / "run")
 
 
 @pytest.fixture

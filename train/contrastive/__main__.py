@@ -126,7 +126,8 @@ class Contrastive:
 
 def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
     """Do the whole run; returns the model folder that agrees best."""
-    out, revision, log = Path(config.out), command.git_revision(), log_of(config, world)
+    out, revision = Path(config.out), command.git_revision()
+    log = world.first_does(lambda: log_of(config, world))
     task = world.first_does(lambda: Contrastive(config, world))
     if world.first:
         for source in task.updates.positives:
@@ -149,9 +150,8 @@ def train(config: ContrastiveConfig, world: World, stop: Stop) -> Path:
         card = command.card("Pretrained on code comments, then trained on pairs that mean the same", facts)
         checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card)
 
-    loop.train(
-        config, task, world, stop, command.identity(config, start.hash, digest(config)), log, keep_best
-    )
+    inputs = (start.hash, start.tokenizer.hash, start.info.pooling, digest(config))
+    loop.train(config, task, world, stop, command.identity(config, *inputs), log, keep_best)
     return out / "model"
 
 

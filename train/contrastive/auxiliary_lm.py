@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import files, folders
 from simllm.model.checkpoint import Checkpoint
 from simllm.text import clean
 from train.corpus.decontaminate import Evaluated
@@ -75,17 +75,22 @@ class Beside:
 
 
 def _texts(pattern: str, excluded: Evaluated, folder: Path) -> tuple[Path, str]:
-    """A file of the texts that may be trained on, cleaned, and what identifies it."""
+    """Write the texts that may be trained on, cleaned, to a file in `folder`, unless it is there.
+
+    Returns:
+        The file, and the SHA-256 of its texts.
+    """
     cleaned = (clean(line) for file in matching(pattern) for _, line in files.lines(file))
     kept = "".join(f"{text}\n" for text in cleaned if text and text not in excluded)
     if not kept:
         raise InputError(f"language_model: no text of {pattern!r} is left")
     identity = hashlib.sha256(kept.encode()).hexdigest()
     out = folder / identity[:12] / "texts.txt"
-    if not out.is_file():
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{out.parent}: cannot be made ({error.strerror})") from None
-        files.write(out, kept)
+    try:
+        there = out.is_file() and out.read_bytes() == kept.encode()
+    except OSError as error:
+        raise InputError(f"{out}: cannot be read ({error.strerror})") from None
+    if not there:
+        folders.own(out.parent)
+        folders.add(out.parent, out.name, kept)
     return out, identity

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from simllm.errors import InputError
 from simllm.io import files
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS
@@ -27,6 +26,7 @@ from simllm.perturb.summaries.inflection import THIRD_PERSON
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text import clean
 from train.corpus.text_identity import identity
+from train.runtime.command_line import add_overwrite, check_output, exit_status
 
 _LIGHT = frozenset("the a an this that these those its their given specified provided".split())
 _MEANING = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")  # signs as well: `a < b` is not `a > b`
@@ -42,18 +42,17 @@ def main() -> int:
     )
     parser.add_argument("corpus", type=Path, help="texts, one a line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
+    add_overwrite(parser)
     options = parser.parse_args()
-    try:
-        if options.out.resolve() == options.corpus.resolve():
-            raise InputError(f"{options.out}: would overwrite what is read")
-        texts = (clean(line) for _, line in files.lines(options.corpus))
-        rows = list(pairs(texts, lexicon.load()))
-        files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return exit_status(lambda: _write(options))
+
+
+def _write(options: argparse.Namespace) -> None:
+    check_output(options.out, options.overwrite, [options.corpus])
+    texts = (clean(line) for _, line in files.lines(options.corpus))
+    rows = list(pairs(texts, lexicon.load()))
+    files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {options.out}", file=sys.stderr)
-    return 0
 
 
 def pairs(texts: Iterable[str], known: Lexicon) -> Iterator[dict[str, str]]:

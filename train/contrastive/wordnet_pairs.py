@@ -23,6 +23,7 @@ from simllm.evaluation import contrast
 from simllm.io import files
 from simllm.perturb.summaries.held_out_words import HeldOut
 from simllm.perturb.summaries.lexicon import irregular_forms
+from train.runtime.command_line import add_overwrite, check_output, exit_status
 
 # Lexicographer files of nouns that summaries of code do not speak of: animals, plants, food, …
 _LEFT_OUT = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
@@ -53,31 +54,38 @@ def main() -> int:
     parser.add_argument(
         "--hold-out-contrast", action="store_true", help="nothing about the words of the contrast set"
     )
+    add_overwrite(parser)
     options = parser.parse_args()
-    try:
-        held = HeldOut(contrast.held_out() if options.hold_out_contrast else (), irregular_forms())
-        rows = list(pairs(read(options.wordnet), frequent(options.corpus), held))
-        files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return exit_status(lambda: _write(options))
+
+
+def _write(options: argparse.Namespace) -> None:
+    data = [_data(options.wordnet, part) for part in _PARTS]
+    check_output(options.out, options.overwrite, [options.corpus, *data])
+    held = HeldOut(contrast.held_out() if options.hold_out_contrast else (), irregular_forms())
+    rows = list(pairs(read(options.wordnet), frequent(options.corpus), held))
+    files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)
     print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {options.out}", file=sys.stderr)
-    return 0
 
 
 def read(folder: Path) -> dict[str, Synset]:
     """All synsets, by part of speech and offset."""
     found: dict[str, Synset] = {}
     for part in _PARTS:
-        for number, line in files.lines(folder / f"data.{part}"):
+        file = _data(folder, part)
+        for number, line in files.lines(file):
             if line.startswith("  "):  # the licence
                 continue
             try:
                 found |= _synset(line)
             except (ValueError, IndexError):
-                raise InputError(f"{folder}/data.{part}, line {number}: not a line of WordNet 3") from None
+                raise InputError(f"{file}, line {number}: not a line of WordNet 3") from None
     return found
+
+
+def _data(folder: Path, part: str) -> Path:
+    return folder / f"data.{part}"
 
 
 def frequent(corpus: Path) -> set[str]:

@@ -14,22 +14,27 @@ import sys
 from pathlib import Path
 
 from simllm.errors import InputError
+from simllm.io import folders
 from simllm.model.tokenizer import Tokenizer
 from train.fairseq import checkpoint, dataset, dictionary
 from train.fairseq.tokenizer import from_sentencepiece
+from train.runtime.command_line import exit_status
 
 
 def main() -> int:
     """Run the command; returns its exit status."""
     options = _parser().parse_args()
+    return exit_status(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.out.exists() or options.out.is_symlink():
+        raise InputError(f"{options.out}: exists already")
+    folders.check_place(options.out)
     try:
-        if options.out.exists():
-            raise InputError(f"{options.out}: exists already")
         options.run(options)
-    except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    except OSError as error:
+        raise InputError(str(error)) from None
 
 
 def _export(options: argparse.Namespace) -> None:

@@ -46,7 +46,8 @@ class Material:
 
 def pretrain(config: PretrainConfig, world: World, stop: Stop) -> Path:
     """Do the whole run; returns the model folder with the best test perplexity."""
-    out, revision, log = Path(config.out), command.git_revision(), log_of(config, world)
+    out, revision = Path(config.out), command.git_revision()
+    log = world.first_does(lambda: log_of(config, world))
     material = world.first_does(lambda: prepare(config, world.first))
     task = Pretraining(config, material.train, material.test, world, material.vectors)
     if world.first and world.device.type == "cuda" and not task.compiled:

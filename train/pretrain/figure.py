@@ -7,13 +7,15 @@ python -m train.pretrain.figure runs/*/log.jsonl -o perplexity.png
 from __future__ import annotations
 
 import argparse
+import io
 import math
 import sys
 from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io.files import objects
+from simllm.io import files
+from train.runtime.command_line import add_overwrite, check_output, exit_status
 
 
 def main() -> int:
@@ -25,13 +27,14 @@ def main() -> int:
     )
     parser.add_argument("logs", nargs="+", type=Path, help="log.jsonl of a pretraining run")
     parser.add_argument("-o", "--output", type=Path, required=True, help="by its suffix: svg, png, pdf")
+    add_overwrite(parser)
     options = parser.parse_args()
-    try:
-        draw(options.logs, options.output)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: _draw(options))
+
+
+def _draw(options: argparse.Namespace) -> None:
+    check_output(options.output, options.overwrite, options.logs)
+    draw(options.logs, options.output)
 
 
 def draw(logs: list[Path], output: Path) -> None:
@@ -58,15 +61,17 @@ def draw(logs: list[Path], output: Path) -> None:
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
+    drawn = io.BytesIO()
     try:
-        figure.savefig(output, dpi=160)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{output}: cannot be written ({error})") from None
+        figure.savefig(drawn, dpi=160, format=output.suffix[1:])
+    except ValueError as error:  # an unknown suffix
+        raise InputError(f"{output}: cannot be drawn ({error})") from None
+    files.write(output, drawn.getvalue())
 
 
 def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
     """Updates, perplexities of training and of the test texts; not a number where there is none."""
-    rows: list[dict[str, Any]] = [row for _, row in objects(log)]
+    rows: list[dict[str, Any]] = [row for _, row in files.objects(log)]
     if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):
         raise InputError(
             f"{log}: not the log of a pretraining run; expected update, train_loss, test_perplexity"

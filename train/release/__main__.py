@@ -26,6 +26,7 @@ from train.release import card
 from train.release.measure import MeasureConfig, measure
 from train.release.postprocess import finish
 from train.runtime import config as configs
+from train.runtime.command_line import exit_status
 
 _FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
 _FACTS += ("hardware", "date", "git_revision")
@@ -53,17 +54,14 @@ def main() -> int:
     parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs like the last, other seeds")
     parser.add_argument("--ablations", type=Path, help="what train.release.ablations wrote")
     options = parser.parse_args()
-    try:
-        release(options)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: release(options))
 
 
 def release(options: argparse.Namespace) -> None:
-    """Write the model folder; it is measured as it will be loaded, and put in place last."""
+    """Make the model folder in a temporary place, measure it there, and put it in place last."""
     runs, out = options.runs, options.out
+    folders.check(out)
+    folders.check_apart(out, [*runs, *options.seeds, *([options.held_out] if options.held_out else [])])
     config = configs.load(MeasureConfig, options.config, [])
     notes = "\n".join(line for _, line in files.lines(options.notes))
     seeds = [runs[-1], *options.seeds]

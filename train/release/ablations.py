@@ -1,19 +1,19 @@
-"""What each ingredient of the recipe gives: short runs, each without one of them.
+"""Ablations: short runs that show what each ingredient of the recipe contributes.
 
     python -m train.release.ablations configs/ablations.yaml -o checkpoints/ablations.json
 
-Runs that are finished are not repeated, nor measured again where the output has them from the same
-commands; it is written anew after each.
+The output is written after each variant. Rerun the same command to resume: variants that the output
+has from the same commands are neither trained nor measured again.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
-import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,14 @@ from simllm.errors import InputError
 from simllm.io import files
 from train.release.measure import MeasureConfig, measure
 from train.runtime import config as configs
+from train.runtime import signals
+from train.runtime.command_line import add_overwrite, check_output, exit_status
+from train.runtime.config import ContrastiveConfig, Optimization, PretrainConfig
+
+_CONFIGS: dict[str, type[Optimization]] = {
+    "train.pretrain": PretrainConfig,
+    "train.contrastive": ContrastiveConfig,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,39 +79,88 @@ def main() -> int:
     )
     parser.add_argument("config", type=Path, help="YAML file, such as configs/ablations.yaml")
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSON to write")
+    add_overwrite(parser)
     options = parser.parse_args()
-    try:
-        ablate(configs.load(AblationsConfig, options.config, []), options.output)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: _ablate(options))
 
 
-def ablate(config: AblationsConfig, output: Path) -> None:
-    """Train and measure each variant."""
+def _ablate(options: argparse.Namespace) -> None:
+    config = configs.load(AblationsConfig, options.config, [])
+    check_output(options.output, True, [options.config, Path(config.recipe), Path(config.measure)])
+    with files.locked(options.output):
+        ablate(config, options.output, options.overwrite)
+
+
+def ablate(config: AblationsConfig, output: Path, overwrite: bool = False) -> None:
+    """Train and measure each variant that `output` does not have yet.
+
+    Raises InputError if a configuration is wrong, if `output` holds anything that would be lost and
+    `overwrite` is false, or if a training fails; Interrupted if a signal stops a training.
+    """
     sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
-    before = _measured(output) if output.exists() else {}
     folders = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     runs = {variant.name: commands(config, variant, folders[variant.name]) for variant in config.variants}
-    rows = {name: before[name] for name in runs if before.get(name, {}).get("commands") == runs[name]}
+    asked = {name: {"commands": run, "configuration": _digest(name, run, sets)} for name, run in runs.items()}
+    before = _measured(output, overwrite)
+    rows = {name: row for name, row in before.items() if name in asked and asked[name].items() <= row.items()}
+    if (lost := sorted(before.keys() - rows.keys())) and not overwrite:
+        raise InputError(
+            f"{output}: has {', '.join(lost)} from another configuration; --overwrite drops them"
+        )
     for name in runs:
         if name in rows:
             continue
         for command in runs[name]:
-            if status := subprocess.run([sys.executable, "-m", *command], check=False).returncode:
+            status = signals.call([sys.executable, "-m", *command])
+            if status in (signals.CHECKPOINTED, signals.INTERRUPTED):
+                raise signals.Interrupted("stopped; rerun the same command to resume", status)
+            if status:
                 raise InputError(f"{name}: training ended with exit status {status}")
-        rows[name] = {"variant": name, "commands": runs[name], **measure(folders[name] / "model", sets)}
+        rows[name] = {"variant": name, **asked[name], **measure(folders[name] / "model", sets)}
         ordered = [rows[other] for other in runs if other in rows]
         files.write(output, json.dumps(ordered, indent=1) + "\n")
 
 
-def _measured(output: Path) -> dict[str, dict[str, Any]]:
-    """The rows of an earlier start, by variant."""
+def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
+    """Return a hash of what a variant's training runs and its figures are configured with."""
     try:
-        return {row["variant"]: row for row in json.loads(output.read_text(encoding="utf-8"))}
-    except (OSError, ValueError, TypeError, KeyError):
-        raise InputError(f"{output}: holds something else than ablations; choose another file") from None
+        loaded = [configs.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    values = [*map(asdict, loaded), asdict(sets)]
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:12]
+
+
+def _measured(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
+    """Return the rows of an earlier start, by variant.
+
+    There are none in a missing or empty file, nor, with `overwrite`, in one that holds something
+    else; without `overwrite`, such a file raises InputError.
+    """
+    try:
+        text = output.read_text(encoding="utf-8")
+        rows = json.loads(text) if text else []
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InputError(f"{output}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        rows = None
+    if isinstance(rows, list) and all(_is_row(row) for row in rows):
+        return {row["variant"]: row for row in rows}
+    if overwrite:
+        return {}
+    raise InputError(f"{output}: holds something else than ablations; choose another file")
+
+
+def _is_row(row: Any) -> bool:
+    """Whether `ablate` can have written this row."""
+    return (
+        isinstance(row, dict)
+        and {"variant", "commands", "signature", "spearman", "contrast"} <= row.keys()
+        and isinstance(row["variant"], str)
+        and isinstance(row["commands"], list)
+    )
 
 
 def commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:

@@ -23,6 +23,7 @@ from simllm.io import files, folders
 from simllm.metric import SimLLM
 from simllm.model import checkpoint
 from simllm.model.score_scale import Calibration, Values
+from train.runtime.command_line import exit_status
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
 
@@ -38,16 +39,12 @@ def main() -> int:
     parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one a line")
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
     options = parser.parse_args()
-    try:
-        calibrate(options.model, options.comments, options.ratings)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: calibrate(options.model, options.comments, options.ratings))
 
 
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     """Fit both curves and write them into the model folder."""
+    folders.check_addition(folder, checkpoint.INFO)
     metric = SimLLM(folder)
     texts = list(dict.fromkeys(line for _, line in files.lines(comments)))
     people = ratings.load(rated)

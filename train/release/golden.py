@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from simllm.analysis import golden_scores
-from simllm.errors import InputError
+from train.runtime.command_line import exit_status
 
 
 def main() -> int:
@@ -23,12 +23,8 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", type=Path, help="a model folder")
-    try:
-        golden_scores.write(parser.parse_args().model)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    options = parser.parse_args()
+    return exit_status(lambda: golden_scores.write(options.model))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.scoring import token_matching
 from train.runtime import config as configs
+from train.runtime.command_line import add_overwrite, check_output, exit_status
 
 _SEED = 1
 
@@ -54,15 +55,21 @@ def main() -> int:
     )
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
+    add_overwrite(parser)
     options = parser.parse_args()
-    try:
-        figures = measure(options.model, configs.load(MeasureConfig, options.config, options.overrides))
-        text = json.dumps(figures, indent=1) + "\n"
-        files.write(options.output, text) if options.output else sys.stdout.write(text)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: _write(options))
+
+
+def _write(options: argparse.Namespace) -> None:
+    config = configs.load(MeasureConfig, options.config, options.overrides)
+    if options.output:
+        inputs = [options.config, Path(config.comments), *map(Path, config.rated)]
+        check_output(options.output, options.overwrite, inputs)
+    text = json.dumps(measure(options.model, config), indent=1) + "\n"
+    if options.output:
+        files.write(options.output, text)
+    else:
+        sys.stdout.write(text)
 
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:

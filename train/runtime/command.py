@@ -7,6 +7,7 @@ import datetime
 import fcntl
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -22,16 +23,19 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.io.strict import read_json
 from train.runtime import config as configs
+from train.runtime import log
 from train.runtime.config import Optimization
 from train.runtime.distributed import Failed, World, joined
 from train.runtime.log import say
 from train.runtime.loop import Diverged
 from train.runtime.signals import Interrupted, Stop
-from train.runtime.state import Progress
+from train.runtime.state import Progress, any_saved
 
 C = TypeVar("C", bound=Optimization)
 
-_MAY_CHANGE = ("out", "tensorboard")  # of a config, between two starts of a run
+CONFIG = "config.json"
+_MAY_CHANGE = ("out", "tensorboard")  # keys that may differ between two starts of a run
+_FOLDERS_OF_FOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model")  # in a run's folder
 
 
 def command(
@@ -43,8 +47,9 @@ def command(
 ) -> int:
     """Run a training command, `NAME CONFIG [key=value …]`.
 
-    Returns its exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal
-    (the same command goes on).
+    Returns:
+        The exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal (rerun the
+        same command to resume).
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {name}",
@@ -57,46 +62,60 @@ def command(
         parser.add_argument("--dry-run", action="store_true", help="tell what it would take, and stop")
     options = parser.parse_args()
     speaks = True
-    try:
-        with Stop() as stop, joined() as world:
-            speaks = world.first
-            config = world.first_does(lambda: configs.load(cls, options.config, options.overrides))
-            if estimate and options.dry_run:
-                estimated = estimate(config, world)
+    with Stop() as stop:
+        try:
+            with joined() as world:
+                speaks = world.first
+                config = world.first_does(lambda: configs.load(cls, options.config, options.overrides))
+                if estimate and options.dry_run:
+                    estimated = estimate(config, world)
+                    if world.first:
+                        print(estimated)
+                    return 0
+                lock = world.first_does(lambda: claim(config) if world.first else None)
+                shared = (Path(config.out) / CONFIG).is_file()
+                if world.total(shared) != [world.size]:
+                    raise InputError(
+                        f"{config.out}: not the same folder for all processes; they must share `out`"
+                    )
+                model = work(config, world, stop)
+                if not model.is_dir():
+                    raise InputError(f"{model}: gone, though training is complete; choose another `out`")
                 if world.first:
-                    print(estimated)
-                return 0
-            lock = world.first_does(lambda: claim(config) if world.first else None)
-            shared = (Path(config.out) / "config.json").is_file()
-            if world.total(shared) != [world.size]:
-                raise InputError(
-                    f"{config.out}: not the same folder for all processes; they must share `out`"
-                )
-            model = work(config, world, stop)
-            if not model.is_dir():
-                raise InputError(f"{model}: gone, though training is complete; choose another `out`")
-            if world.first:
-                say(f"the best model is in {model}")
-            del lock
-    except Failed:
-        return 2
-    except (InputError, Diverged) as error:
-        if speaks or isinstance(error, InputError):
-            print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
-    except Interrupted as interrupted:
-        if speaks:
-            print(interrupted, file=sys.stderr)
-        return interrupted.status
+                    say(f"the best model is in {model}")
+                del lock
+        except (Exception, Interrupted) as error:
+            # What fails after a signal fails because of the signal, unless training has begun.
+            cause = stop.interrupted if stop.interrupted and not stop.patient else error
+            return _status(cause, speaks)
     return 0
 
 
+def _status(error: BaseException, speaks: bool) -> int:
+    """Print why a run ended, in one line; return its exit status."""
+    if isinstance(error, Failed):  # the first process has printed the line
+        return 2
+    if isinstance(error, InputError):
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if isinstance(error, Diverged | Interrupted):
+        if speaks:
+            print("" if isinstance(error, Interrupted) else "error: ", error, sep="", file=sys.stderr)
+        return error.status if isinstance(error, Interrupted) else 1
+    raise error
+
+
 def claim(config: Optimization) -> IO[str]:
-    """Hold the run's folder while the result is open: for one run, and one configuration."""
-    out = Path(config.out)
+    """Make `out` the folder of this run; nobody else may train there while the result is open.
+
+    Raises InputError, before anything is changed, unless the folder is missing, empty, or holds
+    a run of the same configuration that no other process works on.
+    """
+    out, asked = Path(config.out), json.loads(json.dumps(_asked(config)))
+    _check_run(out, config, asked)
+    folders.own(out)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = (out / "lock").open("w")
+        lock = (out / "lock").open("a", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror})") from None
     try:
@@ -105,27 +124,52 @@ def claim(config: Optimization) -> IO[str]:
         raise InputError(f"{out}: another process is training there") from None
     except OSError as error:
         raise InputError(f"{out / 'lock'}: cannot be locked ({error.strerror})") from None
-    file, asked = out / "config.json", json.loads(json.dumps(_asked(config)))
-    if any((out / "states").glob("state-*")):  # from here on there is something to lose
-        before = read_json(file)
+    _check_run(out, config, asked)  # again: another process may have begun a run there
+    files.write(out / CONFIG, json.dumps(asked, indent=2) + "\n")
+    for folder in (out, *(out / name for name in _FOLDERS_OF_FOLDERS)):
+        folders.recover_all(folder)
+    return lock
+
+
+def _check_run(out: Path, config: Optimization, asked: dict[str, Any]) -> None:
+    """Raise InputError unless the folder `out` can begin or resume a run as `asked`."""
+    folders.check(out)
+    if not set(_listed(out)) - {folders.MARKER, "lock"}:
+        return
+    if not (out / CONFIG).is_file():
+        raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
+    before = read_json(out / CONFIG)
+    if not {"out", "updates"} <= before.keys():
+        raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
+    lines, _ = log.read(out / log.NAME)
+    trained = max((update for update, _ in lines), default=0)
+    saved = any_saved(out / "states")
+    if saved or trained:  # there is something to lose
         keys = (before.keys() | asked.keys()) - set(_MAY_CHANGE)
         changed = sorted(key for key in keys if before.get(key) != asked.get(key))
         if changed:
             raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
-    files.write(file, json.dumps(asked, indent=2) + "\n")
-    folders.recover(out / "model")
-    return lock
+    # A run that was killed while it saved its first state has a log and a model, but no state.
+    if trained > config.evaluate_every and not saved:
+        raise InputError(f"{out}: has a trained model, but its states are gone; choose another `out`")
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder) if folder.exists() else []  # noqa: PTH208 (a glob hides errors)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
 
 
 def identity(config: Optimization, *inputs: str) -> str:
-    """Identifies what a run computes: its configuration, but for the folder, and its inputs."""
+    """Return a hash of what a run computes: its configuration without the folder, and its inputs."""
     asked = {key: value for key, value in _asked(config).items() if key not in _MAY_CHANGE}
     return hashlib.sha256(json.dumps([asked, *inputs]).encode()).hexdigest()[:12]
 
 
 def _asked(config: Optimization) -> dict[str, Any]:
-    """Every key, but for those that came later and are at their defaults."""
-    values = asdict(config)
+    """Return the configuration, without keys that were added later and have their default value."""
+    values = configs.portable(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
     return {key: value for key, value in values.items() if key not in late or value != late[key]}
 
@@ -145,7 +189,7 @@ def git_revision() -> str:
 def provenance(config: Optimization, progress: Progress, world: World, revision: str) -> dict[str, Any]:
     """How a model was trained, as kept in its `simllm.json`."""
     return {
-        "config": asdict(config),
+        "config": configs.portable(asdict(config)),
         "updates": progress.update,
         "tokens": progress.tokens,
         "seconds": round(progress.seconds),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -224,11 +227,17 @@ C = TypeVar("C")
 
 
 def load(cls: type[C], file: Path, overrides: list[str]) -> C:
-    """Read a YAML file, apply `key=value` overrides (`model.hidden_size=128`), check it all.
+    """Read a configuration from a YAML file and apply `key=value` overrides to it.
 
-    A number counts a list's items from 0 (`positives.1.share=0.5`); an item that is replaced
-    by nothing is left out (`positives.1=null`).
+    The key of an override may lead into a value (`model.hidden_size=128`). A number counts the
+    items of a list from 0 (`positives.1.share=0.5`). An item that becomes null is left out
+    (`positives.1=null`). Raises InputError for whatever is wrong.
     """
+    return build(cls, _read(file, overrides), str(file))
+
+
+def _read(file: Path, overrides: list[str]) -> Any:
+    """Return the values of a YAML file with its overrides, not checked yet (see `load`)."""
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -236,8 +245,32 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from None
     for override in overrides:
-        _override(values, override)
-    return build(cls, _without_gaps(values), str(file))
+        _override(values, portable(override))
+    return _texts(_without_gaps(values), _local)
+
+
+def portable(values: Any) -> Any:
+    """Return nested values whose paths are Unicode, also where the locale knows only ASCII.
+
+    There Python stands in other characters for the bytes of a path (see `os.fsencode`).
+    """
+    return _texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
+
+
+def _local(text: str) -> str:
+    """Undo `portable`: return a path that the locale's file functions accept."""
+    return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+
+
+def _texts(values: Any, change: Callable[[str], str]) -> Any:
+    """Return nested values with every text in them changed."""
+    if isinstance(values, str):
+        return change(values)
+    if isinstance(values, dict):
+        return {_texts(key, change): _texts(value, change) for key, value in values.items()}
+    if isinstance(values, list | tuple):
+        return type(values)(_texts(value, change) for value in values)
+    return values
 
 
 def _override(values: Any, override: str) -> None:
@@ -270,3 +303,18 @@ def _without_gaps(values: Any) -> Any:
     if isinstance(values, list):
         return [_without_gaps(value) for value in values if value is not None]
     return values
+
+
+def _main() -> int:
+    """Print `out` of a training configuration, for the job scripts."""
+    file, *overrides = sys.argv[1:]
+    try:
+        sys.stdout.buffer.write(os.fsencode(_read(Path(file), overrides)["out"]))
+    except (InputError, KeyError, TypeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -164,7 +164,7 @@ def train(
             world.first_does(partial(write, line, better))
         if asked and not finished:
             raise Interrupted(
-                f"stopped after update {progress.update}; the same command goes on", stop.status
+                f"stopped after update {progress.update}; rerun the same command to resume", stop.status
             )
     bar.close()
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
+from simllm.io import files
 from simllm.io.folders import replacing
-from simllm.io.strict import read_json
 from simllm.model.tokenizer import Tokenizer
 
 _PART = 8 * 2**20  # bytes of text a part: the parts do not depend on the number of workers
@@ -63,17 +63,22 @@ class Shards:
         return ids
 
 
-def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, folder: Path) -> Shards:
-    """Tokenize a file of one text a line; texts past `max_length` tokens are cut and counted.
+class Damaged(InputError):  # noqa: N818 (the error is the user's to read, as InputError)
+    """A file of a folder of shards is missing, incomplete, or has another checksum."""
 
-    A folder that was written from the same corpus with the same tokenizer and length, and is
-    undamaged, is opened as it is.
+
+def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, folder: Path) -> Shards:
+    """Tokenize a file of one text a line; texts longer than `max_length` tokens are cut and counted.
+
+    A folder that was written from the same corpus with the same tokenizer and length is opened as
+    it is; a damaged one is written again. Raises InputError if a file cannot be read or written.
     """
     made_with = {"corpus": corpus_hash, "tokenizer": tokenizer.hash, "max_length": max_length}
-    if (folder / _INFO).is_file() and read_json(folder / _INFO)["made_with"] == made_with:
-        try:
+    try:
+        if _facts(folder).get("made_with") == made_with:
             return load(folder)
-        except InputError as error:
+    except Damaged as error:
+        if folder.exists():
             print(f"warning: {error}; written anew", file=sys.stderr)
     with replacing(folder) as partial:
 
@@ -82,25 +87,47 @@ def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, 
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # the tokenizer works outside of Python's lock
             parts = list(pool.map(write_part, itertools.count(), _ranges(texts)))
-        (partial / _INFO).write_text(json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n")
+        files.write(partial / _INFO, json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n")
     return load(folder)
 
 
 def load(folder: Path) -> Shards:
-    """Open a folder of shards; raise InputError where one is missing or its checksum differs."""
+    """Open a folder of shards.
+
+    Raises Damaged if a file is missing or its checksum differs, InputError if it cannot be read.
+    """
     parts, lengths, truncated = [], [], 0
-    for number, facts in enumerate(read_json(folder / _INFO)["parts"]):
+    for number, facts in enumerate(_facts(folder)["parts"]):
         ids_file, lengths_file = _files(folder, number)
         try:
-            intact = _digest(ids_file, lengths_file) == facts["sha256"]
+            if digest(ids_file, lengths_file) != facts["sha256"]:
+                raise Damaged(f"{ids_file}: damaged (checksum differs)")
+            parts.append(np.load(ids_file, mmap_mode="r"))
+            lengths.append(np.load(lengths_file))
         except OSError as error:
-            raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from None
-        if not intact:
-            raise InputError(f"{ids_file}: damaged (checksum differs)")
-        parts.append(np.load(ids_file, mmap_mode="r"))
-        lengths.append(np.load(lengths_file))
+            raise _unreadable(error, folder) from None
         truncated += facts["truncated"]
     return Shards(parts, np.concatenate(lengths).astype(np.int64), truncated)
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """Return what `shards.json` holds: `made_with` and `parts`."""
+    file = folder / _INFO
+    try:
+        facts = json.loads(file.read_bytes())
+    except OSError as error:
+        raise _unreadable(error, file) from None
+    except ValueError:
+        raise Damaged(f"{file}: damaged (not JSON)") from None
+    if not isinstance(facts, dict) or not {"made_with", "parts"} <= facts.keys():
+        raise Damaged(f"{file}: damaged (expected made_with and parts)")
+    return facts
+
+
+def _unreadable(error: OSError, place: Path) -> InputError:
+    """Return the exception for a file that cannot be read; only a missing one may be written again."""
+    kind = Damaged if isinstance(error, FileNotFoundError) else InputError
+    return kind(f"{error.filename or place}: cannot be read ({error.strerror})")
 
 
 def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
@@ -115,7 +142,7 @@ def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
 
 
 def _write_part(
-    texts: Path, lines: tuple[int, int], tokenizer: Tokenizer, max_length: int, files: tuple[Path, Path]
+    texts: Path, lines: tuple[int, int], tokenizer: Tokenizer, max_length: int, paths: tuple[Path, Path]
 ) -> dict[str, Any]:
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
     with texts.open("rb") as file:
@@ -130,13 +157,13 @@ def _write_part(
         truncated += sum(len(text) > max_length for text in whole)
         lengths += map(len, ids)
         chunks.append(np.fromiter(itertools.chain.from_iterable(ids), dtype))
-    np.save(files[0], np.concatenate(chunks))
-    np.save(files[1], np.array(lengths, np.int32))
+    np.save(paths[0], np.concatenate(chunks))
+    np.save(paths[1], np.array(lengths, np.int32))
     return {
         "texts": len(lengths),
         "tokens": sum(lengths),
         "truncated": truncated,
-        "sha256": _digest(*files),
+        "sha256": digest(*paths),
     }
 
 
@@ -144,9 +171,10 @@ def _files(folder: Path, number: int) -> tuple[Path, Path]:
     return folder / f"ids-{number:05d}.npy", folder / f"lengths-{number:05d}.npy"
 
 
-def _digest(*files: Path) -> str:
-    digest = hashlib.sha256()
-    for file in files:
+def digest(*paths: Path) -> str:
+    """Return the SHA-256, in hex digits, of the checksums of several files."""
+    whole = hashlib.sha256()
+    for file in paths:
         with file.open("rb") as data:
-            digest.update(hashlib.file_digest(data, "sha256").digest())
-    return digest.hexdigest()
+            whole.update(hashlib.file_digest(data, "sha256").digest())
+    return whole.hexdigest()

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
+from simllm.errors import InputError
 from simllm.io.folders import replacing
 from simllm.model import ppmi
-from train.tokens.shards import Shards
+from train.tokens.shards import Shards, digest
 
 
 def at(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """The vectors of these shards, computed once and kept in `folder`."""
-    file = folder / "vectors.npy"
-    if not file.is_file():
-        with replacing(folder) as partial:
-            np.save(partial / file.name, vectors(shards, vocab_size, size))
-    return np.load(file)
+    """Return the vectors of these shards, computed once and kept in `folder` with their checksum.
+
+    Damaged or missing files are written again. Raises InputError if a file cannot be read or written.
+    """
+    file, checksum = folder / "vectors.npy", folder / "sha256"
+    try:
+        if digest(file) == checksum.read_bytes().decode("ascii", "replace"):
+            return np.load(file)
+        print(f"warning: {file}: damaged (checksum differs); computed again", file=sys.stderr)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise InputError(f"{error.filename or file}: cannot be read ({error.strerror})") from None
+    found = vectors(shards, vocab_size, size)
+    with replacing(folder) as partial:
+        np.save(partial / file.name, found)
+        (partial / checksum.name).write_text(digest(partial / file.name), encoding="ascii")
+    return found
 
 
 def vectors(shards: Shards, vocab_size: int, size: int) -> np.ndarray:

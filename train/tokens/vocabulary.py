@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import string
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,70 +14,111 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import files, folders
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text import normalizer
+from train.runtime import signals
 
 # Everything that cleaning can leave; all of it is in every vocabulary, so nothing is unknown.
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)
 
 
 def at(folder: Path, texts: Path, size: int) -> Tokenizer:
-    """The vocabulary in `folder`, learned from a file of cleaned texts if there is none yet."""
+    """Open the vocabulary in `folder`; learn it from a file of cleaned texts if there is none yet."""
     file = folder / "tokenizer.json"
     if not file.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        with texts.open(encoding="ascii") as lines:
-            learn((line.rstrip("\n") for line in lines), size, folder / "sentencepiece.model")
-        files.write(file, convert(folder / "sentencepiece.model").to_str(pretty=True))
+        with folders.replacing(folder) as partial:
+            model = partial / "sentencepiece.model"
+            model.write_bytes(_learned_apart(texts, size))
+            files.write(partial / file.name, convert(model).to_str(pretty=True))
     return Tokenizer.load(file)
 
 
 def learn(texts: Iterable[str], size: int, file: Path) -> None:
     """Learn a BPE vocabulary of `size` tokens from cleaned texts; write a SentencePiece model.
 
-    Raises InputError when the texts are too few for `size` tokens.
+    Raises InputError if the texts are too few for `size` tokens.
     """
-    import sentencepiece  # here, as only this takes it
+    file.write_bytes(_learned(texts, size))
 
+
+def _learned(texts: Iterable[str], size: int) -> bytes:
+    """Return a serialized SentencePiece model (see `learn`)."""
+    import sentencepiece  # here, as only learning and converting need it
+
+    model = io.BytesIO()
     try:
-        with file.open("wb") as target:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(texts),
-                model_writer=target,
-                model_type="bpe",
-                vocab_size=size,
-                character_coverage=1.0,
-                required_chars=_ALPHABET,
-                normalization_rule_name="identity",  # the texts are clean
-                remove_extra_whitespaces=False,
-                bos_id=0,
-                pad_id=1,
-                eos_id=2,
-                unk_id=UNK_ID,
-                control_symbols=["<mask>"],
-                num_threads=os.cpu_count() or 1,
-                minloglevel=2,
-            )
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=size,
+            character_coverage=1.0,
+            required_chars=_ALPHABET,
+            normalization_rule_name="identity",  # the texts are clean
+            remove_extra_whitespaces=False,
+            bos_id=0,
+            pad_id=1,
+            eos_id=2,
+            unk_id=UNK_ID,
+            control_symbols=["<mask>"],
+            num_threads=os.cpu_count() or 1,
+            minloglevel=2,
+        )
     except RuntimeError as error:
-        file.unlink(missing_ok=True)
         reason = str(error).strip().splitlines()[-1]
         raise InputError(f"vocabulary of {size} tokens cannot be learned: {reason}") from None
+    return model.getvalue()
+
+
+def _learned_apart(texts: Path, size: int) -> bytes:
+    """Learn in a process of its own, because SentencePiece keeps signals waiting until it is done.
+
+    Returns a serialized SentencePiece model. Raises InputError if none can be learned.
+    """
+    child = subprocess.run(
+        [sys.executable, "-m", "train.tokens.vocabulary", texts.absolute(), str(size)],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        check=False,
+    )
+    if child.returncode < 0:
+        reason = f"its process was killed by signal {-child.returncode}, perhaps for want of memory"
+        raise InputError(f"vocabulary of {size} tokens cannot be learned: {reason}")
+    if child.returncode:
+        lines = child.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        raise InputError(lines[-1].removeprefix("error: "))
+    return child.stdout
+
+
+def _main() -> int:
+    """Learn a vocabulary for `_learned_apart`: the model goes to standard output."""
+    signals.ignore()  # the process that waits for this one hears them, and ends it
+    _, file, size = sys.argv
+    try:
+        with Path(file).open(encoding="ascii") as lines:
+            model = _learned((line.rstrip("\n") for line in lines), int(size))
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    sys.stdout.buffer.write(model)
+    return 0
 
 
 def convert(file: Path) -> Backend:
     """Convert a SentencePiece BPE model that `learn` wrote into an equal `tokenizers` tokenizer."""
     import sentencepiece
 
-    source = sentencepiece.SentencePieceProcessor(model_file=str(file))
+    source = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
     return bpe([source.id_to_piece(i) for i in range(source.get_piece_size())])
 
 
 def bpe(pieces: Sequence[str]) -> Backend:
-    """The tokenizer that SentencePiece makes of these BPE pieces, the five special tokens first.
+    """Return the tokenizer that splits texts as SentencePiece does with these BPE pieces.
 
-    SentencePiece merges the neighbours whose union has the lowest id; the same order comes
-    out of ranked merges, where every way to split a piece in two is ranked by the piece.
+    The five special tokens come first. SentencePiece merges the two neighbours whose union has
+    the lowest id. Ranked merges give the same order if every way to split a piece in two gets
+    the rank of the piece.
     """
     vocabulary = {piece: i for i, piece in enumerate(pieces)}
     merges = []
@@ -96,3 +140,7 @@ def bpe(pieces: Sequence[str]) -> Backend:
     )
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     return tokenizer
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simllm.cli.evaluate import metric_choice
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.check_output(options.output, options.ratings, options.overwrite)
-    folders.check(options.out)
+    study_report.check(options.out)
     names = metric_choice.names(options.metrics)
     found = study(options.ratings, names, options.model, options.checkpoints, questions)
     study_report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     table = Table(
         columns=("ratings", "metric", "rank", "spearman", "low", "high", "p_value"),
         rows=rows,
-        summary={one.name: " ".join(one.words) for one in found.sets}
+        summary={f"summary of {one.name}": " ".join(one.words) for one in found.sets}
         | {"report": f"{options.out}/report.html"},
     )
     metric_choice.write(table, found.missing, options)

@@ -13,7 +13,7 @@ from simllm.metrics.text import Score, UnavailableError
 
 
 def load(model: str) -> Score:
-    """Return what scores by F1, without rescaling; `model` is a folder of transformers.
+    """Return the function that scores by F1, without rescaling; `model` is a folder of transformers.
 
     The embeddings are those of the last layer.
     """
@@ -30,3 +30,8 @@ def load(model: str) -> Score:
         return scorer.score(list(candidates), list(references))[2].numpy().astype(np.float64)
 
     return score
+
+
+def data(model: str) -> dict[str, Path]:
+    """Return the folder of the model."""
+    return {"model": Path(model)}

@@ -16,7 +16,7 @@ from simllm.metrics.text import Score
 
 
 def load(weights: Sequence[float]) -> Score:
-    """Return what scores by the weighted geometric mean of n-gram precisions, in 0..1."""
+    """Return the function that scores by the weighted geometric mean of n-gram precisions, in 0..1."""
     from nltk.translate.bleu_score import sentence_bleu
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:

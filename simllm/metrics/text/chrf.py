@@ -11,7 +11,7 @@ from simllm.metrics.text import Score
 
 
 def load() -> Score:
-    """Return what scores in 0..1."""
+    """Return the function that scores in 0..1."""
     from sacrebleu.metrics.chrf import CHRF
 
     chrf = CHRF()

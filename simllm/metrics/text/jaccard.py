@@ -11,7 +11,7 @@ from simllm.metrics.text import Score
 
 
 def load() -> Score:
-    """Return what scores in 0..1; two empty texts have 1."""
+    """Return the function that scores in 0..1; two empty texts have 1."""
     return score
 
 

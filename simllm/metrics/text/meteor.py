@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import warnings
 from collections.abc import Sequence
@@ -14,13 +15,16 @@ from numpy.typing import NDArray
 
 from simllm.metrics.text import Score, UnavailableError
 
-_SYSTEM = Path("/usr/share/wordnet")  # where Debian and Ubuntu have it
+_SYSTEM = Path("/usr/share/wordnet")  # of the package wordnet-base on Debian and Ubuntu
 _CATEGORIES = 45  # lexicographers' files
-_REMEDY = "needs WordNet: apt-get install wordnet-base, or python -m nltk.downloader wordnet"
+_REMEDY = (
+    "needs the data of WordNet 3.0, which no Python package brings: "
+    "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
+)
 
 
 def load() -> Score:
-    """Return what scores in 0..1; texts are split at spaces."""
+    """Return the function that scores in 0..1; texts are split at spaces."""
     from nltk.translate.meteor_score import single_meteor_score
 
     words = wordnet()
@@ -32,14 +36,19 @@ def load() -> Score:
     return score
 
 
+def data() -> dict[str, Path]:
+    """Return WordNet's folder, or the archive that holds it."""
+    root = _root()
+    return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}
+
+
 @cache
 def wordnet() -> Any:
-    """WordNet as nltk reads it; raise UnavailableError where there is none."""
-    import nltk
+    """Open WordNet with nltk; raise UnavailableError if it is not there."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     class Plain(WordNetCorpusReader):  # type: ignore[misc]  # nltk is untyped
-        """Does without the file of lexicographers' names: the system's folder lacks it, METEOR needs none."""
+        """A reader without the names of lexicographers' files, which the system lacks and METEOR ignores."""
 
         def map_wn(self, *_: Any) -> None:
             return None
@@ -50,10 +59,22 @@ def wordnet() -> Any:
             return super().open(file)
 
     warnings.filterwarnings("ignore", "The multilingual functions", module="nltk")
+    root = _root()
     try:
-        return Plain(nltk.data.find("corpora/wordnet"), None)
-    except LookupError:
-        if not (_SYSTEM / "index.noun").is_file():
-            raise UnavailableError(_REMEDY) from None
+        return Plain(root, None)
+    except OSError as error:
+        raise UnavailableError(f"{root}: nltk cannot read this WordNet ({error})") from None
+
+
+def _root() -> Any:
+    """Find WordNet's folder as a path of nltk, in a folder, an archive or the system's place."""
+    import nltk
+
+    for place in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):  # the downloader leaves the archive
+        with contextlib.suppress(LookupError):
+            return nltk.data.find(place)
+    if not (_SYSTEM / "index.noun").is_file():
+        raise UnavailableError(_REMEDY)
+    if str(_SYSTEM.parent) not in nltk.data.path:
         nltk.data.path.append(str(_SYSTEM.parent))  # or nltk will not read there
-        return Plain(str(_SYSTEM), None)
+    return str(_SYSTEM)

@@ -11,7 +11,7 @@ from simllm.metrics.text import Score
 
 
 def load(kind: str) -> Score:
-    """Return what scores by F1, in 0..1."""
+    """Return the function that scores by F1, in 0..1."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer([kind], use_stemmer=True)

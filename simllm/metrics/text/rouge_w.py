@@ -17,7 +17,7 @@ _WEIGHT = 1.2
 
 
 def load() -> Score:
-    """Return what scores by F1, in 0..1."""
+    """Return the function that scores by F1, in 0..1."""
     from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,11 @@ from simllm.model.similarity import cosine
 
 
 def load(model: str) -> Score:
-    """Return what scores in -1..1; `model` is a folder, or a name that was downloaded before."""
+    """Return the function that scores in -1..1; `model` is a folder, or a name that was downloaded before."""
     from sentence_transformers import SentenceTransformer
 
     try:
-        encoder = SentenceTransformer(model, local_files_only=True)
+        encoder = SentenceTransformer(str(_folder(model)), local_files_only=True)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UnavailableError(
@@ -29,3 +30,22 @@ def load(model: str) -> Score:
         return cosine(embeddings[: len(candidates)], embeddings[len(candidates) :])
 
     return score
+
+
+def data(model: str) -> dict[str, Path]:
+    """Return the folder of the model."""
+    return {"model": _folder(model)}
+
+
+def _folder(model: str) -> Path:
+    """Find the folder of a model; raise OSError or ValueError if there is none on this machine."""
+    from huggingface_hub import snapshot_download
+
+    if Path(model).is_dir():
+        return Path(model)
+    try:
+        return Path(snapshot_download(model, local_files_only=True))
+    except (OSError, ValueError):
+        if "/" in model:
+            raise
+        return Path(snapshot_download(f"sentence-transformers/{model}", local_files_only=True))

@@ -14,7 +14,7 @@ from simllm.metrics.text import Score
 
 
 def load() -> Score:
-    """Return what scores in 0..1; two texts without any word of two letters have 0."""
+    """Return the function that scores in 0..1; two texts without any word of two letters have 0."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     def cosine(candidate: str, reference: str) -> float:

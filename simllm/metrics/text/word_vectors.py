@@ -1,7 +1,7 @@
-"""Cosine of mean token vectors, weighted by idf: trained on a corpus by counting alone.
+"""Cosine of mean token vectors, weighted by idf; the vectors are trained on a corpus by counting alone.
 
-The tokens are those of the included model, so that no word is unknown; their vectors factorise
-what stands beside what (`simllm.model.ppmi`), and rare tokens weigh more.
+The tokens are those of the included model, so that no word is unknown. Their vectors factorise a
+table of neighbours (`simllm.model.ppmi`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MOST_TEXTS = 1_000_000  # more change little, and take more than a minute
 
 
 def load(corpus: str) -> Score:
-    """Return what scores in -1..1.
+    """Return the function that scores in -1..1.
 
-    `corpus` has plain lines, or as `.jsonl` or `.jsonl.gz` lines of JSON with `text` or `summary`;
-    its first million are read.
+    `corpus` has plain lines, or as `.jsonl` or `.jsonl.gz` lines of JSON with `text` or `summary`. Its
+    first million texts are read.
     """
     if not Path(corpus).is_file():
         raise UnavailableError(f"{corpus}: no such file; expected texts, one a line, or JSON lines with text")
@@ -48,6 +48,11 @@ def load(corpus: str) -> Score:
         return cosine(*(np.stack([vectors()[ids[1:-1]].sum(axis=0) for ids in side]) for side in sides))
 
     return score
+
+
+def data(corpus: str) -> dict[str, Path]:
+    """Return the corpus and the tokenizer."""
+    return {"corpus": Path(corpus), "tokenizer": default_model() / TOKENIZER}
 
 
 def _weighted(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:

@@ -1,0 +1,21 @@
+"""Names of sets, systems and metrics, made fit to be shown."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from simllm.text import encodable
+
+_MOST_CHARACTERS = 40  # in a figure or a column's head
+
+
+def label(text: str) -> str:
+    """Return `text` as one line without control characters; "(blank)" if nothing is left."""
+    shown = "".join(c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in encodable(text))
+    return " ".join(shown.split()) or "(blank)"
+
+
+def short(text: str) -> str:
+    """Return the label of `text`, cut to forty characters."""
+    shown = label(text)
+    return shown if len(shown) <= _MOST_CHARACTERS else shown[: _MOST_CHARACTERS - 1] + "…"

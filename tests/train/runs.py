@@ -1,0 +1,148 @@
+"""Training commands in processes of their own, which start at once: torch is loaded beforehand."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import runpy
+import socket
+import sys
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from tests.conftest import ROOT
+
+SMALL = [
+    "model.vocab_size=400",
+    "model.hidden_size=32",
+    "model.intermediate_size=64",
+    "batch_tokens=1024",
+    "updates=24",
+    "warmup_updates=4",
+    "learning_rate=0.01",
+    "evaluate_every=4",
+    "test_texts=50",
+]
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["train.pretrain", "train.contrastive", "train.release"])
+
+
+def pretraining(corpus_file, out, *overrides):
+    """The arguments of a small pretraining."""
+    return ["configs/debug.yaml", f"out={out}", f"corpus.sources=[{corpus_file}]", *SMALL, *overrides]
+
+
+class Started:
+    """`python -m train.NAME ARGUMENTS` in the checkout, or in `cwd`, with one thread."""
+
+    def __init__(self, folder, name, *arguments, cwd=ROOT, **environment):
+        folder.mkdir(exist_ok=True)
+        number = len(list(folder.iterdir()))
+        self.files = [folder / f"{name}-{number}.{stream}" for stream in ("out", "err")]
+        for file in self.files:
+            file.touch()
+        arguments = [f"train.{name}", *map(str, arguments)]
+        environment = {"OMP_NUM_THREADS": "1"} | environment
+        self.process = _CONTEXT.Process(target=_main, args=(arguments, self.files, cwd, environment))
+        self.process.start()
+        self.pid = self.process.pid
+
+    @property
+    def errors(self):
+        """What it has written to standard error so far."""
+        return self.files[1].read_text(encoding="utf-8", errors="replace")
+
+    def until(self, text, seconds=120):
+        """Wait until it has written this to standard error."""
+        end = time.monotonic() + seconds
+        while text not in self.errors:
+            assert self.process.is_alive(), self.errors
+            assert time.monotonic() < end, self.errors
+            time.sleep(0.005)
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def finish(self, seconds=120):
+        """Wait for its end; return its exit status, negative for a signal that killed it."""
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, f"still running: {self.errors}"
+        return self.process.exitcode
+
+
+def _main(arguments, files, cwd, environment):
+    for stream, file in zip((1, 2), files, strict=True):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), stream)
+    sys.stdout, sys.stderr = (open(stream, "w", buffering=1, closefd=False) for stream in (1, 2))  # noqa: SIM115
+    os.chdir(cwd)
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    sys.argv = arguments
+    sys.modules.pop(arguments[0], None)  # it is loaded, but not as the main module
+    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+
+
+class Runner:
+    """Starts training commands whose output goes to a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def start(self, name, *arguments, **options):
+        return Started(self.folder, name, *arguments, **options)
+
+    def __call__(self, name, *arguments, **options):
+        """Run a command to its end; return its exit status and what it wrote to standard error."""
+        started = self.start(name, *arguments, **options)
+        return started.finish(), started.errors
+
+    def ranks(self, count, name, *arguments, port=None):
+        """Start the processes of one training, as torchrun and srun do."""
+        port = port or free_port()
+        group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        return [
+            self.start(name, *arguments, **group, RANK=str(rank), LOCAL_RANK=str(rank))
+            for rank in range(count)
+        ]
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def log(out):
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def timeless(lines):
+    """The log without figures that depend on the clock."""
+    clock = ("seconds", "tokens_per_second", "mfu")
+    return [{key: value for key, value in line.items() if key not in clock} for line in lines]
+
+
+def states(out):
+    """The folders of the saved states, oldest first."""
+    return sorted((out / "states").glob("state-*"))
+
+
+def weights(out):
+    return load_file(states(out)[-1] / "tensors.safetensors")
+
+
+def assert_same_weights(out, other):
+    one, two = weights(out), weights(other)
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def content(folder):
+    """Every file below a folder, with its bytes."""
+    return {file.relative_to(folder): file.read_bytes() for file in Path(folder).rglob("*") if file.is_file()}
