@@ -27,6 +27,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 DATA = ROOT / "docs" / "examples" / "data"
 _FENCE = re.compile(r"^( *)```(\w*)$")
 _COMMENT = re.compile(r"^ *<!-- block: (.*) -->$")
+_COLOR = re.compile(r"\x1b\[[\d;]*m")
 _OPERATORS = set("|<>&;")
 # Commands of others, whose options are not checked.
 _FOREIGN = {
@@ -112,20 +113,21 @@ class Session:
             (folder / name).symlink_to(ROOT / name)
 
     def run(self, block):
-        """Run a block; return what it prints, stdout and stderr as they come."""
+        """Run a block; return what it prints: a shell's stdout and stderr, Python's stdout."""
         out = _Terminal()
+        err = _Stderr(out) if block.language == "sh" else io.StringIO()
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.folder):
             patch.setattr(os, "environ", os.environ.copy())
             patch.setenv("COLUMNS", "100")
             patch.setenv("XDG_CACHE_HOME", str(self.folder / "cache"))
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(_Stderr(out)):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 if block.language == "python":
                     exec(compile(block.code, str(block), "exec"), self.names)
                     status = 0
                 else:
                     status = self._shell(block.code, out)
         assert status == block.status, f"{block}: exit status {status}\n{out.getvalue()}"
-        return out.getvalue()
+        return _COLOR.sub("", out.getvalue())
 
     def _shell(self, code, out):
         status = 0
