@@ -10,6 +10,7 @@ The `text` block right after a block is what the block prints. A line `…` in i
 """
 
 import contextlib
+import functools
 import io
 import os
 import re
@@ -21,6 +22,9 @@ from pathlib import Path
 
 import pytest
 
+from simllm import metric
+from simllm.cli import main
+from simllm.model import checkpoint
 from tests.conftest import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -43,7 +47,7 @@ _FOREIGN = {
     "ruff",
     "mypy",
 }
-_FOREIGN |= {".", ".ci/run", ".venv/bin/pip", ".venv/bin/pytest"}
+_FOREIGN |= {".", "export", ".ci/run", ".venv/bin/pip", ".venv/bin/pytest"}
 
 
 @dataclass
@@ -119,6 +123,8 @@ class Session:
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.folder):
             patch.setattr(os, "environ", os.environ.copy())
             patch.setenv("COLUMNS", "100")
+            patch.setattr(checkpoint, "load", _load_once)
+            patch.setattr(metric, "engine", _engine_once)
             patch.setenv("XDG_CACHE_HOME", str(self.folder / "cache"))
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 if block.language == "python":
@@ -134,14 +140,17 @@ class Session:
         for command in commands(code):
             words = shlex.split(command, comments=True)
             if words[0] == "simllm" and not _OPERATORS & set(command):
-                from simllm.cli import main
-
                 status = main(words[1:])
             else:
                 status = _process(command, self.folder, out)
             if status:
                 break
         return status
+
+
+# A page loads the same model many times.
+_load_once = functools.cache(checkpoint.load)
+_engine_once = functools.cache(metric.engine)
 
 
 def _process(command, folder, out):
@@ -233,8 +242,6 @@ def _parse_module(module, arguments):
         patch.setattr(sys, "argv", [module, *arguments])
         try:
             if module == "simllm":
-                from simllm.cli import main
-
                 main(arguments)
             else:
                 runpy.run_module(module, run_name="__main__")
