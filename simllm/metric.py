@@ -25,6 +25,7 @@ from simllm.scoring.pair_scorers import ByToken, Measure, Pooled
 from simllm.scoring.scores import Scores, joined, warn
 from simllm.scoring.streaming import Pair, chunks, scored
 from simllm.scoring.text_arguments import checked
+from simllm.text import LONGEST
 
 
 class SimLLM:
@@ -153,7 +154,8 @@ class SimLLM:
     def warn(self, texts: int, truncated: int, unreadable: int) -> None:
         """Warn of what was not read, or not whole, of so many texts."""
         limit = self.checkpoint.encoder.config.max_length
-        long = f"read in windows of {limit}" if self.on_long == "window" else f"cut at {limit}"
+        windows = f"read in windows of {limit} tokens, up to {LONGEST:,} characters"
+        long = windows if self.on_long == "window" else f"cut at {limit} tokens"
         warn(texts, truncated, unreadable, long)
 
     def _scored(

@@ -11,14 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io.files import objects, text_under
-from simllm.metrics.text import Score
+from simllm.metrics.protocol import Score
 from simllm.text import clean
 
 OWN = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `held_out`
@@ -36,21 +35,6 @@ class Triples:
     forms: list[str]
 
 
-class Scored(Protocol):
-    """What a metric says of pairs."""
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """(n,) higher is more similar."""
-
-
-class Metric(Protocol):
-    """Whatever scores candidates against references."""
-
-    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scored:
-        """Score n pairs."""
-
-
 def load(file: Path = OWN) -> Triples:
     """Read JSON lines with `reference`, `rewording`, `change`, `kind` and `form`.
 
@@ -62,13 +46,8 @@ def load(file: Path = OWN) -> Triples:
     return Triples(*(list(column) for column in zip(*rows, strict=True)))
 
 
-def wins(metric: Metric, triples: Triples) -> NDArray[np.float64]:
-    """(n,) 1 where the rewording scores higher than the change, 0.5 for a tie, else 0."""
-    return wins_of(lambda candidates, references: metric.score(candidates, references).values, triples)
-
-
-def wins_of(score: Score, triples: Triples) -> NDArray[np.float64]:
-    """The same of a function that scores candidates against references."""
+def wins(score: Score, triples: Triples) -> NDArray[np.float64]:
+    """Compare rewordings with changes: (n,) 1 where the rewording scores higher, 0.5 for a tie, else 0."""
     same = score(triples.rewordings, triples.references)
     other = score(triples.changes, triples.references)
     return (np.sign(same - other) + 1) / 2
@@ -83,7 +62,7 @@ def cleaned(triples: Triples) -> Triples:
 
 def accuracies(score: Score, triples: Triples) -> list[float]:
     """The share of wins: of all triples, of each form, of each kind (in order of appearance)."""
-    won = wins_of(score, triples)
+    won = wins(score, triples)
     return [float(won.mean()), *by(triples.forms, won).values(), *by(triples.kinds, won).values()]
 
 

@@ -12,7 +12,7 @@ import torch
 
 from simllm.errors import InputError
 from simllm.metrics import registry
-from simllm.metrics.registry import Metric
+from simllm.metrics.protocol import Metric
 from simllm.model import checkpoint
 from simllm.model.encoder import Encoder
 from simllm.model.pooling import POOLINGS
@@ -21,10 +21,16 @@ from simllm.scoring.token_matching import MEASURES
 
 
 @dataclass(frozen=True)
-class Trained(Metric):
-    """A model after so many updates."""
+class Trained:
+    """The metric of a model after a number of updates."""
 
-    updates: float = 0
+    metric: Metric
+    updates: float
+
+    @property
+    def name(self) -> str:
+        """The name of the metric."""
+        return self.metric.name
 
 
 def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
@@ -56,8 +62,7 @@ def _trained(folder: Path) -> Trained:
     updates = provenance.get("updates", number and int(number[1]))
     if updates is None:
         raise InputError(f"{folder}: neither its provenance nor its name says after how many updates it is")
-    metric = registry.of_model(folder.name, folder)
-    return Trained(metric.name, metric.signature, metric.compute, updates=float(updates))
+    return Trained(registry.of_model(folder.name, folder), float(updates))
 
 
 def _untrained(folder: Path) -> Trained:
@@ -66,5 +71,4 @@ def _untrained(folder: Path) -> Trained:
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as place:
         checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
-        metric = registry.of_model("untrained", Path(place) / "model")
-    return Trained(metric.name, metric.signature, metric.compute)
+        return Trained(registry.of_model("untrained", Path(place) / "model"), 0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from simllm.errors import InputError
-from simllm.metrics.text import Score
+from simllm.metrics.protocol import Score
 from simllm.perturb.summaries import light_edits, meaning_changes
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text import clean

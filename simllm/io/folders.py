@@ -30,13 +30,13 @@ _LEFT = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 def check_place(folder: Path) -> None:
     """Raise InputError if a folder cannot be made here, or files in it; nothing is made yet."""
     folder = files.real(folder)
-    for path in (folder, *folder.parents):
-        if path.is_symlink():  # all other links are resolved
-            raise InputError(f"{path}: is a loop of links")
     try:
+        loops = [path for path in (folder, *folder.parents) if path.is_symlink()]  # other links are resolved
         existing = next(path for path in (folder, *folder.parents) if path.exists())
     except OSError as error:
         raise InputError(f"{folder}: cannot be used ({error.strerror})") from None
+    if loops:
+        raise InputError(f"{loops[0]}: is a loop of links")
     if not existing.is_dir():
         raise InputError(f"{existing}: is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):

@@ -10,11 +10,7 @@ import sys
 import pytest
 
 from simllm import SimLLM
-
-
-def run(*arguments, **options):
-    command = [sys.executable, "-m", "simllm", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+from tests.command import process, run
 
 
 @pytest.fixture
@@ -142,7 +138,7 @@ def test_what_a_terminal_would_obey_or_a_locale_cannot_show(tmp_path, model_fold
     (tmp_path / "p.jsonl").write_text(json.dumps(row))
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     arguments = ("score", "--jsonl", tmp_path / "p.jsonl", "-f", "text", "--model", model_folder)
-    done = run(*arguments, env=environment)
+    done = process(*arguments, env=environment)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     assert "[31mred" in done.stdout

@@ -17,7 +17,7 @@ def run(*arguments, cache):
 
 def test_word_overlap_gets_half_of_the_balanced_triples_and_no_adversarial_one():
     triples = contrast.cleaned(contrast.load())
-    won = contrast.wins_of(baseline("jaccard"), triples)
+    won = contrast.wins(baseline("jaccard"), triples)
     found = contrast.by(triples.forms, won)
     assert found["balanced"] == pytest.approx(0.5, abs=0.05)
     assert found["adversarial"] < 0.05

@@ -13,6 +13,8 @@ import simllm
 from simllm import InputError
 from simllm.evaluation.human_correlation import correlate
 from simllm.metrics import registry, text
+from simllm.metrics.protocol import FunctionMetric, pair_scores
+from simllm.metrics.score_cache import Cached
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 
@@ -21,6 +23,11 @@ GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+def quarters():
+    """A quarter of each candidate's length, cached."""
+    return Cached(FunctionMetric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c])))
 
 
 @pytest.fixture
@@ -102,12 +109,12 @@ def test_scores_are_computed_once_for_the_same_texts_and_signature(cache):
         calls.append(candidates)
         return np.array([len(c) / 3 for c in candidates])
 
-    metric = registry.Metric("length", "length|version:1", compute)
-    first = metric.score(["a", "bb"], ["x", "y"])
-    assert metric.score(["a", "bb"], ["x", "y"]).tolist() == first.tolist() == [1 / 3, 2 / 3]
+    metric = Cached(FunctionMetric("length", "length|version:1", compute))
+    first = pair_scores(metric, ["a", "bb"], ["x", "y"])
+    assert pair_scores(metric, ["a", "bb"], ["x", "y"]).tolist() == first.tolist() == [1 / 3, 2 / 3]
     assert len(calls) == 1
-    metric.score(["a", "b"], ["bx", "y"])
-    registry.Metric("length", "length|version:2", compute).score(["a", "bb"], ["x", "y"])
+    pair_scores(metric, ["a", "b"], ["bx", "y"])
+    pair_scores(Cached(FunctionMetric("length", "length|version:2", compute)), ["a", "bb"], ["x", "y"])
     assert len(calls) == 3
 
 
@@ -126,11 +133,11 @@ def test_scores_are_computed_once_for_the_same_texts_and_signature(cache):
     ],
 )
 def test_a_damaged_cache_file_is_computed_again(cache, damage):
-    metric = registry.Metric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c]))
-    assert metric.score(["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
+    metric = quarters()
+    assert pair_scores(metric, ["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
     (file,) = cache.rglob("*.json")
     file.write_text(damage, errors="surrogateescape")
-    assert metric.score(["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
+    assert pair_scores(metric, ["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
     assert json.loads(file.read_text()) == [0.25, 0.5]
 
 
@@ -144,8 +151,8 @@ def test_a_cache_that_cannot_be_written_is_no_error(place, tmp_path, monkeypatch
     if place == "no_home":
         monkeypatch.delenv("XDG_CACHE_HOME")
         monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
-    metric = registry.Metric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c]))
-    assert metric.score(["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
+    metric = quarters()
+    assert pair_scores(metric, ["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
 
 
 def test_scores_are_computed_again_after_an_edit_of_a_baseline(tmp_path):
@@ -154,13 +161,13 @@ def test_scores_are_computed_again_after_an_edit_of_a_baseline(tmp_path):
         Path(simllm.__file__).parent, tmp_path / "simllm", ignore=shutil.ignore_patterns("__pycache__")
     )
     code = (
-        "from simllm.evaluation import metrics; (m,), _ = metrics.load(['jaccard']);"
-        "print(m.score(['a b'], ['a']), m.signature)"
+        "from simllm import metrics; m = metrics.load('jaccard');"
+        "print(m.score([metrics.Example('a b', 'a')]).values, m.signature)"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     found = []
     for change in ("", "2 * "):
-        file = tmp_path / "simllm" / "evaluation" / "baselines" / "jaccard.py"
+        file = tmp_path / "simllm" / "metrics" / "text" / "jaccard.py"
         file.write_text(file.read_text().replace("[len(c & r)", f"[{change}len(c & r)"))
         command = [sys.executable, "-c", code]
         done = subprocess.run(
@@ -174,7 +181,7 @@ def test_another_corpus_is_another_signature(tmp_path):
     signatures = []
     for line in ("gets the name\n", "gets the key\n"):
         (tmp_path / "corpus.txt").write_text(line)
-        (metric,), _ = registry.load([f"word-vectors={tmp_path}/corpus.txt"])
+        metric = registry.load(f"word-vectors={tmp_path}/corpus.txt")
         signatures.append(metric.signature)
     assert signatures[0] != signatures[1]
     assert signatures[0].startswith("word-vectors|corpus:")

@@ -20,7 +20,7 @@ from transformers import AutoModel
 from simllm import InputError, SimLLM
 from simllm.model import checkpoint
 from simllm.scoring.encode import padded
-from tests.cli.test_commands import run
+from tests.command import run
 
 
 @pytest.fixture

@@ -22,8 +22,9 @@ from simllm.evaluation import model_variants, ratings, study_figures, study_repo
 from simllm.evaluation.conclusions import in_words, number, probability
 from simllm.evaluation.human_correlation import cleaned
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.study import Result, study
+from simllm.evaluation.study import study
 from simllm.evaluation.study_groups import groups, largest
+from simllm.evaluation.study_results import Result
 from simllm.metrics.text import jaccard
 from simllm.stats import significance
 from simllm.stats.rater_agreement import Agreement, ceiling

@@ -168,8 +168,8 @@ def test_sentence_bert_and_bertscore_of_a_model_folder():
 def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
     """In the layout of the hub's cache; a later download of the same name is another model."""
     code = (
-        "from simllm.evaluation import metrics;"
-        "(metric,), _ = metrics.load(['sentence-bert=a/b']); print(metric.signature)"
+        "from simllm import metrics;"
+        "metric = metrics.load('sentence-bert=a/b'); print(metric.signature)"
     )
     place = tmp_path / "models--a--b"
     (place / "refs").mkdir(parents=True)

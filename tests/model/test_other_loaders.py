@@ -18,7 +18,7 @@ from trl import GRPOConfig, GRPOTrainer
 from simllm import InputError, SimLLM
 from simllm.analysis.reward import reward
 from simllm.scoring.encode import padded
-from tests.cli.test_commands import run
+from tests.command import run
 
 PAIRS = {"candidate": ["adds two", "gets it"], "reference": ["sums two", "removes it"]}
 

@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from simllm import InputError, SimLLM
 from simllm.model.score_scale import Calibration
-from tests.cli.test_commands import run
+from tests.command import run
 from tests.conftest import ROOT
 from train.release.calibrate import fit
 

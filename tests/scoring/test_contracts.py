@@ -17,7 +17,8 @@ from simllm import InputError, SimLLM
 from simllm.analysis import golden_scores
 from simllm.model import inference
 from simllm.model.checkpoint import default_model
-from tests.cli.test_commands import run
+from simllm.text import LONGEST
+from tests.command import run
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(cleaning leaves nothing|texts cut at|read in windows)")
@@ -100,6 +101,16 @@ def test_a_line_of_a_million_characters(model_folder):
         assert scores.truncated == 2
     with pytest.raises(InputError, match=r"candidate 1: \d+ tokens, more than the model's 64"):
         SimLLM(model_folder, on_long="error").score([line], ["a"])
+
+
+def test_a_text_that_is_cut_before_cleaning_counts_as_truncated(model_folder):
+    blank, short = " " * LONGEST + "adds two", "adds two" + " " * LONGEST
+    for on_long in ("truncate", "window"):
+        scores = SimLLM(model_folder, on_long=on_long).score([short, blank], ["adds two", "sets it"])
+        assert scores.truncated == 2
+        assert scores.values == pytest.approx([1.0, 0.0])
+    with pytest.raises(InputError, match="candidate 1: 10008 characters, more than 10000"):
+        SimLLM(model_folder, on_long="error").score([blank], ["a"])
 
 
 def test_threads_do_not_matter(model_folder, comments):

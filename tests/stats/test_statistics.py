@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from simllm.evaluation import ratings
-from simllm.evaluation.ratings import mean_ratings
 from simllm.stats.correlation import (
     interval_by_rater,
     kendall,
@@ -18,7 +17,7 @@ from simllm.stats.correlation import (
     rank_correlations,
     spearman,
 )
-from simllm.stats.rater_agreement import agreement, alpha, ceiling
+from simllm.stats.rater_agreement import agreement, alpha, ceiling, mean_ratings
 from simllm.stats.significance import clusters, holm, permutation, williams
 
 

@@ -7,14 +7,14 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from simllm.errors import InputError
 from simllm.io import tables
 
 if TYPE_CHECKING:
-    from simllm.metrics.registry import Metric
-    from simllm.metrics.text import Score
+    from simllm.metrics.protocol import Metric, Score
 
 Result = TypeVar("Result")
 
@@ -28,7 +28,7 @@ def names(given: str | None) -> list[str]:
     """The names that the option has, or all; raise InputError for one that is none."""
     from simllm.metrics import registry
 
-    chosen = list(registry.ALL) if given is None else [name.strip() for name in given.split(",")]
+    chosen = list(registry.names()) if given is None else [name.strip() for name in given.split(",")]
     registry.check(chosen)
     return chosen
 
@@ -37,11 +37,12 @@ def of_each(
     found: Sequence[Metric], missing: dict[str, str], compute: Callable[[Score], Result]
 ) -> Iterator[tuple[str, Result]]:
     """What `compute` makes of each metric, with its name; `missing` takes those that have no scores."""
+    from simllm.metrics.protocol import pair_scores
     from simllm.metrics.text import UnavailableError
 
     for metric in found:
         try:
-            yield metric.name, compute(metric.score)
+            yield metric.name, compute(partial(pair_scores, metric))
         except UnavailableError as error:
             missing[metric.name] = str(error)
 

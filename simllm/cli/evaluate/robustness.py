@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [given] if given else [], options.overwrite)
     summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
     made = edits(summaries, lexicon.load(), options.seed)
-    found, missing = registry.load(metric_choice.names(options.metrics), options.model)
+    found, missing = registry.load_all(metric_choice.names(options.metrics), options.model)
     rows, separation, failures = [], {}, {}
     for name, result in metric_choice.of_each(
         found, missing, lambda score: robustness(score, made, options.examples)

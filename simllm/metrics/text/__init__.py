@@ -14,12 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from simllm.errors import InputError
-
-Score = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]  # candidates, references -> (n,)
+from simllm.metrics.protocol import Score as Score
 
 
 class UnavailableError(InputError):
