@@ -29,7 +29,7 @@ from tests.conftest import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DATA = ROOT / "docs" / "examples" / "data"
-_FENCE = re.compile(r"^( *)```(\w*)$")
+_FENCE = re.compile(r"^( *)```(\w*)( .*)?$")
 _COMMENT = re.compile(r"^ *<!-- block: (.*) -->$")
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 _OPERATORS = set("|<>&;")
@@ -89,10 +89,10 @@ def blocks(page):
                 before = None
             number += 1
             continue
-        indent, language = match.groups()
+        indent, language, attributes = match.groups()
         end = next(n for n in range(number + 1, len(lines)) if lines[n] == f"{indent}```")
         code = "\n".join(line.removeprefix(indent) for line in lines[number + 1 : end])
-        if language in ("sh", "python"):
+        if language in ("sh", "python") and not attributes:  # with a title: a file, not a block
             comment = _COMMENT.match(lines[number - 1]) if number else None
             notes = re.split(r"; ", comment[1]) if comment else []
             before = Block(page, number + 1, language, code, notes)
