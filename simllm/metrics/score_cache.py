@@ -25,7 +25,8 @@ class Cached:
     """A metric whose scores are kept on the disk.
 
     The key is a hash of the examples, the signature and the code of simllm. A cache that cannot be
-    read or written is no error.
+    read or written is no error. Scores have twelve significant digits: further ones are rounding
+    noise, which would put equal scores in an order.
     """
 
     metric: Metric
@@ -48,7 +49,7 @@ class Cached:
             kept = json.loads((_folder() / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
             if isinstance(kept, list) and [type(value) for value in kept] == [float] * len(examples):
                 return PlainScores(np.array(kept, float), self.signature)
-        values = self.metric.score(examples).values
+        values = np.array([float(f"{value:.12g}") for value in self.metric.score(examples).values])
         with contextlib.suppress(OSError, RuntimeError, InputError):  # the scores are good all the same
             (_folder() / key[:2]).mkdir(parents=True, exist_ok=True)
             files.write(_folder() / key[:2] / f"{key}.json", json.dumps(values.tolist()))

@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> None:
             "ratings": options.ratings.name,
             "pairs": result.rows[0].n,
             "interval": "95% bootstrap",
+            "p": "two-sided permutation test",
             **{f"signature of {row.metric}": row.signature for row in result.rows},
         },
     )

@@ -1,4 +1,4 @@
-"""`simllm evaluate robustness`: do scores follow the meaning when summaries are edited?"""
+"""The command `simllm evaluate robustness`: whether scores follow the meaning of edited summaries."""
 
 from __future__ import annotations
 

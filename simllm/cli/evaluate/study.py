@@ -1,4 +1,4 @@
-"""`simllm evaluate study`: the paper's five questions on rated sets, as a page, JSON and LaTeX."""
+"""The command `simllm evaluate study`: the paper's five questions on rated sets, as page, JSON, LaTeX."""
 
 from __future__ import annotations
 
