@@ -87,15 +87,20 @@ def own(folder: Path) -> None:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
 
 
-def add(folder: Path, name: str, text: str) -> None:
-    """Write the text file `name` into a folder of simllm's.
+def add(folder: Path, name: str, content: str | bytes) -> None:
+    """Write the file `name`, which may stand in an inner folder, into a folder of simllm's.
 
     Raises InputError as `check_addition`, or if the file cannot be written.
     """
     written = check_addition(folder, name)
+    file = folder / name
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
     if name not in written:
         _mark(folder, [*written, name])
-    files.write(folder / name, text)
+    files.write(file, content)
 
 
 def check_addition(folder: Path, name: str) -> list[str]:

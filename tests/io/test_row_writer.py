@@ -222,6 +222,7 @@ def test_closed_and_full_streams(command, message):
     assert done.stderr == f"simllm: error: {message}\n"
 
 
+@pytest.mark.slow
 def test_closed_standard_error_does_not_reach_the_output(tmp_path):
     words = f"exec {sys.executable} -m simllm score a b --pooling sum 2>&-"
     done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path)

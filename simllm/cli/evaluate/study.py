@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from simllm.cli.evaluate import metric_choice
+from simllm.cli import metric_choice
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
