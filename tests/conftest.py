@@ -1,9 +1,13 @@
 """Real texts and a small real model, made once a test run."""
 
 import json
+import os
 import sysconfig
 from collections import Counter
 from pathlib import Path
+
+# On a busy machine, threads that wait for each other take several times as long as one; set before torch.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -99,3 +100,13 @@ def _depth(value: Any) -> int:
             for part in (value.values() if isinstance(value, dict) else value)
         ]
     return depth
+
+
+def shown_id(row: Row, format_: str | None) -> list[Any]:
+    """Return the id of a pair as a table shows it, in a list; an empty list for no format.
+
+    JSON keeps the type of an id. In text and TSV an id that is no text is written as JSON.
+    """
+    if format_ is None:
+        return []
+    return [row.id if format_ == "json" or isinstance(row.id, str) else json.dumps(row.id)]

@@ -1,8 +1,8 @@
-"""Meaning over words: is a rewording nearer to its reference than a change of its meaning?
+"""The contrast set: triples of a reference, a rewording and a change of its meaning.
 
-A triple is a reference, a rewording and a change that shares with the reference as many words
-as the rewording (form "balanced": overlap metrics get half of these right) or more ("adversarial":
-they get none right).
+A metric should score the rewording higher than the change. In form "balanced" both share as many
+words with the reference, so that overlap metrics get half of these right. In form "adversarial" the
+change shares more, so that they get none right.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def wins(score: Score, triples: Triples) -> NDArray[np.float64]:
 
 
 def cleaned(triples: Triples) -> Triples:
-    """The same triples as every metric is given them."""
+    """Clean the texts of the triples as simllm does, so that no metric gains or loses by case or markup."""
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
     return Triples(references, rewordings, changes, triples.kinds, triples.forms)
@@ -67,15 +67,18 @@ def accuracies(score: Score, triples: Triples) -> list[float]:
 
 
 def by(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
-    """The mean of the values of each label, in order of appearance."""
-    of = np.array(labels)
-    return {str(label): float(values[of == label].mean()) for label in dict.fromkeys(labels)}
+    """Average the (n,) values of each label, in order of appearance."""
+    place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    of = np.array([place[label] for label in labels], int)
+    means = np.bincount(of, weights=values) / np.bincount(of)
+    return dict(zip(place, means.tolist(), strict=True))
 
 
 def held_out(file: Path = OWN) -> set[tuple[str, str]]:
-    """Pairs of words that the triples turn on: one stands where the other did.
+    """Return the pairs of words by which the two sentences of a comparison differ.
 
-    What learns from word lists must leave these out, to be tested on words it has not seen.
+    A model that learns from word lists must leave these pairs out, to be tested on words that it has
+    not seen.
     """
     triples = load(file)
     pairs = set()

@@ -1,4 +1,4 @@
-"""The metrics that simllm itself can be: by pooling and similarity (RQ2), and by training time (RQ4)."""
+"""Variants of simllm: by pooling and similarity (RQ2), and by training time (RQ4)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Trained:
 
 
 def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Every pooling with every similarity, and token by token (SIMLLM, Table 1)."""
+    """Load a model with every pooling and every similarity, and token by token (SIMLLM, Table 1)."""
     pooled = [
         registry.of_model(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
         for pooling in POOLINGS
@@ -44,10 +44,10 @@ def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
 
 
 def checkpoints(folder: Path) -> list[Trained]:
-    """The models in a folder of model folders, by updates, after the same model untrained.
+    """Load the models in a folder of model folders, by updates; the same model untrained comes first.
 
-    The updates are those in a model's provenance, or else the number that its folder's name ends in. Raises
-    InputError where there is no model, or one whose updates are unknown.
+    The updates are those in a model's provenance, or else the number at the end of its folder's name.
+    Raises InputError if there is no model, or one whose updates are unknown.
     """
     found = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
     if not found:
@@ -60,13 +60,13 @@ def _trained(folder: Path) -> Trained:
     provenance = checkpoint.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
     updates = provenance.get("updates", number and int(number[1]))
-    if updates is None:
+    if isinstance(updates, bool) or not isinstance(updates, int | float) or not 0 <= updates < 1e15:
         raise InputError(f"{folder}: neither its provenance nor its name says after how many updates it is")
     return Trained(registry.of_model(folder.name, folder), float(updates))
 
 
 def _untrained(folder: Path) -> Trained:
-    """The model of this folder with random weights."""
+    """Make the model of this folder with random weights."""
     like = checkpoint.load(folder)
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as place:

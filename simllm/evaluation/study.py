@@ -28,6 +28,7 @@ from simllm.evaluation.labels import label
 from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study_groups import Group, groups
 from simllm.evaluation.study_results import Result, SetStudy, Study
+from simllm.io.files import real
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.metrics.text import UnavailableError
@@ -86,16 +87,16 @@ def study(
     )
 
 
-def _named(files: Sequence[Path]) -> list[Ratings]:
+def _named(rated: Sequence[Path]) -> list[Ratings]:
     """Load the sets; sets of the same name are called by their paths."""
-    for number, file in enumerate(files):
-        if file.resolve() in map(Path.resolve, files[:number]):
+    for number, file in enumerate(rated):
+        if real(file) in map(real, rated[:number]):
             raise InputError(f"{file}: given twice")
-    sets = [ratings.load(file) for file in files]
+    sets = [ratings.load(file) for file in rated]
     names = [one.name for one in sets]
     return [
         replace(one, name=label(str(file))) if names.count(one.name) > 1 else one
-        for one, file in zip(sets, files, strict=True)
+        for one, file in zip(sets, rated, strict=True)
     ]
 
 

@@ -133,9 +133,16 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def _digest(path: Path) -> str:
-    """Return the first 12 hex digits of the SHA-256 of a file, or of all files in a folder."""
+    """Return the first 12 hex digits of the SHA-256 of a file, or of all files in a folder.
+
+    Raises InputError if a file cannot be read.
+    """
     digest = hashlib.sha256()
     for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
-        with file.open("rb") as data:
-            digest.update(str(file.relative_to(path)).encode() + hashlib.file_digest(data, "sha256").digest())
+        try:
+            with file.open("rb") as data:
+                content = hashlib.file_digest(data, "sha256").digest()
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+        digest.update(os.fsencode(file.relative_to(path)) + content)
     return digest.hexdigest()[:12]

@@ -17,7 +17,7 @@ import numpy as np
 import simllm
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.metrics.protocol import Example, Metric, PlainScores
+from simllm.metrics.protocol import Example, Metric, PlainScores, sides
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Cached:
     """A metric whose scores are kept on the disk.
 
     The key is a hash of the examples, the signature and the code of simllm. A cache that cannot be
-    read or written is no error.
+    read or written is no error. Scores have twelve significant digits: further ones are rounding
+    noise, which would put equal scores in an order.
     """
 
     metric: Metric
@@ -42,13 +43,14 @@ class Cached:
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
         """Score n examples, or return the scores of an earlier call with the same examples."""
+        sides(examples)  # or a TypeError says what is no example
         pinned = [self.signature, _code(), *map(asdict, examples)]
         key = hashlib.sha256(json.dumps(pinned).encode()).hexdigest()
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # none yet, no home, or damaged
             kept = json.loads((_folder() / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
             if isinstance(kept, list) and [type(value) for value in kept] == [float] * len(examples):
                 return PlainScores(np.array(kept, float), self.signature)
-        values = self.metric.score(examples).values
+        values = np.array([float(f"{value:.12g}") for value in self.metric.score(examples).values])
         with contextlib.suppress(OSError, RuntimeError, InputError):  # the scores are good all the same
             (_folder() / key[:2]).mkdir(parents=True, exist_ok=True)
             files.write(_folder() / key[:2] / f"{key}.json", json.dumps(values.tolist()))

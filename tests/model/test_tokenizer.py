@@ -27,6 +27,7 @@ def rated_texts(real_files):
             yield from (row[name] for name in ("reference", "candidate", "candidate_clean") if name in row)
 
 
+@pytest.mark.slow
 def test_equals_sentencepiece_on_100_000_corpus_texts(real_files, tmp_path):
     texts = [clean(text) for text in corpus_texts(real_files)]
     assert len(texts) >= 100_000
@@ -39,10 +40,14 @@ def test_equals_sentencepiece_on_100_000_corpus_texts(real_files, tmp_path):
         assert UNK_ID not in ours, text
 
 
-@settings(max_examples=1000, deadline=None)
+@pytest.fixture(scope="module")
+def reference(sentencepiece_model):
+    return sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
+
+
+@settings(max_examples=500, deadline=None)
 @given(st.one_of(st.text(), st.text("aabcerst .-='1", max_size=60)))
-def test_equals_sentencepiece_on_any_text(sentencepiece_model, tokenizer, text):
-    reference = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
+def test_equals_sentencepiece_on_any_text(reference, tokenizer, text):
     (ours,) = tokenizer.encode([text])
     assert ours == [0, *reference.encode(clean(text)), 2]
     assert UNK_ID not in ours

@@ -11,6 +11,7 @@ import runpy
 import socket
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import torch
@@ -97,7 +98,16 @@ def _main(arguments, files, cwd, largest, environment):
     sys.argv = arguments
     for name in (arguments[0], f"{arguments[0]}.__main__"):
         sys.modules.pop(name, None)  # it is loaded, but not as the main module
-    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    status = 0
+    try:
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        status = ended.code or 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    os._exit(status)  # to take everything down takes longer than many a test
 
 
 class Runner:

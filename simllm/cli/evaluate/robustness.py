@@ -1,11 +1,11 @@
-"""`simllm evaluate robustness`: do scores follow the meaning when summaries are edited?"""
+"""The command `simllm evaluate robustness`: whether scores follow the meaning of edited summaries."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from simllm.cli.evaluate import metric_choice
+from simllm.cli import metric_choice
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS

@@ -17,6 +17,8 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.metrics.protocol import Score as Score
 
+SINGLE_DIGITS = 6  # decimals of a score from single-precision embeddings; the rest depends on the batch
+
 
 class UnavailableError(InputError):
     """A metric cannot be computed here; the message is the remedy."""

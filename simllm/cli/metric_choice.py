@@ -25,7 +25,7 @@ def add_option(command: argparse.ArgumentParser) -> None:
 
 
 def names(given: str | None) -> list[str]:
-    """The names that the option has, or all; raise InputError for one that is none."""
+    """Return the metrics named by the option, or all; raise InputError for an unknown name."""
     from simllm.metrics import registry
 
     chosen = list(registry.names()) if given is None else [name.strip() for name in given.split(",")]
@@ -36,7 +36,7 @@ def names(given: str | None) -> list[str]:
 def of_each(
     found: Sequence[Metric], missing: dict[str, str], compute: Callable[[Score], Result]
 ) -> Iterator[tuple[str, Result]]:
-    """What `compute` makes of each metric, with its name; `missing` takes those that have no scores."""
+    """Yield the name of each metric and the result of `compute`; put metrics without scores in `missing`."""
     from simllm.metrics.protocol import pair_scores
     from simllm.metrics.text import UnavailableError
 
@@ -48,7 +48,7 @@ def of_each(
 
 
 def write(table: tables.Table, missing: dict[str, str], options: argparse.Namespace) -> None:
-    """Write the table; what was asked for and is missing is warned of, and in the summary."""
+    """Write the table; warn about missing metrics, and list them in the summary."""
     for name, remedy in missing.items():
         warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
     left_out = {f"without {name}": remedy for name, remedy in missing.items()}
@@ -57,7 +57,7 @@ def write(table: tables.Table, missing: dict[str, str], options: argparse.Namesp
 
 @contextlib.contextmanager
 def eval_extra() -> Iterator[None]:
-    """What `simllm evaluate` imports is not installed with simllm itself."""
+    """Turn a failing import into InputError that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:
