@@ -2,6 +2,7 @@
 
 import re
 
+from tests.conftest import ROOT
 from tests.train.data.conftest import fetch
 from train.data.catalog import FILE, Catalog
 from train.runtime.config import load
@@ -37,3 +38,10 @@ def test_the_list_tells_forbidding_terms():
         assert "no permission to redistribute" in shown[name]
     for name in ("breaking_nli", "cannot_wikifactcheck", "snli_dev", "misc_nl"):
         assert "share-alike" in shown[name]
+
+
+def test_the_page_on_data_lists_every_set_as_the_table_has_it():
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    for found in TABLE.sets:
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{found.name}` |"))
+        assert row.endswith(f"| {found.rows:,} | {found.licence} | {found.terms} |")

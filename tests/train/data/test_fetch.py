@@ -203,7 +203,7 @@ def test_a_killed_run_is_resumed(catalog, run, host, tmp_path):
     arguments = ["--catalog", catalog, "--root", tmp_path / "data", "--host", host.folder]
     process = subprocess.Popen(
         [sys.executable, "-m", "train.data", "fetch", *map(str, arguments)],
-        cwd=ROOT, env=os.environ | {"PATH": f"{slow.parent}:{os.environ['PATH']}"},
+        cwd=ROOT, env=os.environ | {"PATH": f"{slow.parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)},
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     with process:
