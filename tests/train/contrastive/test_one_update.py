@@ -42,7 +42,9 @@ def test_dropout_is_drawn(update_folder, whole):
     assert sum(part.item() for part, _ in task.losses(3)) != pytest.approx(whole["loss"].item(), abs=1e-3)
 
 
-@pytest.mark.parametrize(("processes", "cached"), [(2, "true"), (3, "false")])
+@pytest.mark.parametrize(
+    ("processes", "cached"), [(2, "true"), pytest.param(3, "false", marks=pytest.mark.slow)]
+)
 def test_by_several_processes(run, update_folder, whole, tmp_path, processes, cached):
     for result in several(run, processes, update_folder, tmp_path, f"cache_gradients={cached}"):
         assert_equal(result, whole)

@@ -77,7 +77,7 @@ def test_more_processes_than_batches():
     assert idle
 
 
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [3, pytest.param(2, marks=pytest.mark.slow)])
 def test_by_several_processes(run, whole, processes, tmp_path):
     packing, expected = whole
     ranks = run.ranks(processes, "tests.train.runtime.test_distributed", packing, tmp_path)
