@@ -16,7 +16,9 @@ import sys
 from pathlib import Path
 
 from simllm.errors import InputError
+from simllm.io.files import printable
 from train.corpus import build
+from train.corpus.finished import PAGE
 from train.corpus.sources import INSTALLED_PYTHON
 from train.runtime.config import CorpusConfig
 
@@ -58,8 +60,9 @@ def main() -> int:
         print("interrupted; run the same command again to resume", file=sys.stderr)
         return 130
     for title, key in (("texts", "counts"), ("comments left out", "comments_left_out"), ("files", "files")):
-        print(f"{title}: " + ", ".join(f"{count:,} {kind}" for kind, count in built[key].items() if count))
-    print(f"{options.out} has the corpus; look at {options.out / 'report.html'}")
+        if found := [f"{count:,} {kind}" for kind, count in built[key].items() if count]:
+            print(f"{title}: {', '.join(found)}")
+    print(f"{printable(options.out)} has the corpus; look at {printable(options.out / PAGE)}")
     return 0
 
 
