@@ -23,6 +23,7 @@ _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
 _SETTINGS = ("gc.auto=0", "http.lowSpeedLimit=1", "http.lowSpeedTime=60", "fetch.negotiationAlgorithm=noop")
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
 _NO_CONTENTS = "--filter=blob:none"
+_BATCH = 20_000  # files that are asked for at once, so that no request is too large for a server
 
 
 class Origin:
@@ -62,7 +63,10 @@ class Origin:
             self._list_files()
         paths = [path for pattern in patterns for path in self._matching(pattern)]
         blobs = [self._blobs[path] for path in paths]
-        self._run(*_FETCH, _NO_CONTENTS, "--stdin", self._url, given="\n".join(dict.fromkeys(blobs)))
+        different = list(dict.fromkeys(blobs))
+        for first in range(0, len(different), _BATCH):
+            wanted = "\n".join(different[first : first + _BATCH])
+            self._run(*_FETCH, _NO_CONTENTS, "--stdin", self._url, given=wanted)
         contents = self._run("cat-file", "--batch=%(objectsize)", given="\n".join(blobs))
         files, place = [], 0
         for path in paths:

@@ -69,8 +69,8 @@ CASES = {
         {"a.nl": "adds  two\r\nsets it\u2028now\n"},
         [{"text": "adds  two"}, {"text": "sets it\u2028now"}],
     ),
-    "lines_with_id": ({"a.nl": "31\tadds\ttwo\n"}, [{"text": "adds\ttwo"}]),
-    "titles": ({"a.txt": '3\t4\tmake a "list"\tselect 1\t0.1\n'}, [{"text": 'make a "list"'}]),
+    "lines_with_id": ({"id.nl": "31\tadds\ttwo\n"}, [{"text": "adds\ttwo"}]),
+    "titles": ({"titles.txt": '3\t4\tmake a "list"\tselect 1\t0.1\n'}, [{"text": 'make a "list"'}]),
     "comment_files": (
         {"f/10.txt": "TDAT: int f <NL>\nCOM: <s> adds two </s>\n", "f/9.txt": "COM:<s>sets</s>"},
         [{"text": "  adds two \n"}, {"text": "sets"}],
@@ -107,7 +107,7 @@ CASES = {
         [{"group": "nl2bash-ls", "a": "list", "b": "show"}],
     ),
     "rewritten_intents": (
-        {"conala.json": json.dumps(CONALA)},
+        {"intents.json": json.dumps(CONALA)},
         [{"group": "conala-5", "a": "How to add?", "b": "add `x` and `y`"}],
     ),
     "generated_summaries": (
@@ -191,7 +191,7 @@ CASES = {
         [{"a": "A b.", "b": "A c.", "label": "neutral"}],
     ),
     "paws": (
-        {"dev.tsv": "1\tThe `` A '' b\tA b\t0\r\n2\tA\tB\t1\r\n3\tA\tB\r\n4\tA\tB\tlabel\r\n"},
+        {"paws.tsv": "1\tThe `` A '' b\tA b\t0\r\n2\tA\tB\t1\r\n3\tA\tB\r\n4\tA\tB\tlabel\r\n"},
         [{"a": 'The " A " b', "b": "A b", "label": "different"}, {"a": "A", "b": "B", "label": "same"}],
     ),
     "breaking_nli": (
@@ -207,7 +207,7 @@ CASES = {
         [{"a": "It is.", "b": "It is not.", "label": "different"}],
     ),
     "antonyms": ({"w.txt": "open close\nalone\n"}, [{"a": "open", "b": "close", "label": "opposite"}]),
-    "synonyms": ({"w.txt": "big large\n"}, [{"a": "big", "b": "large", "label": "same"}]),
+    "synonyms": ({"synonyms.txt": "big large\n"}, [{"a": "big", "b": "large", "label": "same"}]),
     "abbreviations": (
         {"a.json": json.dumps([ABBREVIATIONS])},
         [{"word": "index", "abbr": "idx", "degree": "fine"}],
@@ -219,10 +219,12 @@ CASES = {
 def converted(new_host, tmp_path_factory):
     """The folder of all cases, each a set of its own, and what the command said."""
     host, folder, sets = new_host(), tmp_path_factory.mktemp("converted"), []
+    published = [item for files, _ in CASES.values() for item in files.items()]
+    assert len(dict(published)) == len(published)
+    host.publish("owner/all", dict(published))
     for name, (files, rows) in CASES.items():
-        host.publish(f"owner/{name}", files)
         paths = ["f/*.txt"] if name == "comment_files" else list(files)
-        part = {"repository": f"owner/{name}", "paths": paths, "reader": name}
+        part = {"repository": "owner/all", "paths": paths, "reader": name}
         sets.append(a_set(name, [a_file(f"{name}.jsonl", [part], digest(packed_lines(rows)))]))
     table = write_catalog(folder / "sets.yaml", host, sets)
     known = ["--catalog", table, "--root", folder / "data", "--host", host.folder]
