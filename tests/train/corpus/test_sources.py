@@ -78,7 +78,7 @@ def test_a_broken_repository_is_named(git, tmp_path):
     found, tally = read(folder)
     assert not found
     assert tally.counts["unreadable repository"] == 1
-    assert str(folder) in tally.examples["unreadable repository"][0]
+    assert str(folder) in tally.examples["unreadable repository"][0][0]
 
 
 def test_links_large_files_and_unreadable_folders_are_counted(tree, tmp_path):

@@ -1,5 +1,6 @@
 """Repositories as their authors publish them, made here, and the command that fetches from them."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -74,3 +75,7 @@ def fetch(*arguments, **environment):
 
 def packed_lines(rows):
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def digest(content):
+    return hashlib.sha256(content).hexdigest()
