@@ -44,7 +44,6 @@ def test_drawings_are_up_to_date():
 
 @pytest.mark.slow
 def test_site_builds_strictly(tmp_path):
-    pytest.importorskip("mkdocs", reason="needs the extra docs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

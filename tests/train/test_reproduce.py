@@ -44,7 +44,7 @@ def test_a_repository_is_fetched_once_at_its_revision(tmp_path):
     assert fetched == trees / "owner+name" / "repo"
     assert git(fetched, "show", "HEAD:file.py") == "first"
     with git_reader.opened(git_reader.find(fetched, trees)) as repository:
-        assert [entry.path for entry in repository.files("HEAD")] == ["file.py"]
+        assert [entry.path for entry in repository.files(*repository.revisions(0))] == ["file.py"]
     assert reproduce.tree(trees, "owner/name", revisions[1], "file:///nowhere") == fetched  # taken as it is
     assert git(fetched, "show", "HEAD:file.py") == "first"
     with pytest.raises(InputError, match="owner/other: cannot be fetched at"):
