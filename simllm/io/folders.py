@@ -30,13 +30,13 @@ _LEFT = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 def check_place(folder: Path) -> None:
     """Raise InputError if a folder cannot be made here, or files in it; nothing is made yet."""
     folder = files.real(folder)
-    for path in (folder, *folder.parents):
-        if path.is_symlink():  # all other links are resolved
-            raise InputError(f"{path}: is a loop of links")
     try:
+        loops = [path for path in (folder, *folder.parents) if path.is_symlink()]  # other links are resolved
         existing = next(path for path in (folder, *folder.parents) if path.exists())
     except OSError as error:
         raise InputError(f"{folder}: cannot be used ({error.strerror})") from None
+    if loops:
+        raise InputError(f"{loops[0]}: is a loop of links")
     if not existing.is_dir():
         raise InputError(f"{existing}: is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
@@ -89,15 +89,20 @@ def own(folder: Path) -> None:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
 
 
-def add(folder: Path, name: str, text: str) -> None:
-    """Write the text file `name` into a folder of simllm's.
+def add(folder: Path, name: str, content: str | bytes) -> None:
+    """Write the file `name`, which may stand in an inner folder, into a folder of simllm's.
 
     Raises InputError as `check_addition`, or if the file cannot be written.
     """
     written = check_addition(folder, name)
+    file = folder / name
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
     if name not in written:
         _mark(folder, [*written, name])
-    files.write(folder / name, text)
+    files.write(file, content)
 
 
 def check_addition(folder: Path, name: str) -> list[str]:

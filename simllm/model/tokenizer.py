@@ -41,7 +41,7 @@ class Tokenizer:
         if not file.is_file():
             raise InputError(f"{file}: no such file; expected the tokenizer of a model folder")
         try:
-            backend = Backend.from_file(str(file))
+            backend = Backend.from_buffer(file.read_bytes())  # its own reader takes no path but UTF-8
         except Exception as error:  # bare Exception is what the backend raises
             raise InputError(f"{file}: not a tokenizer ({error})") from None
         return cls(backend)

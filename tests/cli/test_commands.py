@@ -1,4 +1,4 @@
-"""The real command, in processes of its own."""
+"""The command line: what it prints, and how it answers bad input."""
 
 import gzip
 import json
@@ -10,11 +10,7 @@ import sys
 import pytest
 
 from simllm import SimLLM
-
-
-def run(*arguments, **options):
-    command = [sys.executable, "-m", "simllm", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+from tests.command import process, run
 
 
 @pytest.fixture
@@ -27,7 +23,7 @@ def files(tmp_path):
 
 
 def test_two_texts(model_folder):
-    done = run("score", "adds two lists", "combines 2 arrays", "--model", model_folder)
+    done = process("score", "adds two lists", "combines 2 arrays", "--model", model_folder)
     assert done.returncode == 0
     assert done.stderr == ""
     header, row = done.stdout.splitlines()
@@ -137,12 +133,13 @@ def test_a_link_or_a_pipe_as_output_stays_what_it_is(tmp_path, model_folder):
     assert (tmp_path / "pipe").is_fifo()
 
 
+@pytest.mark.slow
 def test_what_a_terminal_would_obey_or_a_locale_cannot_show(tmp_path, model_folder):
     row = {"candidate": "\x1b[31mred \ud83d", "reference": "caf\u00e9"}
     (tmp_path / "p.jsonl").write_text(json.dumps(row))
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     arguments = ("score", "--jsonl", tmp_path / "p.jsonl", "-f", "text", "--model", model_folder)
-    done = run(*arguments, env=environment)
+    done = process(*arguments, env=environment)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     assert "[31mred" in done.stdout
@@ -222,6 +219,7 @@ def test_warnings_go_to_stderr_and_can_be_silenced(model_folder):
     assert run(*arguments, "--quiet").stderr == ""
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error(files, model_folder):
     (files / "many.txt").write_text("adds two lists\n" * 50_000)
     command = f"{sys.executable} -m simllm score -c many.txt -r many.txt --model {model_folder} | head -1"

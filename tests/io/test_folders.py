@@ -139,7 +139,7 @@ def test_a_marker_that_simllm_did_not_write_is_none(tmp_path, marker):
 WRITER = """
 import sys
 from pathlib import Path
-from simllm import folders
+from simllm.io import folders
 with folders.replacing(Path(sys.argv[1])) as partial:
     (partial / "result").write_text(sys.argv[2])
     if len(sys.argv) > 3:

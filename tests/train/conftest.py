@@ -4,10 +4,13 @@ import json
 import shutil
 import signal
 from itertools import pairwise
+from typing import NamedTuple
 
 import pytest
+import torch
 import yaml
 
+from tests.train import warm  # noqa: F401
 from tests.train.contrastive.one_update import sources
 from tests.train.runs import Runner, pretraining
 
@@ -15,8 +18,6 @@ from tests.train.runs import Runner, pretraining
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """Several threads would wait for each other most of the time, in models as small as these."""
-    import torch
-
     torch.set_num_threads(1)
 
 
@@ -24,6 +25,30 @@ def one_thread():
 def run(tmp_path):
     """Run a training command (see `Runner`)."""
     return Runner(tmp_path / "output")
+
+
+class Done(NamedTuple):
+    """What a command left, under the names of `subprocess.CompletedProcess`."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def call(monkeypatch, capfd):
+    """Call a module's `main` with arguments in this process, which no other process is as fast as."""
+
+    def called(module, *arguments):
+        monkeypatch.setattr("sys.argv", [module.__name__, *map(str, arguments)])
+        capfd.readouterr()
+        try:
+            status = module.main()
+        except SystemExit as ended:
+            status = ended.code
+        return Done(status, *capfd.readouterr())
+
+    return called
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +64,7 @@ def finished(few_comments, tmp_path_factory):
     """The folder of a finished pretraining, which tests may read and copy."""
     folder = tmp_path_factory.mktemp("finished")
     run = Runner(folder / "output")
-    status, errors = run("pretrain", *pretraining(few_comments, folder / "run"))
+    status, errors = run("train.pretrain", *pretraining(few_comments, folder / "run"))
     assert status == 0, errors
     return folder / "run"
 
@@ -48,7 +73,7 @@ def finished(few_comments, tmp_path_factory):
 def stopped(few_comments, tmp_path_factory):
     """The folder of a pretraining that a signal stopped after a third of its updates; and its end."""
     folder = tmp_path_factory.mktemp("stopped")
-    started = Runner(folder / "output").start("pretrain", *pretraining(few_comments, folder / "run"))
+    started = Runner(folder / "output").start("train.pretrain", *pretraining(few_comments, folder / "run"))
     started.until("update 8 ")
     started.signal(signal.SIGTERM)
     assert started.finish() == 75, started.errors

@@ -6,10 +6,12 @@ import contextlib
 import json
 import multiprocessing
 import os
+import resource
 import runpy
 import socket
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import torch
@@ -30,7 +32,7 @@ SMALL = [
 ]
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["train.pretrain", "train.contrastive", "train.release"])
+_CONTEXT.set_forkserver_preload(["tests.train.preload"])
 
 
 def pretraining(corpus_file, out, *overrides):
@@ -39,19 +41,27 @@ def pretraining(corpus_file, out, *overrides):
 
 
 class Started:
-    """`python -m train.NAME ARGUMENTS` in the checkout, or in `cwd`, with one thread."""
+    """`python -m MODULE ARGUMENTS` in the checkout, or in `cwd`, with one thread.
 
-    def __init__(self, folder, name, *arguments, cwd=ROOT, **environment):
+    No file that it writes may be larger than `largest` bytes.
+    """
+
+    def __init__(self, folder, module, *arguments, cwd=ROOT, largest=None, **environment):
         folder.mkdir(exist_ok=True)
         number = len(list(folder.iterdir()))
-        self.files = [folder / f"{name}-{number}.{stream}" for stream in ("out", "err")]
+        self.files = [folder / f"{module}-{number}.{stream}" for stream in ("out", "err")]
         for file in self.files:
             file.touch()
-        arguments = [f"train.{name}", *map(str, arguments)]
+        arguments = [module, *map(str, arguments)]
         environment = {"OMP_NUM_THREADS": "1"} | environment
-        self.process = _CONTEXT.Process(target=_main, args=(arguments, self.files, cwd, environment))
+        self.process = _CONTEXT.Process(target=_main, args=(arguments, self.files, cwd, largest, environment))
         self.process.start()
         self.pid = self.process.pid
+
+    @property
+    def output(self):
+        """What it has written to standard output so far."""
+        return self.files[0].read_text(encoding="utf-8")
 
     @property
     def errors(self):
@@ -76,16 +86,28 @@ class Started:
         return self.process.exitcode
 
 
-def _main(arguments, files, cwd, environment):
+def _main(arguments, files, cwd, largest, environment):
     for stream, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), stream)
     sys.stdout, sys.stderr = (open(stream, "w", buffering=1, closefd=False) for stream in (1, 2))  # noqa: SIM115
     os.chdir(cwd)
     os.environ.update(environment)
+    if largest is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     torch.set_num_threads(1)
     sys.argv = arguments
-    sys.modules.pop(arguments[0], None)  # it is loaded, but not as the main module
-    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    for name in (arguments[0], f"{arguments[0]}.__main__"):
+        sys.modules.pop(name, None)  # it is loaded, but not as the main module
+    status = 0
+    try:
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        status = ended.code or 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    os._exit(status)  # to take everything down takes longer than many a test
 
 
 class Runner:
@@ -94,21 +116,21 @@ class Runner:
     def __init__(self, folder):
         self.folder = folder
 
-    def start(self, name, *arguments, **options):
-        return Started(self.folder, name, *arguments, **options)
+    def start(self, module, *arguments, **options):
+        return Started(self.folder, module, *arguments, **options)
 
-    def __call__(self, name, *arguments, **options):
+    def __call__(self, module, *arguments, **options):
         """Run a command to its end; return its exit status and what it wrote to standard error."""
-        started = self.start(name, *arguments, **options)
+        started = self.start(module, *arguments, **options)
         return started.finish(), started.errors
 
-    def ranks(self, count, name, *arguments, port=None):
-        """Start the processes of one training, as torchrun and srun do."""
-        port = port or free_port()
-        group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    def ranks(self, count, module, *arguments, folders=None):
+        """Start the processes of one training, as torchrun and srun do; each in a folder, if given."""
+        folders = folders or [ROOT] * count
+        group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         return [
-            self.start(name, *arguments, **group, RANK=str(rank), LOCAL_RANK=str(rank))
-            for rank in range(count)
+            self.start(module, *arguments, cwd=folder, **group, RANK=str(rank), LOCAL_RANK=str(rank))
+            for rank, folder in enumerate(folders)
         ]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.io import files
 from train.runtime.command_line import add_overwrite, check_output, exit_status
+from train.runtime.config import portable
 
 
 def main() -> int:
@@ -48,7 +49,7 @@ def draw(logs: list[Path], output: Path) -> None:
     axes = figure.subplots()
     for number, log in enumerate(logs):
         updates, trained, tested = _read(log)
-        name, color = log.parent.name or log.stem, f"C{number}"
+        name, color = portable(log.parent.name or log.stem), f"C{number}"
         axes.plot(updates, tested, color=color, label=f"{name}, test")
         axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
         best = min(range(len(updates)), key=lambda i: math.inf if math.isnan(tested[i]) else tested[i])

@@ -44,7 +44,10 @@ class Log:
             except ImportError:
                 raise InputError("tensorboard: true needs `pip install tensorboard`") from None
             done = max((update for update, _ in self._lines), default=0)
-            self.board = SummaryWriter(self.file.parent / "tensorboard", purge_step=done + 1)
+            try:
+                self.board = SummaryWriter(self.file.parent / "tensorboard", purge_step=done + 1)
+            except (OSError, UnicodeEncodeError) as error:  # it writes no path that the locale cannot show
+                raise InputError(f"{self.file.parent}: TensorBoard cannot write there ({error})") from None
 
     def __call__(self, line: dict[str, Any]) -> None:
         """Add a line; it replaces the lines of its own and of later updates."""

@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -81,12 +82,17 @@ def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, 
         if folder.exists():
             print(f"warning: {error}; written anew", file=sys.stderr)
     with replacing(folder) as partial:
+        stop = threading.Event()
 
         def write_part(number: int, lines: tuple[int, int]) -> dict[str, Any]:
-            return _write_part(texts, lines, tokenizer, max_length, _files(partial, number))
+            return _write_part(texts, lines, tokenizer, max_length, _files(partial, number), stop)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # the tokenizer works outside of Python's lock
-            parts = list(pool.map(write_part, itertools.count(), _ranges(texts)))
+            try:
+                parts = list(pool.map(write_part, itertools.count(), _ranges(texts)))
+            except BaseException:  # a signal need not wait for whole parts
+                stop.set()
+                raise
         files.write(partial / _INFO, json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n")
     return load(folder)
 
@@ -142,8 +148,14 @@ def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
 
 
 def _write_part(
-    texts: Path, lines: tuple[int, int], tokenizer: Tokenizer, max_length: int, paths: tuple[Path, Path]
+    texts: Path,
+    lines: tuple[int, int],
+    tokenizer: Tokenizer,
+    max_length: int,
+    paths: tuple[Path, Path],
+    stop: threading.Event,
 ) -> dict[str, Any]:
+    """Tokenize a range of bytes; return what `shards.json` says about it. May give up once `stop` is set."""
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
     with texts.open("rb") as file:
         file.seek(lines[0])
@@ -151,7 +163,7 @@ def _write_part(
     chunks: list[np.ndarray] = []
     lengths: list[int] = []
     truncated = 0
-    while chunk := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
+    while not stop.is_set() and (chunk := list(itertools.islice(rest, _TEXTS_AT_ONCE))):
         whole = tokenizer.encode(chunk)
         ids = [tokenizer.cut(text, max_length) for text in whole]
         truncated += sum(len(text) > max_length for text in whole)
