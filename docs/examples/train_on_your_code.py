@@ -20,8 +20,10 @@ from simllm import SimLLM
 
 # A few packages of the standard library, for --quick.
 QUICK_SOURCES = ["asyncio", "email", "unittest", "logging", "multiprocessing", "importlib", "http", "urllib"]
-QUICK_PRETRAINING = ["updates=40", "warmup_updates=4", "evaluate_every=20", "model.vocab_size=1000"]
-QUICK_CONTRASTIVE = ["updates=10", "warmup_updates=1", "evaluate_every=5", "pairs=64"]
+QUICK_PRETRAINING = ["updates=20", "warmup_updates=2", "evaluate_every=10", "batch_tokens=2048"]
+QUICK_PRETRAINING += ["test_texts=200", "model.vocab_size=1000", "model.hidden_size=64"]
+QUICK_PRETRAINING += ["model.intermediate_size=256"]
+QUICK_CONTRASTIVE = ["updates=4", "warmup_updates=1", "evaluate_every=4", "pairs=32"]
 
 
 def run(module: str, *arguments: str) -> None:

@@ -112,6 +112,11 @@ def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def printable(name: str | os.PathLike[str]) -> str:
+    """Return a name from the file system as text that any file can hold; the name may not be UTF-8."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
     """Raise InputError if `file` is an input, exists and may not be replaced, or has no folder.
 

@@ -100,6 +100,12 @@ def test_haques_table_as_its_authors_publish_it(tmp_path, name):
     assert rated.columns["sb_euclidean"] == pytest.approx([1.5, np.nan, 0.5], nan_ok=True)
 
 
+def test_a_line_break_in_a_cell_separates_words(tmp_path):
+    file = tmp_path / "final_megafile.csv"
+    file.write_bytes(TABLE.replace("adds, then", "adds, then\nsoon").replace("\n", "\r\n").encode())
+    assert ratings.load(file).references[1].split() == ["adds,", "then", "soon", "sorts"]
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

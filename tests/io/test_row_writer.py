@@ -1,5 +1,6 @@
 """Long tables: no file of the user's is lost, and what was written stays valid."""
 
+import contextlib
 import json
 import os
 import resource
@@ -140,24 +141,26 @@ def test_the_permissions_of_a_replaced_table_are_kept(tmp_path):
     assert (tmp_path / "scores").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.fixture
-def limited():
-    """A function that limits the size of files; the limit ends with the test."""
+@contextlib.contextmanager
+def full_disk(size):
+    """Limit the size of files, as a full disk does; only here, as pytest may write to a file, too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, ignored)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
 
 
 @pytest.mark.parametrize("size", [100, 102, 110, 190])
-def test_a_full_disk_leaves_whole_rows_and_the_run_goes_on_later(tmp_path, limited, size):
+def test_a_full_disk_leaves_whole_rows_and_the_run_goes_on_later(tmp_path, size):
     rows = [(i / 100, f"text {i}") for i in range(10, 40)]
     chunks = [rows[i : i + 3] for i in range(0, 30, 3)]
-    limited(size)
-    with pytest.raises(InputError, match=r"cannot be written \(File too large\); stopped after \d+ pairs"):
+    stopped = r"cannot be written \(File too large\); stopped after \d+ pairs"
+    with full_disk(size), pytest.raises(InputError, match=stopped):
         write(tmp_path / "scores", chunks)
-    limited(resource.RLIM_INFINITY)
     left = (tmp_path / "scores.partial").read_text()
     done = left.count("\n") - 1
     assert left.endswith("\n")
@@ -168,20 +171,17 @@ def test_a_full_disk_leaves_whole_rows_and_the_run_goes_on_later(tmp_path, limit
     ]
 
 
-def test_a_full_disk_leaves_valid_json(tmp_path, limited):
-    limited(150)
-    with pytest.raises(InputError, match="File too large"):
+def test_a_full_disk_leaves_valid_json(tmp_path):
+    with full_disk(150), pytest.raises(InputError, match="File too large"):
         write(tmp_path / "scores", [[(0.5, "text")]] * 30, format_="json")
     found = json.loads((tmp_path / "scores.partial").read_text())
     assert found["interrupted"]
     assert len(found["rows"]) == 3
 
 
-def test_a_disk_that_is_full_at_once_leaves_nothing(tmp_path, limited):
-    limited(5)
-    with pytest.raises(InputError, match=r"cannot be written \(File too large\)$"):
+def test_a_disk_that_is_full_at_once_leaves_nothing(tmp_path):
+    with full_disk(5), pytest.raises(InputError, match=r"cannot be written \(File too large\)$"):
         write(tmp_path / "scores", [[(0.5, "a")]])
-    limited(resource.RLIM_INFINITY)
     assert names(tmp_path) == []
 
 

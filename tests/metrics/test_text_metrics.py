@@ -20,8 +20,8 @@ WITHOUT_ARGUMENT = [name for name, made in BASELINES.items() if not made.argumen
 
 
 @pytest.fixture(scope="module")
-def haque(shared):
-    return ratings.load(shared / "data" / "rated" / "haque2022.jsonl")
+def haque(real_files):
+    return ratings.load(*real_files("rated/haque2022.jsonl"))
 
 
 @pytest.mark.parametrize(

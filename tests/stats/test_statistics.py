@@ -320,8 +320,8 @@ def test_agreement_of_slider_ratings_in_bounded_memory():
     tracemalloc.stop()
 
 
-def test_agreement_of_haques_raters(shared):
-    found = agreement(ratings.load(shared / "data" / "rated" / "haque2022.jsonl").raters)
+def test_agreement_of_haques_raters(real_files):
+    found = agreement(ratings.load(*real_files("rated/haque2022.jsonl")).raters)
     assert found.split_half == pytest.approx(0.837, abs=2e-3)
     assert (min(found.one_against_rest), max(found.one_against_rest)) == pytest.approx((0.67, 0.81), abs=5e-3)
 

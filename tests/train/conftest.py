@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 from itertools import pairwise
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -24,6 +25,30 @@ def one_thread():
 def run(tmp_path):
     """Run a training command (see `Runner`)."""
     return Runner(tmp_path / "output")
+
+
+class Done(NamedTuple):
+    """What a command left, under the names of `subprocess.CompletedProcess`."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def call(monkeypatch, capfd):
+    """Call a module's `main` with arguments in this process, which no other process is as fast as."""
+
+    def called(module, *arguments):
+        monkeypatch.setattr("sys.argv", [module.__name__, *map(str, arguments)])
+        capfd.readouterr()
+        try:
+            status = module.main()
+        except SystemExit as ended:
+            status = ended.code
+        return Done(status, *capfd.readouterr())
+
+    return called
 
 
 @pytest.fixture(scope="session")

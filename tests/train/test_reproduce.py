@@ -1,14 +1,23 @@
 """The recipe of the default model: its repositories and its commands."""
 
 import argparse
+import fnmatch
+import os
+import re
 import subprocess
+import sys
+from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
 from simllm.errors import InputError
+from simllm.io import folders
 from tests.conftest import ROOT
-from tests.train.release.test_card import command
 from train import reproduce
+from train.corpus import git as git_reader
+from train.data import catalog
+from train.data.catalog import Catalog
 from train.reproduce import commands, repositories
 from train.runtime.config import ContrastiveConfig, load
 
@@ -19,7 +28,7 @@ def git(folder, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_repository_is_cloned_once_at_its_revision(tmp_path, monkeypatch):
+def test_a_repository_is_fetched_once_at_its_revision(tmp_path):
     origin = tmp_path / "host" / "owner" / "name"
     origin.mkdir(parents=True)
     git(origin, "init", "--quiet")
@@ -29,35 +38,36 @@ def test_a_repository_is_cloned_once_at_its_revision(tmp_path, monkeypatch):
         git(origin, "add", ".")
         git(origin, "commit", "--quiet", "-m", text)
         revisions.append(git(origin, "rev-parse", "HEAD"))
-    monkeypatch.setattr(reproduce, "_HOST", (tmp_path / "host").as_uri())
+    host = (tmp_path / "host").as_uri()
     trees = tmp_path / "trees"
-    cloned = reproduce.tree(trees, "owner/name", revisions[0])
-    assert cloned == trees / "owner+name" / "repo"
-    assert git(cloned, "show", "HEAD:file.py") == "first"
-    monkeypatch.setattr(reproduce, "_HOST", "file:///nowhere")
-    assert reproduce.tree(trees, "owner/name", revisions[1]) == cloned  # taken as it is
-    assert git(cloned, "show", "HEAD:file.py") == "first"
-    with pytest.raises(InputError, match="owner/other: cannot be cloned at"):
-        reproduce.tree(trees, "owner/other", revisions[0])
+    fetched = reproduce.tree(trees, "owner/name", revisions[0], host)
+    assert fetched == trees / "owner+name" / "repo"
+    assert git(fetched, "show", "HEAD:file.py") == "first"
+    with git_reader.opened(git_reader.find(fetched, trees)) as repository:
+        assert [entry.path for entry in repository.files("HEAD")] == ["file.py"]
+    assert reproduce.tree(trees, "owner/name", revisions[1], "file:///nowhere") == fetched  # taken as it is
+    assert git(fetched, "show", "HEAD:file.py") == "first"
+    with pytest.raises(InputError, match="owner/other: cannot be fetched at"):
+        reproduce.tree(trees, "owner/other", revisions[0], host)
     assert not (trees / "owner+other" / "repo").exists()
 
 
-def test_a_revision_that_is_not_there_leaves_nothing(tmp_path, monkeypatch):
+def test_a_revision_that_is_not_there_leaves_nothing(tmp_path):
     origin = tmp_path / "host" / "owner" / "name"
     origin.mkdir(parents=True)
     git(origin, "init", "--quiet")
     git(origin, "commit", "--quiet", "--allow-empty", "-m", "only")
-    monkeypatch.setattr(reproduce, "_HOST", (tmp_path / "host").as_uri())
-    with pytest.raises(InputError, match="owner/name: cannot be cloned at 0123"):
-        reproduce.tree(tmp_path / "trees", "owner/name", "0123" * 10)
+    host = (tmp_path / "host").as_uri()
+    with pytest.raises(InputError, match="owner/name: cannot be fetched at 0123"):
+        reproduce.tree(tmp_path / "trees", "owner/name", "0123" * 10, host)
     assert not list((tmp_path / "trees").rglob("HEAD"))
 
 
-def test_the_recipe_names_its_repositories_and_what_is_missing(tmp_path):
+def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
     named = repositories(ROOT / "configs" / "repositories.tsv")
     assert len(named) > 100
     assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
-    done = command("reproduce", "--trees", tmp_path, "--wordnet", tmp_path / "none")
+    done = call(reproduce, "--trees", tmp_path, "--wordnet", tmp_path / "none")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "no such folder" in done.stderr
@@ -66,9 +76,10 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(tmp_path):
 def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     options = argparse.Namespace(wordnet=tmp_path, out=tmp_path / "out", seeds=2)
     steps = commands(options, [tmp_path / "tree"])
-    assert {step[0].partition(".")[2].partition(".")[0] for step in steps} >= {
-        "pretrain", "wordnet", "contrastive", "release", "calibrate", "golden",
+    assert {step[0].rpartition(".")[2] for step in steps} >= {
+        "pretrain", "wordnet_pairs", "contrastive", "release", "calibrate", "golden",
     }  # fmt: skip
+    assert all(find_spec(step[0]) for step in steps)
     second = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
     assert [run.hold_out_contrast for run in runs] == [False, False, True]
@@ -77,3 +88,92 @@ def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     assert {source.source for run in runs for source in run.positives if "wordnet" in source.source} == made
     (release,) = (step for step in steps if step[0] == "train.release")
     assert {run.out for run in runs} <= set(release)
+
+
+def command(*arguments):
+    """The real command, in a process of its own."""
+    words = [sys.executable, "-m", "train.reproduce", *map(str, arguments)]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_data_sets_are_fetched_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIMLLM_DATA", str(tmp_path / "data"))
+    done = command("--trees", tmp_path, "--wordnet", tmp_path, "--host", "file:///nowhere")
+    assert done.returncode == 2
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith("$ python -m train.data fetch emse_deepcom ")
+    assert last.startswith(
+        "error: corpus/emse_deepcom.jsonl.gz: similarityMetrics/similarityMetrics: cannot be"
+    )
+    assert not (tmp_path / "data" / "corpus").exists()
+
+
+def test_every_data_file_that_the_configurations_name_is_fetched():
+    table = load(Catalog, catalog.FILE, [])
+    fetched = [file.path for found in table.chosen(reproduce._SETS) for file in found.files]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("mini", "contrastive", "measure")]
+    named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
+    assert len(named) > 10
+    for path in named:
+        assert fnmatch.filter(fetched, path), path
+
+
+def test_data_that_are_there_are_not_fetched(tmp_path):
+    options = ["--trees", tmp_path / "trees", "--wordnet", tmp_path, "--data", tmp_path]
+    done = command(*options, "--host", "file:///nowhere")
+    assert done.returncode == 2
+    assert "train.data" not in done.stderr
+    assert "cannot be fetched at" in done.stderr.splitlines()[-1]
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with no repositories to clone, in which no step does anything; and the steps."""
+    for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()
+    monkeypatch.chdir(tmp_path / "checkout")
+    steps = []
+    monkeypatch.setattr(reproduce.signals, "call", lambda command: steps.append(command[2]))
+    return SimpleNamespace(folder=tmp_path / "checkout", steps=steps)
+
+
+def recipe(call, checkout):
+    trees, wordnet = checkout.folder.parent / "trees", checkout.folder.parent / "wordnet"
+    return call(reproduce, "--trees", trees, "--wordnet", wordnet, "--out", "runs/default", "--data", wordnet)
+
+
+def test_finished_files_are_not_made_again(call, checkout):
+    assert recipe(call, checkout).returncode == 0
+    assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
+    corpus = checkout.folder / "runs" / "mini" / "corpus"
+    folders.own(corpus.parent)
+    with folders.replacing(corpus) as partial:
+        (partial / "train.txt").write_text("adds two lists\n")
+    for name in ("wordnet", "wordnet-held-out"):
+        (checkout.folder / "runs" / f"{name}.jsonl").write_text("{}\n")
+    checkout.steps.clear()
+    assert recipe(call, checkout).returncode == 0
+    assert "train.contrastive.wordnet_pairs" not in checkout.steps
+    assert "train.contrastive" in checkout.steps
+
+    os.utime(corpus / "train.txt", (2**32, 2**32))  # the corpus was built again
+    checkout.steps.clear()
+    done = recipe(call, checkout)
+    assert (done.returncode, checkout.steps) == (2, [])
+    made = "was not made from runs/mini/corpus/train.txt, which is newer or missing; move it away"
+    assert done.stderr == f"error: runs/wordnet.jsonl: {made}\n"
+
+
+@pytest.mark.parametrize("name", ["mini", "contrastive-3", "contrastive-held-out", "default", "repositories"])
+def test_the_files_of_a_user_are_refused_before_the_first_step(call, checkout, name):
+    (checkout.folder / "runs" / name).mkdir()
+    (checkout.folder / "runs" / name / "notes.txt").write_text("mine\n")
+    done = recipe(call, checkout)
+    assert (done.returncode, checkout.steps) == (2, [])
+    assert f"runs/{name}: holds files that simllm did not write" in done.stderr
+
+
+def test_the_status_of_a_step_is_the_status_of_the_recipe(call, checkout, monkeypatch):
+    monkeypatch.setattr(reproduce.signals, "call", lambda command: 75)
+    assert recipe(call, checkout).returncode == 75

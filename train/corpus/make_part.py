@@ -1,4 +1,4 @@
-"""What is done to a batch of files and comments, wherever it is done: comments, clean texts, a part."""
+"""Makes a part of a corpus from a batch of files and comments: comments, clean texts, a file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from pathlib import Path
 
 from simllm.code.languages import LANGUAGES, Function
 from simllm.errors import InputError
-from simllm.text import clean
+from simllm.text import LONGEST, clean
 from train.corpus.comment import Comment
 from train.corpus.decontaminate import Evaluated
 from train.corpus.extract import document, extract
 from train.corpus.part_file import Row, Writer
 from train.corpus.sources import Docstring, Item
 from train.corpus.tally import Tallies, Tally
-
-LONGEST = 20_000  # characters of a text; no person reads so much at a function
 
 
 def make(data: bytes, file: Path, excluded: Evaluated) -> None:

@@ -21,10 +21,9 @@ from simllm.io import tables
 from train.data import catalog
 from train.data.catalog import Catalog, DataSet
 from train.data.fetch import fetch
+from train.data.origin import GITHUB
 from train.runtime import config as configs
 from train.runtime.command_line import exit_status
-
-HOST = "https://github.com"
 
 
 def main() -> int:
@@ -44,7 +43,7 @@ def main() -> int:
     )  # fmt: skip
     command.add_argument("--list", action="store_true", help="show the data sets, and fetch nothing")
     command.add_argument(
-        "--host", default=HOST, help="URL or folder of the repositories OWNER/NAME; default: %(default)s"
+        "--host", default=GITHUB, help="URL or folder of the repositories OWNER/NAME; default: %(default)s"
     )
     command.add_argument(
         "--catalog", type=Path, default=catalog.FILE, help="table of the data sets; default: %(default)s"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import files, folders
 from train.release.measure import MeasureConfig, measure
 from train.runtime import config as configs
 from train.runtime import signals
@@ -65,8 +65,8 @@ class AblationsConfig:
     variants: tuple[Variant, ...]
 
     def __post_init__(self) -> None:
-        folders = [variant.folder for variant in self.variants]
-        if twice := {folder for folder in folders if folders.count(folder) > 1}:
+        names = [variant.folder for variant in self.variants]
+        if twice := {name for name in names if names.count(name) > 1}:
             raise InputError(f"variants: more than one is named {', '.join(sorted(twice))}")
 
 
@@ -98,8 +98,10 @@ def ablate(config: AblationsConfig, output: Path, overwrite: bool = False) -> No
     `overwrite` is false, or if a training fails; Interrupted if a signal stops a training.
     """
     sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
-    folders = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
-    runs = {variant.name: commands(config, variant, folders[variant.name]) for variant in config.variants}
+    outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
+    for out in outs.values():
+        folders.check(out)
+    runs = {variant.name: commands(config, variant, outs[variant.name]) for variant in config.variants}
     asked = {name: {"commands": run, "configuration": _digest(name, run, sets)} for name, run in runs.items()}
     before = _measured(output, overwrite)
     rows = {name: row for name, row in before.items() if name in asked and asked[name].items() <= row.items()}
@@ -116,7 +118,7 @@ def ablate(config: AblationsConfig, output: Path, overwrite: bool = False) -> No
                 raise signals.Interrupted("stopped; rerun the same command to resume", status)
             if status:
                 raise InputError(f"{name}: training ended with exit status {status}")
-        rows[name] = {"variant": name, **asked[name], **measure(folders[name] / "model", sets)}
+        rows[name] = {"variant": name, **asked[name], **measure(outs[name] / "model", sets)}
         ordered = [rows[other] for other in runs if other in rows]
         files.write(output, json.dumps(ordered, indent=1) + "\n")
 

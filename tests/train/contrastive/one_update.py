@@ -2,13 +2,11 @@
 
 import itertools
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from simllm.model import checkpoint
 from simllm.text import clean
@@ -75,13 +73,11 @@ def update(folder, world, *more):
     return gradients | {"loss": torch.tensor(world.total(loss))}
 
 
-def several(processes, folder, out, *more):
-    """Each process leaves what `update` gives."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
-    subprocess.run(
-        [*command, __file__, str(folder), str(out), *more],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, check=True, timeout=300,
-    )  # fmt: skip
+def several(run, processes, folder, out, *more):
+    """What `update` gives in each of several processes."""
+    ranks = run.ranks(processes, "tests.train.contrastive.one_update", folder, out, *more)
+    assert [rank.finish() for rank in ranks] == [0] * processes, ranks[0].errors
+    return [load_file(out / f"{rank}.safetensors") for rank in range(processes)]
 
 
 def assert_equal(actual, expected, tolerance=1e-6):

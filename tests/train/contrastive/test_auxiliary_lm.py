@@ -58,12 +58,11 @@ def test_reads_nothing_that_is_excluded(update_folder, beside, tmp_path):
     assert len(found & set(texts)) > 0.8 * len(texts)  # cleaned
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_by_several_processes(update_folder, beside, tmp_path, processes):
+def test_by_several_processes(run, update_folder, beside, tmp_path):
     whole = update(update_folder, World(), *beside)
-    several(processes, update_folder, tmp_path, "cache_gradients=true", *beside)
-    for rank in range(processes):
-        assert_equal(load_file(tmp_path / f"{rank}.safetensors"), whole)
+    assert_equal(update(update_folder, World(), "cache_gradients=true", *beside), whole)
+    for result in several(run, 2, update_folder, tmp_path, "cache_gradients=true", *beside):
+        assert_equal(result, whole)
 
 
 @pytest.mark.parametrize(

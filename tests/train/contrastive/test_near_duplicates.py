@@ -1,14 +1,12 @@
 """What is found to say the same, and what only looks alike."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from simllm.perturb.summaries import lexicon
 from simllm.text import clean
-from tests.conftest import ROOT
+from train.contrastive import near_duplicates
 from train.contrastive.near_duplicates import pairs, skeleton
 from train.corpus.text_identity import words
 
@@ -67,27 +65,20 @@ def test_each_is_paired_with_the_one_before_it():
     assert {row["group"] for row in found} == {"add key to it"}
 
 
-def test_the_command(comments, tmp_path):
+def test_the_command(call, comments, tmp_path):
     texts = sorted(set(filter(None, map(clean, comments))))
-    (tmp_path / "train.txt").write_text("".join(text + "\n" for text in texts))
-    command = [
-        sys.executable,
-        "-m",
-        "train.contrastive.near_duplicates",
-        tmp_path / "train.txt",
-        tmp_path / "out.jsonl",
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    source, out = tmp_path / "train.txt", tmp_path / "out.jsonl"
+    source.write_text("".join(text + "\n" for text in texts))
+    done = call(near_duplicates, source, out)
     assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert done.stderr == f"{len(rows):,} pairs in {tmp_path}/out.jsonl\n"
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert done.stderr == f"{len(rows):,} pairs in {out}\n"
     assert len(rows) > 2
     for row in rows:
         assert words(row["a"]) != words(row["b"])
         assert {row["a"], row["b"]} <= set(texts)
         assert " ".join(skeleton(row["b"], LEXICON)) == row["group"]
-
-    command[-1] = tmp_path / "train.txt"
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 2
-    assert "would overwrite what is read" in done.stderr
+    for overwrite in ([], ["--overwrite"]):
+        done = call(near_duplicates, source, source, *overwrite)
+        assert done.returncode == 2
+        assert "would overwrite what is read" in done.stderr

@@ -1,12 +1,10 @@
 import json
-import subprocess
-import sys
+import shutil
+import signal
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file
 from scipy.stats import spearmanr
 
 from simllm import SimLLM
@@ -15,6 +13,7 @@ from simllm.evaluation import ratings
 from simllm.perturb.summaries import lexicon
 from simllm.text import clean
 from tests.conftest import ROOT
+from tests.train.runs import assert_same_weights, log
 from train.contrastive.positive_pairs import Pair, Positives, draw, same_meaning
 from train.contrastive.rated_pairs import Rated
 from train.corpus.decontaminate import Evaluated
@@ -168,39 +167,46 @@ def test_a_wrong_config_is_named(override, message):
         load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", [override])
 
 
-def command(out, model_folder, views, rated, *more):
-    source = f"source: {views.source}, share: 1, fields: []"
-    overrides = [f"out={out}", f"model={model_folder}", f"dev=[{rated}]"]
-    overrides += [
+@pytest.fixture
+def few(comments, tmp_path):
+    """A file of short comments."""
+    file = tmp_path / "few.txt"
+    texts = sorted({text for text in map(clean, comments) if 4 <= len(text.split()) < 10})
+    file.write_text("".join(text + "\n" for text in texts[:200]))
+    return file
+
+
+def arguments(out, model_folder, texts, rated, *more):
+    source = f"source: {texts}, share: 1, fields: []"
+    return [
+        "configs/contrastive.yaml",
+        f"out={out}",
+        f"model={model_folder}",
+        f"dev=[{rated}]",
         f"positives=[{{{source}, word_dropout: 0.2}}, {{{source}, rewording: true, hard_negatives: 2}}]",
         f"rated=[{{sources: [{rated}], fields: [reference, candidate, rating], pairs: 16, weight: 0.1}}]",
         f"overlap={{source: {rated}, fields: [reference, candidate], pairs: 16, weight: 0.1}}",
-        f"dev_comments={views.source}",
-        "exclude=[]", "pairs=64", "updates=40", "warmup_updates=3", "evaluate_every=10", "learning_rate=2e-3",
-    ]  # fmt: skip
-    return [sys.executable, "-m", "train.contrastive", "configs/contrastive.yaml", *overrides, *more]
+        f"dev_comments={texts}",
+        *("exclude=[]", "pairs=32", "updates=20", "warmup_updates=2", "evaluate_every=10"),
+        "learning_rate=4e-3",
+        "precision=fp32",
+        *more,
+    ]
 
 
-def log(out):
-    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-
-
-def test_a_real_run_learns_and_leaves_a_model_folder_also_when_stopped(
-    model_folder, views, rated_file, tmp_path
-):
-    run = {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True}
-    done = subprocess.run(
-        command(tmp_path / "run", model_folder, views, rated_file), **run, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    lines = log(tmp_path / "run")
-    assert [line["update"] for line in lines] == [10, 20, 30, 40]
+def test_a_real_run_learns_and_resumes(run, model_folder, few, rated_file, tmp_path):
+    """It leaves the model that agrees best, and the same one if it was stopped."""
+    whole, stopped = (arguments(tmp_path / name, model_folder, few, rated_file) for name in ("a", "b"))
+    status, errors = run("train.contrastive", *whole)
+    assert status == 0, errors
+    lines = log(tmp_path / "a")
+    assert [line["update"] for line in lines] == [10, 20]
     assert lines[-1]["train_loss"] < 0.9 * lines[0]["train_loss"]
     assert {"spearman_rated", "contrast_balanced", "contrast_adversarial"} <= lines[0].keys()
-    info = json.loads((tmp_path / "run" / "model" / "simllm.json").read_text())
+    info = json.loads((tmp_path / "a" / "model" / "simllm.json").read_text())
     best = max((line["spearman_rated"] + line["edits"]) / 2 for line in lines)
     assert info["provenance"]["dev_criterion"] == pytest.approx(best, abs=1e-4)
-    before, after = SimLLM(model_folder), SimLLM(tmp_path / "run" / "model")
+    before, after = SimLLM(model_folder), SimLLM(tmp_path / "a" / "model")
     assert info["provenance"]["start"]["hash"] == before.checkpoint.hash
     rated = ratings.load(rated_file)
     values = after.score(rated.candidates, rated.references).values
@@ -208,18 +214,33 @@ def test_a_real_run_learns_and_leaves_a_model_folder_also_when_stopped(
     (kept,) = [line for line in lines if line["update"] == info["provenance"]["updates"]]
     assert found == pytest.approx(kept["spearman_rated"], abs=1e-4)
 
-    stopped = subprocess.Popen(command(tmp_path / "stopped", model_folder, views, rated_file), **run)
-    for line in stopped.stderr:
-        if line.startswith("update 20 "):
-            stopped.terminate()
-            break
-    stopped.communicate(timeout=100)
-    assert stopped.returncode == 75
-    again = command(tmp_path / "stopped", model_folder, views, rated_file)
-    assert subprocess.run(again, **run, timeout=300, check=False).returncode == 0
-    ended = [
-        load_file(out / "states" / "state-00000040" / "tensors.safetensors")
-        for out in (tmp_path / "run", tmp_path / "stopped")
-    ]
-    assert ended[0].keys() == ended[1].keys()
-    assert all(torch.equal(ended[0][name], ended[1][name]) for name in ended[0])
+    started = run.start("train.contrastive", *stopped)
+    started.until("update 10 ")
+    started.signal(signal.SIGTERM)
+    assert started.finish() == 75
+    status, errors = run("train.contrastive", *stopped)
+    assert status == 0
+    assert "resuming after update" in errors
+    assert_same_weights(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_run_whose_inputs_changed_is_not_resumed(run, model_folder, few, rated_file, tmp_path):
+    model = shutil.copytree(model_folder, tmp_path / "model")
+    one_update = ("updates=1", "warmup_updates=1", "pairs=8")
+    begun = arguments(tmp_path / "run", model, few, rated_file, *one_update)
+    status, errors = run("train.contrastive", *begun)
+    assert status == 0, errors
+    info = json.loads((model / "simllm.json").read_text()) | {"pooling": "max"}
+    tokenizer = (model / "tokenizer.json").read_text(encoding="utf-8").replace('"always"', '"first"')
+    changes = {
+        few: few.read_text() + "adds a line\n",
+        model / "simllm.json": json.dumps(info),
+        model / "tokenizer.json": tokenizer,
+    }
+    for file, changed in changes.items():
+        before = file.read_text(encoding="utf-8")
+        file.write_text(changed, encoding="utf-8")
+        status, errors = run("train.contrastive", *begun)
+        assert status == 2, file
+        assert errors.endswith("saved under another configuration; choose another `out`\n")
+        file.write_text(before, encoding="utf-8")

@@ -1,12 +1,9 @@
 """A WordNet of a few synsets, written by hand in the format of wndb(5WN)."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from tests.conftest import ROOT
 from train.contrastive import wordnet_pairs
 
 LICENCE = "  1 This software and database is being provided to you, the LICENSEE\n"
@@ -36,13 +33,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-def command(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "train.contrastive.wordnet_pairs", *map(str, arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
-
-
 def rows_of(file):
     return [json.loads(line) for line in file.read_text().splitlines()]
 
@@ -70,9 +60,9 @@ def test_words_are_known_from_ten_on(folder):
     assert wordnet_pairs.frequent(folder / "corpus.txt") == set(KNOWN)
 
 
-def test_the_command_writes_definitions_and_examples_with_their_opposites(folder):
+def test_the_command_writes_definitions_and_examples_with_their_opposites(call, folder):
     out = folder / "pairs.jsonl"
-    done = command(folder, folder / "corpus.txt", out, "--hold-out-contrast")
+    done = call(wordnet_pairs, folder, folder / "corpus.txt", out, "--hold-out-contrast")
     assert done.returncode == 0, done.stderr
     assert "11 pairs, 3 with an opposite" in done.stderr
     rows = rows_of(out)
@@ -94,23 +84,23 @@ def test_the_command_writes_definitions_and_examples_with_their_opposites(folder
     assert groups[0] == groups[2] == "v00000100" != groups[1]
 
 
-def test_nothing_is_held_out_unless_it_is_asked_for(folder):
+def test_nothing_is_held_out_unless_it_is_asked_for(call, folder):
     out = folder / "pairs.jsonl"
-    assert command(folder, folder / "corpus.txt", out).returncode == 0
+    assert call(wordnet_pairs, folder, folder / "corpus.txt", out).returncode == 0
     secret = [(row["a"], row.get("c")) for row in rows_of(out) if row["b"] == "make secret"]
     assert secret == [("encrypt", "decrypt"), ("encipher", None)]
 
 
 @pytest.mark.parametrize("line", ["00000900 30 v 0x", "not a synset", "00000900 30 v 01 go 0 003 ! 1 | go"])
-def test_a_bad_line_is_named_and_nothing_is_written(folder, line):
+def test_a_bad_line_is_named_and_nothing_is_written(call, folder, line):
     (folder / "data.adv").write_text(LICENCE + line + "\n")
-    done = command(folder, folder / "corpus.txt", folder / "pairs.jsonl")
+    done = call(wordnet_pairs, folder, folder / "corpus.txt", folder / "pairs.jsonl")
     assert done.returncode == 2
     assert done.stderr == f"error: {folder}/data.adv, line 2: not a line of WordNet 3\n"
     assert not (folder / "pairs.jsonl").exists()
 
 
-def test_a_missing_folder_is_named(folder):
-    done = command(folder / "none", folder / "corpus.txt", folder / "pairs.jsonl")
+def test_a_missing_folder_is_named(call, folder):
+    done = call(wordnet_pairs, folder / "none", folder / "corpus.txt", folder / "pairs.jsonl")
     assert done.returncode == 2
     assert done.stderr == f"error: {folder}/none/data.verb: cannot be read (No such file or directory)\n"

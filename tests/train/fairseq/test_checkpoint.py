@@ -2,7 +2,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import types
 from dataclasses import replace
@@ -18,7 +17,7 @@ from simllm.errors import InputError
 from simllm.model import checkpoint
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
-from tests.conftest import ROOT
+from train.fairseq import __main__ as fairseq
 from train.fairseq import dictionary, weights
 from train.fairseq.checkpoint import convert
 from train.tokens import vocabulary
@@ -118,8 +117,8 @@ def test_features_of_the_original(tiny, tiny_files, monkeypatch, variant):
     assert (hidden - torch.tensor(inference["expected_features_last_layer"]))[mask].abs().max() < 1e-4
 
 
-def test_the_folder_loads_in_three_libraries(tiny_files):
-    done = command(tiny_files, "--tokenizer", tiny_files / "tokenizer.json")
+def test_the_folder_loads_in_three_libraries(import_, tiny_files):
+    done = import_("--tokenizer", tiny_files / "tokenizer.json")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     folder, texts = tiny_files / "out", ["abc a", "b", "cab abc"]
     embeddings = SimLLM(folder).embed(texts)
@@ -168,10 +167,10 @@ class Malicious:
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_what_is_not_weights_is_never_run(tiny, tiny_files, zipped):
+def test_what_is_not_weights_is_never_run(import_, tiny, tiny_files, zipped):
     stored = {**tiny[0], "extra_state": Malicious(tiny_files / "marker")}
     torch.save(stored, tiny_files / "model.pt", _use_new_zipfile_serialization=zipped)
-    done = command(tiny_files, "--tokenizer", tiny_files / "tokenizer.json")
+    done = import_("--tokenizer", tiny_files / "tokenizer.json")
     assert done.returncode == 2
     assert (
         done.stderr == f"error: {tiny_files}/model.pt: refused, it holds more than weights (posix.system)\n"
@@ -180,20 +179,15 @@ def test_what_is_not_weights_is_never_run(tiny, tiny_files, zipped):
     assert not (tiny_files / "out").exists()
 
 
-def command(folder, *arguments):
-    files = (folder / "model.pt", folder / "dict.txt", folder / "out")
-    return subprocess.run(
-        [sys.executable, "-m", "train.fairseq", "import-checkpoint", *map(str, (*files, *arguments))],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=ROOT,
-    )
+@pytest.fixture
+def import_(call, tiny_files):
+    """Import the tiny checkpoint."""
+    files = [tiny_files / name for name in ("model.pt", "dict.txt", "out")]
+    return lambda *arguments: call(fairseq, "import-checkpoint", *files, *arguments)
 
 
-def test_a_dictionary_alone_makes_no_tokenizer(tiny_files):
-    done = command(tiny_files)
+def test_a_dictionary_alone_makes_no_tokenizer(import_):
+    done = import_()
     assert done.returncode == 2
     assert "give the --sentencepiece model" in done.stderr
     assert done.stderr.count("\n") == 1

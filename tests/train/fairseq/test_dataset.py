@@ -80,7 +80,7 @@ def command(monkeypatch, *arguments):
 def test_a_run_is_exported(run_folder, tmp_path, tokenizer, comments, monkeypatch):
     assert command(monkeypatch, "export-data", run_folder, tmp_path / "out") == 0
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "dict.txt", "train.bin", "train.idx", "valid.bin", "valid.idx"
+        ".simllm", "dict.txt", "train.bin", "train.idx", "valid.bin", "valid.idx"
     ]  # fmt: skip
     expected = [tokenizer.cut(ids, 64)[1:] for ids in tokenizer.encode(comments[:350])]
     train, valid = opened(tmp_path / "out" / "train"), opened(tmp_path / "out" / "valid")

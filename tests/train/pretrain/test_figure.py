@@ -1,15 +1,8 @@
 import json
-import subprocess
-import sys
 
 import pytest
 
-from tests.conftest import ROOT
-
-
-def run(*arguments):
-    command = [sys.executable, "-m", "train.pretrain.figure", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+from train.pretrain import figure
 
 
 @pytest.fixture
@@ -25,9 +18,9 @@ def log(tmp_path):
     return file
 
 
-def test_a_figure_of_two_runs(log, tmp_path):
+def test_a_figure_of_two_runs(call, log, tmp_path):
     out = tmp_path / "perplexity.svg"
-    done = run(log, log, "-o", out)
+    done = call(figure, log, log, "-o", out)
     assert (done.returncode, done.stderr) == (0, "")
     drawn = out.read_text()
     assert "<svg" in drawn
@@ -40,14 +33,14 @@ def test_a_figure_of_two_runs(log, tmp_path):
     [
         ('{"update": 1}\n', "a.svg", "not the log of a pretraining run"),
         ("", "a.svg", "not the log of a pretraining run"),
-        (None, "a.unknown", "cannot be written"),
-        (None, "none/a.svg", "cannot be written"),
+        (None, "a.unknown", "cannot be drawn"),
+        (None, "none/a.svg", "no such folder"),
     ],
 )
-def test_bad_input_gets_one_clear_line(log, tmp_path, content, out, message):
+def test_bad_input_gets_one_clear_line(call, log, tmp_path, content, out, message):
     if content is not None:
         log.write_text(content)
-    done = run(log, "-o", tmp_path / out)
+    done = call(figure, log, "-o", tmp_path / out)
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1

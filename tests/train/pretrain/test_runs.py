@@ -42,24 +42,22 @@ def test_the_best_model_holds_the_weights_of_its_update(finished):
     )
 
 
-def test_the_real_command_resumes_in_a_folder_with_an_accent(finished, few_comments, tmp_path):
-    """Begun where the locale knows only ASCII, it ends where it knows more."""
+def test_the_real_command_trains_in_a_folder_with_an_accent(run, finished, few_comments, tmp_path):
+    """Begun where the locale knows only ASCII, it ends where the locale knows more."""
     out = tmp_path / "läuft"
-    command = [sys.executable, "-m", "train.pretrain", *pretraining(few_comments, out)]
-    ascii_ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    arguments = pretraining(few_comments, out)
+    ascii_ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        command, cwd=ROOT, env=environment | ascii_, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "train.pretrain", *arguments],
+        cwd=ROOT, env=os.environ | ascii_, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert any(line.startswith("update 8 ") for line in process.stderr)
     process.terminate()
     assert "rerun the same command to resume" in process.communicate(timeout=60)[1]
     assert process.returncode == 75
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "resuming after update" in done.stderr
+    status, errors = run("train.pretrain", *arguments)
+    assert status == 0, errors
+    assert "resuming after update" in errors
     assert_same_weights(out, finished)
     provenance = json.loads((out / "model" / "simllm.json").read_text())["provenance"]
     assert provenance["config"]["out"] == str(out)

@@ -1,10 +1,9 @@
 """Short runs that show what each ingredient gives."""
 
 import json
-import subprocess
-import sys
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -12,7 +11,7 @@ import yaml
 from simllm.model import checkpoint
 from simllm.text import clean
 from tests.conftest import ROOT
-from train.release import card
+from train.release import ablations, card
 from train.release.ablations import AblationsConfig, commands
 from train.runtime.config import ContrastiveConfig, PretrainConfig, load
 
@@ -31,7 +30,7 @@ def small(model_folder, sets, corpus_file, comments, tmp_path):
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     first = [f"corpus.sources=[{corpus_file}]", "model.vocab_size=600", "model.hidden_size=32"]
     first += ["model.intermediate_size=64", "updates=2", "warmup_updates=1", "evaluate_every=2"]
-    ablations = {
+    values = {
         "recipe": str(tmp_path / "recipe.yaml"), "measure": str(sets), "out": str(tmp_path / "runs"),
         "overrides": ["seed=3"],
         "first_stage": {"recipe": "configs/debug.yaml", "overrides": first},
@@ -40,25 +39,50 @@ def small(model_folder, sets, corpus_file, comments, tmp_path):
         ],
     }  # fmt: skip
     file = tmp_path / "ablations.yaml"
-    file.write_text(yaml.safe_dump(ablations))
+    file.write_text(yaml.safe_dump(values))
     return file
 
 
-def ablate(config, out):
-    return subprocess.run(
-        [sys.executable, "-m", "train.release.ablations", config, "-o", out],
-        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+FIGURES = {"signature": "s", "spearman": {"set": {"simllm": {"rho": 0.5}}}, "contrast": {"simllm": {}}}
 
 
-def test_every_variant_is_trained_and_measured_once(small, tmp_path):
-    done = ablate(small, tmp_path / "ablations.json")
+@pytest.fixture
+def trained(monkeypatch):
+    """Train and measure nothing: collect the commands, and give the n-th one the exit status `status[n]`."""
+    commands = []
+
+    def train(command):
+        commands.append(command[2:])
+        return status.get(len(commands), 0)
+
+    status = {}
+    monkeypatch.setattr(ablations.signals, "call", train)
+    monkeypatch.setattr(ablations, "measure", lambda model, sets: FIGURES | {"model": str(model)})
+    return SimpleNamespace(commands=commands, status=status)
+
+
+@pytest.fixture
+def ablate(call, small, tmp_path):
+    """Run the command on the small configuration, with other variants if they are given."""
+
+    def ablate(*options, variants=None):
+        if variants:
+            small.write_text(yaml.safe_dump(yaml.safe_load(small.read_text()) | {"variants": variants}))
+        return call(ablations, small, "-o", tmp_path / "ablations.json", *options)
+
+    return ablate
+
+
+def rows_of(tmp_path):
+    return json.loads((tmp_path / "ablations.json").read_text())
+
+
+@pytest.mark.slow
+def test_every_variant_is_really_trained_and_measured(ablate, tmp_path):
+    done = ablate()
     assert done.returncode == 0, done.stderr
-    rows = json.loads((tmp_path / "ablations.json").read_text())
+    rows = rows_of(tmp_path)
     assert [row["variant"] for row in rows] == ["no change", "masked, short"]
-    assert [[command[0] for command in row["commands"]] for row in rows] == [
-        ["train.contrastive"], ["train.pretrain", "train.contrastive"],
-    ]  # fmt: skip
     assert rows[0]["spearman"] != rows[1]["spearman"]
     made = checkpoint.load(tmp_path / "runs" / "masked-short" / "model").info.provenance
     assert made["config"]["seed"] == 3
@@ -67,52 +91,83 @@ def test_every_variant_is_trained_and_measured_once(small, tmp_path):
     assert title == "## What each ingredient gives"
     assert f"| masked, short | {rows[1]['spearman']['set/rated']['simllm']['rho']:.3f} |" in table
 
-    rows[0]["spearman"]["set/rated"]["simllm"]["rho"] = 0.5  # kept as it is: not measured again
+
+def test_every_variant_is_trained_and_measured_once(ablate, trained, tmp_path):
+    assert ablate().returncode == 0
+    rows = rows_of(tmp_path)
+    assert [row["variant"] for row in rows] == ["no change", "masked, short"]
+    assert [row["model"] for row in rows] == [
+        f"{tmp_path}/runs/{x}/model" for x in ("no-change", "masked-short")
+    ]
+    assert [command for row in rows for command in row["commands"]] == trained.commands
+    assert [command[0] for command in trained.commands] == [
+        "train.contrastive", "train.pretrain", "train.contrastive",
+    ]  # fmt: skip
     (tmp_path / "ablations.json").write_text(json.dumps(rows[:1]))
-    finished = (tmp_path / "runs" / "masked-short" / "log.jsonl").read_text()
-    again = ablate(small, tmp_path / "ablations.json")
-    assert again.returncode == 0
-    assert (tmp_path / "runs" / "masked-short" / "log.jsonl").read_text() == finished  # nor trained
-    assert json.loads((tmp_path / "ablations.json").read_text()) == rows
+    assert ablate().returncode == 0
+    assert len(trained.commands) == 5  # only the second variant again
+    assert rows_of(tmp_path) == rows
 
 
-def test_a_variant_that_fails_is_named(small, tmp_path):
-    config = yaml.safe_load(small.read_text())
-    config["variants"] = [{"name": "a typo", "overrides": ["updats=1"]}]
-    small.write_text(yaml.safe_dump(config))
-    done = ablate(small, tmp_path / "ablations.json")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "error: a typo: training ended with exit status 2"
+def test_wrong_settings_are_named_before_anything_is_trained(ablate, trained, tmp_path):
+    done = ablate(variants=[{"name": "good"}, {"name": "a typo", "overrides": ["updats=1"]}])
+    assert (done.returncode, trained.commands) == (2, [])
+    assert done.stderr.startswith("error: a typo: ")
+    assert "unknown key updats" in done.stderr
     assert not (tmp_path / "ablations.json").exists()
 
 
-def test_what_was_measured_is_kept_when_an_earlier_variant_fails(small, tmp_path):
-    config = yaml.safe_load(small.read_text())
-    failing = {"name": "a typo", "overrides": ["updats=1"]}
-    config["variants"] = [{"name": "no change"}, failing, {"name": "known"}]
-    small.write_text(yaml.safe_dump(config))
-    run = ["train.contrastive", config["recipe"], "seed=3", f"out={tmp_path / 'runs' / 'known'}"]
-    output = tmp_path / "ablations.json"
-    output.write_text(json.dumps([{"variant": "known", "commands": [run]}]))
-    assert ablate(small, output).returncode == 2
-    assert [row["variant"] for row in json.loads(output.read_text())] == ["no change", "known"]
+def test_measured_variants_are_kept_when_an_earlier_one_fails(ablate, trained, tmp_path):
+    variants = [{"name": name, "overrides": [f"updates={n}"]} for n, name in enumerate("abc", 2)]
+    assert ablate(variants=variants[2:]).returncode == 0
+    trained.status[3] = 1
+    done = ablate(variants=variants)
+    assert (done.returncode, done.stderr) == (2, "error: b: training ended with exit status 1\n")
+    assert [row["variant"] for row in rows_of(tmp_path)] == ["a", "c"]
 
 
-def test_what_is_no_result_is_not_written_over(small, tmp_path):
+@pytest.mark.parametrize("status", [75, 130])
+def test_a_signal_that_stops_a_training_stops_the_command(ablate, trained, tmp_path, status):
+    trained.status[1] = status
+    done = ablate()
+    assert (done.returncode, done.stderr) == (status, "stopped; rerun the same command to resume\n")
+    assert len(trained.commands) == 1
+
+
+@pytest.mark.parametrize(
+    "content", ['{"mine": 1}', '[{"variant": "no change"}]', "[1]", "text", b"\xff", '[{"variant": 1}]']
+)
+def test_a_file_that_holds_something_else_is_not_written_over(ablate, trained, tmp_path, content):
     output = tmp_path / "ablations.json"
-    output.write_text('{"mine": 1}')
-    done = ablate(small, output)
+    output.write_bytes(content if isinstance(content, bytes) else content.encode())
+    before, done = output.read_bytes(), ablate()
     assert done.returncode == 2
     assert done.stderr == f"error: {output}: holds something else than ablations; choose another file\n"
-    assert output.read_text() == '{"mine": 1}'
+    assert (output.read_bytes(), trained.commands) == (before, [])
+    assert ablate("--overwrite").returncode == 0
+    assert len(rows_of(tmp_path)) == 2
+
+
+def test_rows_of_other_settings_are_neither_used_nor_dropped(ablate, trained, tmp_path):
+    assert ablate().returncode == 0
+    before = rows_of(tmp_path)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("pairs: 16", "pairs: 17"))
+    done = ablate()
+    lost = "has masked, short, no change from another configuration; --overwrite drops them"
+    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path / 'ablations.json'}: {lost}\n")
+    assert rows_of(tmp_path) == before
+    assert ablate("--overwrite").returncode == 0
+    assert len(trained.commands) == 6
+    assert [row["variant"] for row in rows_of(tmp_path)] == ["no change", "masked, short"]
 
 
 def test_the_shipped_variants_load_and_differ():
-    ablations = load(AblationsConfig, ROOT / "configs" / "ablations.yaml", [])
+    config = load(AblationsConfig, ROOT / "configs" / "ablations.yaml", [])
     loaded = {"train.contrastive": ContrastiveConfig, "train.pretrain": PretrainConfig}
     made = []
-    for variant in ablations.variants:
-        runs = commands(ablations, variant, Path("run"))
+    for variant in config.variants:
+        runs = commands(config, variant, Path("run"))
         made.append([load(loaded[name], ROOT / file, overrides) for name, file, *overrides in runs])
         assert made[-1][-1].out == "run"
         if len(runs) == 2:

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -12,21 +10,15 @@ from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
 from simllm.model import checkpoint
-from tests.conftest import ROOT
+from train.release import __main__ as release_
+from train.release import measure as measure_
 from train.release.measure import MeasureConfig, measure
 from train.release.postprocess import finish
 from train.runtime.config import load
 
 
-def command(name, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", f"train.{name}", *map(str, arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-
-
-def test_a_model_is_measured(model_folder, sets):
-    done = command("measure", model_folder, "--config", sets)
+def test_a_model_is_measured(call, model_folder, sets):
+    done = call(measure_, model_folder, "--config", sets)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert figures["signature"] == SimLLM(model_folder).signature
@@ -49,10 +41,10 @@ def test_a_model_is_measured(model_folder, sets):
     assert -1 <= unrelated["p5"] <= unrelated["median"] <= unrelated["p95"] <= 1
 
 
-def test_a_set_that_is_not_there_is_named(model_folder, sets, tmp_path):
+def test_a_set_that_is_not_there_is_named(call, model_folder, sets, tmp_path):
     config = yaml.safe_load(sets.read_text()) | {"rated": [str(tmp_path / "none.jsonl")]}
     sets.write_text(yaml.safe_dump(config))
-    done = command("measure", model_folder, "--config", sets)
+    done = call(measure_, model_folder, "--config", sets)
     assert done.returncode == 2
     assert "none.jsonl: cannot be read" in done.stderr.splitlines()[-1]
 
@@ -75,16 +67,19 @@ def runs(model_folder, tmp_path):
     return tmp_path / "run", tmp_path / "other"
 
 
-def release(runs, sets, out, *more):
-    return command(
-        "release", *runs, "--out", out, "--notes", sets.parent / "notes.md", "--config", sets, *more
+@pytest.fixture
+def release(call, sets, tmp_path):
+    """Release finished runs into a folder."""
+    notes = tmp_path / "notes.md"
+    return lambda runs, out, *more: call(
+        release_, *runs, "--out", out, "--notes", notes, "--config", sets, *more
     )
 
 
-def test_a_release_is_half_as_large_and_has_its_card(runs, sets, tmp_path):
+def test_a_release_is_half_as_large_and_has_its_card(release, runs, tmp_path):
     run, out = runs[0], tmp_path / "released"
     (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
-    done = release([run], sets, out, "--centre", tmp_path / "comments.txt", "--held-out", run)
+    done = release([run], out, "--centre", tmp_path / "comments.txt", "--held-out", run)
     assert done.returncode == 0, done.stderr
     card = (out / "README.md").read_text()
     assert card.endswith("## Notes\n\nOf mine.\n")
@@ -100,9 +95,10 @@ def test_a_release_is_half_as_large_and_has_its_card(runs, sets, tmp_path):
     assert (out / "log-1-run.jsonl").is_file()
 
 
-def test_of_several_seeds_the_best_is_released(runs, sets, tmp_path):
+@pytest.mark.slow
+def test_of_several_seeds_the_best_is_released(release, runs, sets, tmp_path):
     run, other = runs
-    done = release([run], sets, tmp_path / "best", "--seeds", other)
+    done = release([run], tmp_path / "best", "--seeds", other)
     assert done.returncode == 0, done.stderr
     card, rho = (tmp_path / "best" / "README.md").read_text(), []
     for seed in runs:

@@ -191,11 +191,16 @@ def test_a_full_disk_loses_nothing(saved, limit):
     assert names(saved) == ["state-00000002", "state-00000003"]
 
 
-def test_killed_at_any_system_call_of_a_save(saved, tmp_path):
-    """Before it opens, renames, makes or removes a file or folder for the n-th time, for every n."""
+# A few of the system calls, or each of them.
+CALLS_BETWEEN = pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+
+
+@CALLS_BETWEEN
+def test_killed_at_any_system_call_of_a_save(saved, tmp_path, step):
+    """Before it opens, renames, makes or removes a file or folder for the n-th time."""
     next_one, expected = at(3), {2: at(2), 3: at(3)}
     resumed = set()
-    for call in range(1, 200):
+    for call in range(1, 200, step):
         folder = tmp_path / f"killed-{call}"
         shutil.copytree(saved, folder)
         status = in_a_child(lambda: next_one.save(folder), kill_at=call)  # noqa: B023
@@ -212,7 +217,8 @@ def test_killed_at_any_system_call_of_a_save(saved, tmp_path):
     assert resumed == {2, 3}
 
 
-def test_killed_at_any_system_call_of_a_replacement(tmp_path):
+@CALLS_BETWEEN
+def test_killed_at_any_system_call_of_a_replacement(tmp_path, step):
     """The folder is the old or the new one, whole, with the files that simllm did not write."""
     whole = ({"a": "old", "b": "old"}, {"b": "new", "c": "new"})
 
@@ -222,7 +228,7 @@ def test_killed_at_any_system_call_of_a_replacement(tmp_path):
                 (partial / name).write_text(text)
 
     found = []
-    for call in range(1, 200):
+    for call in range(1, 200, step):
         folder = tmp_path / str(call) / "folder"
         write(folder, 0)
         (folder / "notes").write_text("mine")

@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
+from simllm.errors import InputError
 from simllm.model.ppmi import information
 from train.tokens import token_vectors
 from train.tokens.shards import Shards
@@ -81,10 +82,28 @@ def test_words_of_a_topic_are_near_each_other(topics):
     assert np.abs(cosines[:10, 10:]).max() < 0.3
 
 
-def test_it_is_deterministic_and_computed_once(topics, tmp_path):
+def test_it_is_deterministic_and_computed_once(topics, tmp_path, monkeypatch):
     vectors = token_vectors.at(tmp_path / "vectors", topics, 30, 4)
     assert (vectors == token_vectors.vectors(topics, 30, 4)).all()
-    file = tmp_path / "vectors" / "vectors.npy"
-    np.save(file, vectors + 1)
-    assert (token_vectors.at(tmp_path / "vectors", topics, 30, 4) == vectors + 1).all()
+    monkeypatch.setattr(token_vectors, "vectors", None)
+    assert (token_vectors.at(tmp_path / "vectors", topics, 30, 4) == vectors).all()
     assert sorted(tmp_path.iterdir()) == [tmp_path / "vectors"]
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "sha256"])
+def test_damaged_vectors_are_computed_again(topics, tmp_path, capsys, name):
+    expected = token_vectors.at(tmp_path / "vectors", topics, 30, 4)
+    file = tmp_path / "vectors" / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    assert (token_vectors.at(tmp_path / "vectors", topics, 30, 4) == expected).all()
+    assert "vectors.npy: damaged (checksum differs); computed again" in capsys.readouterr().err
+    assert file.read_bytes() == whole
+
+
+def test_vectors_that_cannot_be_read_are_an_error(topics, tmp_path):
+    token_vectors.at(tmp_path / "vectors", topics, 30, 4)
+    (tmp_path / "vectors" / "sha256").unlink()
+    (tmp_path / "vectors" / "sha256").mkdir()
+    with pytest.raises(InputError, match="sha256: cannot be read"):
+        token_vectors.at(tmp_path / "vectors", topics, 30, 4)

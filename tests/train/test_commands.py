@@ -1,0 +1,134 @@
+"""The commands that do not train: their help, and the files that they must not replace."""
+
+import importlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.train.runs import content
+from train.contrastive import near_duplicates, wordnet_pairs
+from train.fairseq import __main__ as fairseq
+from train.pretrain import figure
+from train.release import __main__ as release
+from train.release import calibrate, golden, measure
+
+MAINS = sorted(
+    ".".join(file.relative_to(ROOT).with_suffix("").parts)
+    for file in (ROOT / "train").rglob("*.py")
+    if "\ndef main()" in file.read_text(encoding="utf-8") and "corpus" not in file.parts
+)
+
+
+@pytest.mark.parametrize("module", MAINS)
+def test_every_command_explains_itself(call, module):
+    done = call(importlib.import_module(module), "--help")
+    assert done.returncode == 0
+    assert f"usage: python -m {module.removesuffix('.__main__')} " in done.stdout
+
+
+@pytest.fixture
+def inputs(tmp_path, sets):
+    """What the commands read: few texts, a log, a WordNet without synsets."""
+    (tmp_path / "texts.txt").write_text("adds two lists of numbers\nadd the two lists of numbers\n")
+    (tmp_path / "log.jsonl").write_text(json.dumps({"update": 1, "train_loss": 2.0, "test_perplexity": 3.0}))
+    for part in ("verb", "noun", "adj", "adv"):
+        (tmp_path / f"data.{part}").touch()
+    return tmp_path
+
+
+@pytest.fixture(params=["wordnet_pairs", "near_duplicates", "measure", "figure"])
+def writer(request, inputs, model_folder, sets):
+    """A module and its arguments, and the file that it writes."""
+    out = inputs / "out.svg"
+    return {
+        "wordnet_pairs": (wordnet_pairs, [inputs, inputs / "texts.txt", out], out),
+        "near_duplicates": (near_duplicates, [inputs / "texts.txt", out], out),
+        "measure": (measure, [model_folder, "--config", sets, "-o", out], out),
+        "figure": (figure, [inputs / "log.jsonl", "-o", out], out),
+    }[request.param]
+
+
+def test_an_output_that_exists_is_replaced_only_if_asked(call, writer):
+    module, arguments, out = writer
+    out.write_text("mine\n")
+    done = call(module, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {out}: exists already; --overwrite replaces it\n"
+    assert out.read_text() == "mine\n"
+    assert call(module, *arguments, "--overwrite").returncode == 0
+    assert out.read_text() != "mine\n"
+
+
+def test_the_output_is_checked_before_the_work(call, writer, monkeypatch):
+    module, arguments, out = writer
+    for work in ("pairs", "measure", "draw"):
+        monkeypatch.setattr(module, work, None, raising=False)
+    out.write_text("mine\n")
+    assert "exists already" in call(module, *arguments).stderr
+    out.unlink()
+    out.mkdir()
+    assert "is a folder" in call(module, *arguments, "--overwrite").stderr
+
+
+def test_an_input_is_never_the_output(call, writer):
+    module, arguments, out = writer
+    inputs = [argument for argument in arguments if isinstance(argument, Path) and argument.is_file()]
+    for file in inputs:
+        before = file.read_bytes()
+        done = call(module, *[file if argument == out else argument for argument in arguments], "--overwrite")
+        assert done.returncode == 2
+        assert "would overwrite what is read" in done.stderr
+        assert file.read_bytes() == before
+
+
+def test_a_folder_of_a_user_is_not_released_into(call, model_folder, inputs, monkeypatch):
+    run, out = inputs / "run", inputs / "mine"
+    shutil.copytree(model_folder, run / "model")
+    (run / "log.jsonl").write_text("{}\n")
+    out.mkdir()
+    (out / "notes.txt").write_text("mine\n")
+    monkeypatch.setattr(release, "finish", None)
+    arguments = [run, "--notes", inputs / "texts.txt"]
+    before = content(inputs)
+    done = call(release, *arguments, "--out", out)
+    assert done.returncode == 2
+    assert "holds files that simllm did not write" in done.stderr
+    for place in (run, run / "model", inputs):
+        done = call(release, *arguments, "--out", place)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+    assert content(inputs) == before
+
+
+@pytest.mark.parametrize("name", ["simllm.json", ".simllm"])
+def test_a_model_folder_of_a_user_is_not_changed(call, model_folder, inputs, monkeypatch, name):
+    """Without its marker, or with a file that simllm did not write, it is the user's."""
+    model = shutil.copytree(model_folder, inputs / "model")
+    if name == ".simllm":
+        (model / name).unlink()
+    else:
+        marker = json.loads((model / ".simllm").read_text())
+        marker["files"].remove(name)
+        (model / ".simllm").write_text(json.dumps(marker))
+    before = content(model)
+    monkeypatch.setattr(calibrate, "SimLLM", None)  # it is refused before the work
+    done = call(calibrate, model, "--comments", inputs / "texts.txt", "--ratings", inputs / "none.jsonl")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "not written by simllm" in done.stderr
+    assert content(model) == before
+    if name == ".simllm":
+        assert call(golden, model).returncode == 2
+        assert content(model) == before
+
+
+def test_a_folder_that_exists_is_not_imported_or_exported_into(call, inputs):
+    (inputs / "link").symlink_to(inputs / "nowhere")
+    before = content(inputs)
+    for out in (inputs, inputs / "texts.txt", inputs / "link"):
+        for arguments in (["export-data", inputs], ["import-checkpoint", inputs / "a", inputs / "b"]):
+            done = call(fairseq, *arguments, out)
+            assert (done.returncode, done.stderr) == (2, f"error: {out}: exists already\n")
+    assert content(inputs) == before
