@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from simllm.errors import InputError
 from simllm.io import files
+from simllm.text import encodable
 
 _DEEPEST = 100  # levels of an id; writing it as JSON needs a stack frame or two for each
 
@@ -56,7 +57,7 @@ def source(options: argparse.Namespace) -> Source:
         return Source(lambda: from_files(*both), both)
     if len(options.texts) != 2:
         raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
-    return Source(lambda: iter([Row(*options.texts)]), ())
+    return Source(lambda: iter([Row(*map(encodable, options.texts))]), ())
 
 
 def from_files(candidates: Path, references: Path) -> Iterator[Row]:
