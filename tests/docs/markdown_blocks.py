@@ -237,14 +237,18 @@ _CONFIGS = {
 
 
 def _parse_module(module, arguments):
-    real = argparse.ArgumentParser.parse_args
+    def stopping(name):
+        real = getattr(argparse.ArgumentParser, name)
 
-    def parse_args(parser, given=None, namespace=None):
-        raise _ParsedError(real(parser, given, namespace))
+        def parse_and_stop(*arguments, **options):
+            raise _ParsedError(real(*arguments, **options))
+
+        return parse_and_stop
 
     err = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(ROOT), contextlib.redirect_stderr(err):
-        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
+        for name in ("parse_args", "parse_intermixed_args"):
+            patch.setattr(argparse.ArgumentParser, name, stopping(name))
         patch.setattr(sys, "argv", [module, *arguments])
         try:
             if module == "simllm":
