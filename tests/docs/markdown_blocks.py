@@ -254,7 +254,7 @@ def _parse_module(module, arguments):
             if module == "simllm":
                 main(arguments)
             else:
-                sys.modules.pop(module, None)  # runpy warns of a module that is there already
+                patch.delitem(sys.modules, module, raising=False)  # or runpy warns that it is there already
                 runpy.run_module(module, run_name="__main__")
         except _ParsedError as parsed:
             options = parsed.options
