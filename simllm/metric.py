@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import simllm
 from simllm.errors import InputError
+from simllm.metrics.protocol import Example, sides
 from simllm.model import checkpoint
 from simllm.model import pooling as poolings
 from simllm.model import similarity as similarities
@@ -25,15 +26,18 @@ from simllm.scoring.pair_scorers import ByToken, Measure, Pooled
 from simllm.scoring.scores import Scores, joined, warn
 from simllm.scoring.streaming import Pair, chunks, scored
 from simllm.scoring.text_arguments import checked
+from simllm.text import LONGEST
 
 
 class SimLLM:
-    """A loaded metric; threads may share it.
+    """A loaded metric, with the protocol of `simllm.metrics`; threads may share it.
 
     >>> metric = SimLLM()
     >>> metric.score(["adds two lists"], ["combines 2 arrays"]).values.shape
     (1,)
     """
+
+    name = "simllm"
 
     def __init__(
         self,
@@ -75,14 +79,32 @@ class SimLLM:
         """Load a model folder; the same as `SimLLM(folder, **options)`."""
         return cls(folder, **options)
 
-    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scores:
+    @overload
+    def score(self, candidates: Sequence[Example]) -> Scores: ...
+
+    @overload
+    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scores: ...
+
+    def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
         """Score each candidate against the reference at its index.
 
-        Symmetric (precision and recall change places), and independent of order, duplicates
-        and other texts (to 1e-5; but token weights may come from all references). A text of
-        which cleaning leaves nothing scores 0, but 1 against the same text. Raises TypeError
-        for anything but lists of texts, InputError where their lengths differ.
+        Scores are symmetric (precision and recall change places). They do not depend on the order,
+        on duplicates or on the other pairs, to 1e-5; only token weights may come from all references.
+        A text that is empty after cleaning scores 0, or 1 against the same text.
+
+        Args:
+            candidates: n texts; or n examples, which hold their references.
+            references: n texts.
+
+        Returns:
+            The n scores, with counts of empty and truncated texts and the signature.
+
+        Raises:
+            TypeError: The arguments are no lists of texts, or no list of examples.
+            InputError: There are more candidates than references, or fewer.
         """
+        if references is None:
+            candidates, references = sides(candidates)
         candidates, references = checked("candidates", candidates), checked("references", references)
         if len(candidates) != len(references):
             raise InputError(f"{len(candidates)} candidates but {len(references)} references")
@@ -153,7 +175,8 @@ class SimLLM:
     def warn(self, texts: int, truncated: int, unreadable: int) -> None:
         """Warn of what was not read, or not whole, of so many texts."""
         limit = self.checkpoint.encoder.config.max_length
-        long = f"read in windows of {limit}" if self.on_long == "window" else f"cut at {limit}"
+        windows = f"read in windows of {limit} tokens, up to {LONGEST:,} characters"
+        long = windows if self.on_long == "window" else f"cut at {limit} tokens"
         warn(texts, truncated, unreadable, long)
 
     def _scored(

@@ -1,9 +1,13 @@
 """Real texts and a small real model, made once a test run."""
 
 import json
+import os
 import sysconfig
 from collections import Counter
 from pathlib import Path
+
+# On a busy machine, threads that wait for each other take several times as long as one; set before torch.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch
@@ -16,6 +20,7 @@ from simllm.text import clean
 from train.corpus import trees
 from train.corpus.extract import extract
 from train.corpus.tally import Tally
+from train.runtime.config import data_root
 from train.tokens import vocabulary
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +33,21 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip(f"no {SHARED}: real corpora, rated pairs and reference vectors")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def real_files():
+    """The function that finds files of the real data sets; the test is skipped where there are none."""
+    folders = (SHARED / "data", ROOT / data_root())
+
+    def find(pattern):
+        for folder in folders:
+            if found := sorted(folder.glob(pattern)):
+                return found
+        places = " or ".join(map(str, folders))
+        pytest.skip(f"no {pattern} in {places}; `python -m train.data fetch` brings it")
+
+    return find
 
 
 @pytest.fixture(scope="session")

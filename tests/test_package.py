@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.conftest import ROOT
 
@@ -19,6 +22,7 @@ def wheel(tmp_path_factory):
     return file
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_the_default_model_only(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"simllm"}
@@ -26,6 +30,7 @@ def test_the_wheel_holds_the_package_and_the_default_model_only(wheel):
         assert f"simllm/default_model/{name}" in names
 
 
+@pytest.mark.slow
 def test_the_default_model_is_found_beside_the_installed_package(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path)
     code = "from simllm.metric import default_model as d; print(d())"
@@ -36,6 +41,17 @@ def test_the_default_model_is_found_beside_the_installed_package(wheel, tmp_path
     assert done.stdout.strip() == str(tmp_path / "simllm" / "default_model")
 
 
-def test_the_default_model_is_small_enough_to_ship(wheel):
+def test_the_default_model_is_small_enough_to_ship():
     model = ROOT / "checkpoints" / "default"
     assert sum(file.stat().st_size for file in model.rglob("*") if file.is_file()) < 30_000_000
+
+
+def test_constraints_pin_every_dependency_to_a_supported_version():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    versions = {canonicalize_name(name): version for name, version in pinned.items()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for group in (project["dependencies"], *project["optional-dependencies"].values()):
+        for requirement in map(Requirement, group):
+            if requirement.name != "simllm":
+                assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)])

@@ -1,11 +1,12 @@
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm.metric import default_model
-from simllm.text import clean
+from simllm.text import LONGEST, clean
 
 # Pieces that the rules look for, so that chance puts them together.
 _PIECES = ["/**", "*/", "//", "#", '"""', "'''", "\n", "\n\n", " ", "@return", ":param x:", " ' s", "don't"]
@@ -59,7 +60,7 @@ def test_cleaning(raw, cleaned):
     assert clean(raw) == cleaned
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(_TEXTS)
 def test_cleaning_is_idempotent_and_leaves_lower_case_printable_ascii(text):
     cleaned = clean(text)
@@ -68,12 +69,14 @@ def test_cleaning_is_idempotent_and_leaves_lower_case_printable_ascii(text):
     assert cleaned == cleaned.lower() == " ".join(cleaned.split())
 
 
-@pytest.mark.parametrize(
-    "piece", ["a", "a b. ", "\u00e9", "\n", "#", "1,000", "/*", "*/", " '", "\n*", "/** x\n"]
-)
-def test_a_line_of_a_million_characters(piece):
-    text = piece * (1_000_000 // len(piece))
-    assert clean(clean(text)) == clean(text)
+# Pieces whose repetition takes the rules the most time.
+@pytest.mark.parametrize("piece", ["a", "é", "\ufdfa", "\n", "1,000", "*", "/*", "*/ ", "**/", " '", '"""'])
+@pytest.mark.parametrize("around", ["{}", "a {} a"])
+def test_a_line_of_a_million_characters_is_cut(piece, around):
+    text = around.format(piece * (1_000_000 // len(piece)))
+    started = time.perf_counter()
+    assert clean(text) == clean(text[:LONGEST])
+    assert time.perf_counter() - started < 30  # the whole line would take hours
 
 
 def test_tokenizer_files_carry_the_same_cleaning(tokenizer, tmp_path):

@@ -1,27 +1,31 @@
-"""Make the default model from scratch: from source trees and corpora to its card.
+"""Make the default model from scratch: from the network to its card.
 
     python -m train.reproduce --trees ../trees --out runs/default
 
-Clones the repositories of configs/repositories.tsv into `--trees`, each at its revision, and leaves
-those that are there as they are. Then it runs one command after the other, and prints each. Rerun the
-same command to resume: finished steps are skipped. All steps take hours on two cores.
+Fetches the data sets of the recipe into `data`, or the folder that the environment variable
+`SIMLLM_DATA` names. Fetches the repositories of configs/repositories.tsv into `--trees`, each at its
+revision without its history, and leaves those that are there as they are. Then it runs one command
+after the other, and prints each. Rerun the same command to resume: finished steps are skipped. All
+steps take hours on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import files, folders
+from train.data.origin import GITHUB, Origin
 from train.runtime import signals
 from train.runtime.command_line import exit_status
+from train.runtime.config import data_root
 
-_HOST = "https://github.com"
-_DATA = Path("../shared/data")  # as the configs name it
+# The data sets that the configurations of the recipe name.
+_SETS = "emse_deepcom java_tlc_csn python_wan2018 python_edinburgh misc_nl funcom_useloss".split()
+_SETS += "code_paraphrases unrated_java haque2022 shen2021_leclair stsb_en sick semeval_sts".split()
 # What the configs call the outputs of the steps.
 _CORPUS, _FIRST, _TWIN = Path("runs/repositories"), Path("runs/mini"), Path("runs/contrastive-held-out")
 _WORDNET = (Path("runs/wordnet.jsonl"), Path("runs/wordnet-held-out.jsonl"))
@@ -43,6 +47,10 @@ def main() -> int:
         "--wordnet", type=Path, default=Path("/usr/share/wordnet"), help="default: %(default)s"
     )
     parser.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="take the data sets from this folder and fetch none"
+    )
+    parser.add_argument("--host", default=GITHUB, help="where all repositories are; default: %(default)s")
+    parser.add_argument(
         "--seeds", type=int, default=3, help="runs of the second stage (default: %(default)s)"
     )
     options = parser.parse_args()
@@ -51,18 +59,28 @@ def main() -> int:
 
 def _reproduce(options: argparse.Namespace) -> None:
     """Run all steps; exit with the status of a step that fails."""
-    for folder in (_DATA, options.wordnet):
+    for folder in (options.wordnet, *([options.data] if options.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
     for folder in (_CORPUS, _FIRST, *_second_runs(options.seeds), _TWIN, options.out):
         folders.check(folder)
     for file in _WORDNET:
         made(file, _FIRST / "corpus" / "train.txt")
-    trees = [tree(options.trees, *entry) for entry in repositories(Path("configs/repositories.tsv"))]
+    named = repositories(Path("configs/repositories.tsv"))
+    if options.data:
+        os.environ["SIMLLM_DATA"] = str(options.data)  # the configurations of all steps read it
+    else:
+        _run(["train.data", "fetch", *_SETS, "--root", data_root(), "--host", options.host])
+    trees = [tree(options.trees, *entry, options.host) for entry in named]
     for command in commands(options, trees):
-        print("$ python -m " + " ".join(command), file=sys.stderr)
-        if status := signals.call([sys.executable, "-m", *command]):
-            sys.exit(status)
+        _run(command)
+
+
+def _run(command: list[str]) -> None:
+    """Print a command and run it; exit with its status if it fails."""
+    print("$ python -m " + " ".join(command), file=sys.stderr)
+    if status := signals.call([sys.executable, "-m", *command]):
+        sys.exit(status)
 
 
 def made(output: Path, source: Path) -> bool:
@@ -91,28 +109,21 @@ def repositories(file: Path) -> list[tuple[str, str]]:
     return [(name, revision) for _, (name, revision) in rows]
 
 
-def tree(folder: Path, name: str, revision: str) -> Path:
-    """Return the path of a bare repository with HEAD at the revision; clone it if it is missing.
+def tree(folder: Path, name: str, revision: str, host: str) -> Path:
+    """Return the path of a bare repository with HEAD at the revision; fetch it if it is missing.
 
     The corpus decides by the last two folders of the path which texts are held out.
     """
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
         with folders.replacing(path) as partial:
-            refs = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]
-            for command in (  # a clone: `git clone` itself wants an empty folder, without a marker
-                ["init", "--bare", "--quiet"],
-                ["fetch", "--quiet", f"{_HOST}/{name}", *refs],
-                ["update-ref", "--no-deref", "HEAD", revision],
-            ):
-                if subprocess.run(["git", "-C", str(partial), *command], check=False).returncode:
-                    raise InputError(f"{name}: cannot be cloned at {revision} from {_HOST}")
+            Origin(name, revision, host, partial).fetch_all()
     return path
 
 
 def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
     """Return the commands of all steps that are not finished, as one would type them."""
-    rated = [str(_DATA / "rated" / f"{name}.jsonl") for name in _RATED]
+    rated = [f"{data_root()}/rated/{name}.jsonl" for name in _RATED]
     train, test = (str(_FIRST / "corpus" / name) for name in ("train.txt", "test.txt"))
     steps = []
     if not (_CORPUS / "corpus.json").is_file():

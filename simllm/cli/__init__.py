@@ -14,6 +14,7 @@ from typing import NoReturn
 import simllm
 from simllm.cli import compare, evaluate, explain, export, frequencies, info, score, selftest
 from simllm.errors import InputError
+from simllm.io.tables import on_one_line
 
 # A command's module has HELP, EXAMPLES, FORMATS, run and, for options of its own, add_options.
 # A group's module has HELP, EXAMPLES and COMMANDS.
@@ -34,9 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         The exit status: 0 for success, 2 for bad input, 130 when interrupted (for `score`, also
         when terminated), 141 when the reader of a pipe has gone.
     """
-    for stream in (sys.stdout, sys.stderr):  # what the locale cannot show is escaped, not fatal
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     options = _parser().parse_args(_with_correlation(sys.argv[1:] if arguments is None else arguments))
     for cache in _KERNEL_CACHES:
         os.environ.setdefault(cache, "16")
@@ -46,18 +45,33 @@ def main(arguments: list[str] | None = None) -> int:
             options.run(options)
             sys.stdout.flush()
         except InputError as error:
-            print(f"simllm: error: {error}", file=sys.stderr)
+            print(f"simllm: error: {on_one_line(str(error))}", file=sys.stderr)
             return 2
         except OSError as error:
+            # What standard output has not taken is dropped, or Python complains about it when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 141
-            print(f"simllm: error: {error.strerror}", file=sys.stderr)
+            where = error.filename or "standard output"
+            print(f"simllm: error: {where}: cannot be written ({error.strerror})", file=sys.stderr)
             return 2
         except KeyboardInterrupt as stop:
             print("simllm: interrupted", *stop.args, file=sys.stderr)
             return 130
     return 0
+
+
+def _prepare_streams() -> None:
+    """Escape what the locale cannot show, and stand in for streams that were closed before the start."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
+    if sys.stdout is None:  # writing fails, as it must: the results would be lost
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class _Parser(argparse.ArgumentParser):

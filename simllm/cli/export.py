@@ -1,4 +1,4 @@
-"""`simllm export`: the model for other engines."""
+"""`simllm export`: write the model as ONNX, for other engines."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ EXAMPLES = """example:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Load, and write."""
+    """Run the command."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the ONNX model to")
     files.check_output(options.output, [], options.overwrite)
-    if not files.real(options.output).parent.is_dir():  # before a minute's work
-        raise InputError(f"{options.output}: cannot be written (no such folder)")
+    if options.output.exists() and not options.output.is_file():
+        raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
     from simllm.model.checkpoint import default_model, load
     from simllm.model.onnx_export import to_onnx
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -11,6 +12,9 @@ from typing import Any, NamedTuple
 
 from simllm.errors import InputError
 from simllm.io import files
+from simllm.text import encodable
+
+_DEEPEST = 100  # levels of an id; writing it as JSON needs a stack frame or two for each
 
 
 class Row(NamedTuple):
@@ -53,7 +57,7 @@ def source(options: argparse.Namespace) -> Source:
         return Source(lambda: from_files(*both), both)
     if len(options.texts) != 2:
         raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
-    return Source(lambda: iter([Row(*options.texts)]), ())
+    return Source(lambda: iter([Row(*map(encodable, options.texts))]), ())
 
 
 def from_files(candidates: Path, references: Path) -> Iterator[Row]:
@@ -73,12 +77,37 @@ def from_files(candidates: Path, references: Path) -> Iterator[Row]:
 def from_jsonl(
     file: Path, candidate_field: str, reference_field: str, id_field: str | None = None
 ) -> Iterator[Row]:
-    """Read the named fields of every line of a JSON-lines file: two texts, and anything as id."""
+    """Read the named fields of every line of a JSON-lines file: two texts, and any JSON value as id."""
     where = ""
     for where, row in files.objects(file):
-        if id_field is not None and id_field not in row:
-            raise InputError(f'{where}: nothing under "{id_field}"; it has {", ".join(row) or "nothing"}')
+        id_ = None if id_field is None else files.value_under(row, id_field, where)
+        if _depth(id_) > _DEEPEST:
+            raise InputError(f'{where}: expected at most {_DEEPEST} levels of nesting under "{id_field}"')
         candidate, reference = (files.text_under(row, f, where) for f in (candidate_field, reference_field))
-        yield Row(candidate, reference, row[id_field] if id_field is not None else None)
+        yield Row(candidate, reference, id_)
     if not where:
         raise InputError(f"{file}: empty; expected a JSON object a line")
+
+
+def _depth(value: Any) -> int:
+    """Return how many levels of lists and objects a JSON value has."""
+    depth, level = -1, [value]
+    while level:
+        depth += 1
+        level = [
+            part
+            for value in level
+            if isinstance(value, list | dict)
+            for part in (value.values() if isinstance(value, dict) else value)
+        ]
+    return depth
+
+
+def shown_id(row: Row, format_: str | None) -> list[Any]:
+    """Return the id of a pair as a table shows it, in a list; an empty list for no format.
+
+    JSON keeps the type of an id. In text and TSV an id that is no text is written as JSON.
+    """
+    if format_ is None:
+        return []
+    return [row.id if format_ == "json" or isinstance(row.id, str) else json.dumps(row.id)]

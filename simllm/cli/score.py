@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from simllm.cli import pair_source
+from simllm.cli import pair_source, score_metrics
 from simllm.cli.pair_source import Row
 from simllm.errors import InputError
 from simllm.io import files, tables
@@ -30,6 +29,7 @@ EXAMPLES = """examples:
   simllm score -c candidates.txt -r references.txt -f tsv -o scores.tsv
   simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold --id-field key
   zcat pairs.jsonl.gz | simllm score --jsonl - --mode fast --scale percentile
+  simllm score -c candidates.txt -r references.txt --metrics simllm,rouge-l
   simllm score -f json -- "--all lists everything" "lists everything"
 """
 
@@ -43,6 +43,10 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument("--candidate-field", default="candidate", metavar="NAME", help="default: %(default)s")
     score.add_argument("--reference-field", default="reference", metavar="NAME", help="default: %(default)s")
     score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
+    score.add_argument(
+        "--metrics", metavar="A,B,…",
+        help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",
+    )  # fmt: skip
     score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
     score.add_argument(
         "--similarity", metavar="NAME",
@@ -69,6 +73,9 @@ def run(options: argparse.Namespace) -> None:
     """Score, and write row by row."""
     source = pair_source.source(options)
     files.check_output(options.output, source.files, options.overwrite)
+    if options.metrics is not None:
+        score_metrics.run(options, source)
+        return
     if options.output:
         partial = options.output.parent / f"{options.output.name}.partial"
         files.check_output(partial, source.files, overwrite=True)
@@ -104,7 +111,7 @@ def run(options: argparse.Namespace) -> None:
             raise InputError(f"--skip {skip}: there are {there} pairs")
         out.begin(
             {"scale": scale, "signature": metric.blank.signature},
-            tables.split([[*_id(row, id_format), *row[:2]] for _, row in numbered]),
+            tables.split([[*pair_source.shown_id(row, id_format), *row[:2]] for _, row in numbered]),
         )
         waiting: deque[Row] = deque()
         parts = []
@@ -113,7 +120,7 @@ def run(options: argparse.Namespace) -> None:
             rows = [waiting.popleft() for _ in part.values]
             numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
             out.write(
-                [*_id(row, id_format), *values, *row[:2]]
+                [*pair_source.shown_id(row, id_format), *values, *row[:2]]
                 for row, *values in zip(rows, *(column.tolist() for column in numbers), strict=True)
             )
             parts.append(part)
@@ -135,13 +142,6 @@ def run(options: argparse.Namespace) -> None:
     if out.format == "tsv" and not (options.texts or options.quiet):  # which has room for rows only
         mean = "" if skip and not out.kept else f"mean {scale} score {out.summary['mean']:.4f}, "
         print(f"simllm: {count:,} pairs, {mean}{scores.signature}", file=sys.stderr)
-
-
-def _id(row: Row, format_: str | None) -> list[Any]:
-    """As it was given: JSON keeps its type, and no number is rounded. Nothing where none was asked for."""
-    if format_ is None:
-        return []
-    return [row.id if format_ == "json" or isinstance(row.id, str) else json.dumps(row.id)]
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:

@@ -1,1 +1,1 @@
-"""Does a metric agree with people? Rated data, baselines, correlation."""
+"""Evaluation of metrics: rated data, baselines, correlation with people, studies, contrast, robustness."""

@@ -16,7 +16,7 @@ from simllm.stats.significance import LEVEL
 if TYPE_CHECKING:
     import numpy as np
 
-    from simllm.evaluation.study import Result
+    from simllm.evaluation.study_results import Result
 
 _FEW = 30  # pairs
 _PAPER_LEVEL = 0.001  # SIMLLM calls a correlation significant below it

@@ -1,8 +1,8 @@
-"""Meaning over words: is a rewording nearer to its reference than a change of its meaning?
+"""The contrast set: triples of a reference, a rewording and a change of its meaning.
 
-A triple is a reference, a rewording and a change that shares with the reference as many words
-as the rewording (form "balanced": overlap metrics get half of these right) or more ("adversarial":
-they get none right).
+A metric should score the rewording higher than the change. In form "balanced" both share as many
+words with the reference, so that overlap metrics get half of these right. In form "adversarial" the
+change shares more, so that they get none right.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io.files import objects, text_under
-from simllm.metrics.text import Score
+from simllm.metrics.protocol import Score
 from simllm.text import clean
 
 OWN = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `held_out`
@@ -36,21 +35,6 @@ class Triples:
     forms: list[str]
 
 
-class Scored(Protocol):
-    """What a metric says of pairs."""
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """(n,) higher is more similar."""
-
-
-class Metric(Protocol):
-    """Whatever scores candidates against references."""
-
-    def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scored:
-        """Score n pairs."""
-
-
 def load(file: Path = OWN) -> Triples:
     """Read JSON lines with `reference`, `rewording`, `change`, `kind` and `form`.
 
@@ -62,20 +46,15 @@ def load(file: Path = OWN) -> Triples:
     return Triples(*(list(column) for column in zip(*rows, strict=True)))
 
 
-def wins(metric: Metric, triples: Triples) -> NDArray[np.float64]:
-    """(n,) 1 where the rewording scores higher than the change, 0.5 for a tie, else 0."""
-    return wins_of(lambda candidates, references: metric.score(candidates, references).values, triples)
-
-
-def wins_of(score: Score, triples: Triples) -> NDArray[np.float64]:
-    """The same of a function that scores candidates against references."""
+def wins(score: Score, triples: Triples) -> NDArray[np.float64]:
+    """Compare rewordings with changes: (n,) 1 where the rewording scores higher, 0.5 for a tie, else 0."""
     same = score(triples.rewordings, triples.references)
     other = score(triples.changes, triples.references)
     return (np.sign(same - other) + 1) / 2
 
 
 def cleaned(triples: Triples) -> Triples:
-    """The same triples as every metric is given them."""
+    """Clean the texts of the triples as simllm does, so that no metric gains or loses by case or markup."""
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
     return Triples(references, rewordings, changes, triples.kinds, triples.forms)
@@ -83,20 +62,23 @@ def cleaned(triples: Triples) -> Triples:
 
 def accuracies(score: Score, triples: Triples) -> list[float]:
     """The share of wins: of all triples, of each form, of each kind (in order of appearance)."""
-    won = wins_of(score, triples)
+    won = wins(score, triples)
     return [float(won.mean()), *by(triples.forms, won).values(), *by(triples.kinds, won).values()]
 
 
 def by(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
-    """The mean of the values of each label, in order of appearance."""
-    of = np.array(labels)
-    return {str(label): float(values[of == label].mean()) for label in dict.fromkeys(labels)}
+    """Average the (n,) values of each label, in order of appearance."""
+    place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    of = np.array([place[label] for label in labels], int)
+    means = np.bincount(of, weights=values) / np.bincount(of)
+    return dict(zip(place, means.tolist(), strict=True))
 
 
 def held_out(file: Path = OWN) -> set[tuple[str, str]]:
-    """Pairs of words that the triples turn on: one stands where the other did.
+    """Return the pairs of words by which the two sentences of a comparison differ.
 
-    What learns from word lists must leave these out, to be tested on words it has not seen.
+    A model that learns from word lists must leave these pairs out, to be tested on words that it has
+    not seen.
     """
     triples = load(file)
     pairs = set()

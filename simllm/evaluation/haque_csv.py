@@ -55,7 +55,7 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     def texts() -> Iterator[str]:
         nonlocal number
         for number, line in files.lines(file):  # noqa: B007 (errors name it)
-            yield line
+            yield line + "\n"  # a cell in quotation marks may go on in the next line
 
     table = csv.DictReader(texts())
     try:

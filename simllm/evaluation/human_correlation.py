@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from simllm.evaluation import ratings
 from simllm.evaluation.ratings import Ratings
 from simllm.metrics import registry
-from simllm.metrics.registry import Metric
+from simllm.metrics.protocol import Metric, pair_scores
+from simllm.metrics.registry import Column
 from simllm.metrics.text import UnavailableError
 from simllm.stats.correlation import spearman
 from simllm.text import clean
@@ -41,11 +42,11 @@ class Correlations:
 
 
 def correlate(
-    file: Path, names: Sequence[str] = registry.ALL, model: str | os.PathLike[str] | None = None
+    file: Path, names: Sequence[str] | None = None, model: str | os.PathLike[str] | None = None
 ) -> Correlations:
     """Correlate each metric with the ratings in `file`; raise InputError for bad input."""
     rated = cleaned(ratings.load(file))
-    found, missing = registry.load(names, model)
+    found, missing = registry.load_all(registry.names() if names is None else names, model)
     rows = []
     for metric in found:
         try:
@@ -81,17 +82,17 @@ def scores(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
 
     Raises UnavailableError if there are no such scores, or all are equal, or some are no numbers.
     """
-    if metric.column:
-        values = rated.columns.get(metric.column, np.array([np.nan]))
-        if np.isnan(values).any():
+    if isinstance(metric, Column):
+        found = rated.columns.get(metric.column, np.array([np.nan]))
+        if np.isnan(found).any():
             known = ", ".join(name for name, column in rated.columns.items() if not np.isnan(column).any())
             raise UnavailableError(
                 f"{rated.name} has no complete column {metric.column}; it has {known or 'none'}"
             )
     else:
-        values = metric.score(rated.candidates, rated.references)
-    if not np.isfinite(values).all():
+        found = pair_scores(metric, rated.candidates, rated.references)
+    if not np.isfinite(found).all():
         raise UnavailableError(f"some of its scores of {rated.name} are not finite")
-    if np.ptp(values) == 0:
+    if np.ptp(found) == 0:
         raise UnavailableError(f"it gives all pairs of {rated.name} the same score")
-    return values
+    return found

@@ -1,4 +1,4 @@
-"""The metrics that simllm itself can be: by pooling and similarity (RQ2), and by training time (RQ4)."""
+"""Variants of simllm: by pooling and similarity (RQ2), and by training time (RQ4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 from simllm.errors import InputError
 from simllm.metrics import registry
-from simllm.metrics.registry import Metric
+from simllm.metrics.protocol import Metric
 from simllm.model import checkpoint
 from simllm.model.encoder import Encoder
 from simllm.model.pooling import POOLINGS
@@ -21,14 +21,20 @@ from simllm.scoring.token_matching import MEASURES
 
 
 @dataclass(frozen=True)
-class Trained(Metric):
-    """A model after so many updates."""
+class Trained:
+    """The metric of a model after a number of updates."""
 
-    updates: float = 0
+    metric: Metric
+    updates: float
+
+    @property
+    def name(self) -> str:
+        """The name of the metric."""
+        return self.metric.name
 
 
 def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Every pooling with every similarity, and token by token (SIMLLM, Table 1)."""
+    """Load a model with every pooling and every similarity, and token by token (SIMLLM, Table 1)."""
     pooled = [
         registry.of_model(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
         for pooling in POOLINGS
@@ -38,10 +44,10 @@ def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
 
 
 def checkpoints(folder: Path) -> list[Trained]:
-    """The models in a folder of model folders, by updates, after the same model untrained.
+    """Load the models in a folder of model folders, by updates; the same model untrained comes first.
 
-    The updates are those in a model's provenance, or else the number that its folder's name ends in. Raises
-    InputError where there is no model, or one whose updates are unknown.
+    The updates are those in a model's provenance, or else the number at the end of its folder's name.
+    Raises InputError if there is no model, or one whose updates are unknown.
     """
     found = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
     if not found:
@@ -54,17 +60,15 @@ def _trained(folder: Path) -> Trained:
     provenance = checkpoint.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
     updates = provenance.get("updates", number and int(number[1]))
-    if updates is None:
+    if isinstance(updates, bool) or not isinstance(updates, int | float) or not 0 <= updates < 1e15:
         raise InputError(f"{folder}: neither its provenance nor its name says after how many updates it is")
-    metric = registry.of_model(folder.name, folder)
-    return Trained(metric.name, metric.signature, metric.compute, updates=float(updates))
+    return Trained(registry.of_model(folder.name, folder), float(updates))
 
 
 def _untrained(folder: Path) -> Trained:
-    """The model of this folder with random weights."""
+    """Make the model of this folder with random weights."""
     like = checkpoint.load(folder)
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as place:
         checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
-        metric = registry.of_model("untrained", Path(place) / "model")
-    return Trained(metric.name, metric.signature, metric.compute)
+        return Trained(registry.of_model("untrained", Path(place) / "model"), 0)

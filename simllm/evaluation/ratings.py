@@ -14,7 +14,6 @@ metrics                {"name": number, …} scores that others have computed
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,10 +26,10 @@ from simllm.errors import InputError
 from simllm.evaluation import haque_csv
 from simllm.evaluation.labels import label
 from simllm.io import files
+from simllm.stats.rater_agreement import mean_ratings
 
 _ROUNDED = 0.0501  # a mean may have been rounded to tenths
 _MOST = 1e100  # a larger number cannot be squared
-_DIGITS = 12  # significant digits of a mean; further ones are rounding noise, which would break ties
 
 Floats = NDArray[np.float64]
 
@@ -76,21 +75,6 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
         {name: [label(str(row[name])) for _, row in rows] for name in _common(rows, ("language", "system"))},
         _columns(rows),
     )
-
-
-def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
-    """Average (n, raters) ratings to (n,) means, NaN where a pair has no rating.
-
-    `weights` count raters more than once, or not at all. Means are rounded to twelve significant
-    digits: equal means must tie, in whatever order they were added up.
-    """
-    given = ~np.isnan(raters)
-    weights = np.ones(raters.shape[1]) if weights is None else weights
-    counts, sums = given @ weights, np.where(given, raters, 0) @ weights
-    means = np.divide(sums, counts, out=np.full(len(raters), np.nan), where=counts > 0)
-    largest = np.max(np.abs(raters), where=given, initial=0)
-    decimals = _DIGITS - math.ceil(math.log10(largest)) if largest else 0
-    return np.round(means, min(decimals, 300))
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
-"""Metamorphic relations: what keeps the meaning should move a score little, what changes it, much.
+"""Robustness of metrics to edits of summaries, a test by metamorphic relations.
 
-From every summary an edit of each kind is made that fits, and scored against the summary itself.
+An edit that keeps the meaning should lower a score little, an edit that changes it, much. Of every
+summary one edit of each kind that fits is made, and scored against the summary itself.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from simllm.errors import InputError
-from simllm.metrics.text import Score
+from simllm.metrics.protocol import Score
 from simllm.perturb.summaries import light_edits, meaning_changes
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text import clean
 
+_MOST_WORDS = 200  # of a summary; a longer text is cut, as the time for its edits grows with the square
 KINDS = {
     **dict.fromkeys(light_edits.KINDS, "kept"),
     **dict.fromkeys(meaning_changes.KINDS, "changed"),
@@ -39,7 +41,7 @@ class Edits:
 
 @dataclass(frozen=True)
 class Failure:
-    """A change of meaning that scores no lower than an edit that keeps it."""
+    """A change of meaning that scores as high as an edit of the same summary that keeps it."""
 
     summary: str
     kept: str
@@ -56,7 +58,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Robustness:
-    """Of one metric."""
+    """How one metric takes the edits."""
 
     drop: dict[str, float]  # kind -> mean loss of score, in units of the loss to an unrelated summary
     auc: float  # how often an edit that keeps the meaning scores higher than one that changes it
@@ -65,14 +67,15 @@ class Robustness:
 
 
 def edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
-    """One edit of each kind that fits a summary, drawn at random; the same for the same seed.
+    """Draw one edit of each kind that fits a summary; the same edits for the same seed.
 
-    Raises InputError for a negative seed, fewer than two different summaries, or none that any
-    kind fits.
+    Texts are cut to 200 words. Raises InputError for a negative seed, fewer than two different
+    summaries, or if no summary can be changed in meaning.
     """
     if seed < 0:
         raise InputError(f"seed {seed}: expected a number from 0 on")
-    texts = [text for text in dict.fromkeys(map(clean, summaries)) if text]
+    cut = (" ".join(clean(text).split()[:_MOST_WORDS]) for text in summaries)
+    texts = [text for text in dict.fromkeys(cut) if text]
     if len(texts) < 2:
         raise InputError(f"{len(texts)} different summaries; the relations need at least 2")
     random = np.random.default_rng(seed)
@@ -93,7 +96,7 @@ def edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
 
 
 def robustness(score: Score, made: Edits, examples: int) -> Robustness:
-    """How a metric takes the edits; so many of the worst failures are given."""
+    """Measure how a metric takes the edits; the result has the `examples` worst failures."""
     m = len(made.summaries)
     unrelated = [made.summaries[(i + m // 2) % m] for i in range(m)]
     scored = score(
@@ -120,12 +123,12 @@ def robustness(score: Score, made: Edits, examples: int) -> Robustness:
 
 
 def _auc(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
-    """The share of pairs in which the first is higher; ties count half."""
+    """Compute the share of pairs in which the first is higher; ties count half."""
     return float(stats.mannwhitneyu(higher, lower).statistic / (len(higher) * len(lower)))
 
 
 def _failures(made: Edits, edited: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """A summary's worst pair of edits, where the wrong one scores as high; the widest gaps first."""
+    """Find each summary's worst pair of edits, if the wrong one scores as high; the widest gaps first."""
     found = []
     for number, summary in enumerate(made.summaries):
         own = np.flatnonzero(made.of == number)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,69 +27,25 @@ from simllm.evaluation.human_correlation import cleaned, scores
 from simllm.evaluation.labels import label
 from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study_groups import Group, groups
+from simllm.evaluation.study_results import Result, SetStudy, Study
+from simllm.io.files import real
 from simllm.metrics import registry
-from simllm.metrics.registry import Metric
+from simllm.metrics.protocol import Metric, pair_scores
 from simllm.metrics.text import UnavailableError
 from simllm.stats import significance
 from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
-from simllm.stats.rater_agreement import Agreement, agreement
+from simllm.stats.rater_agreement import agreement
 
 QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
-Matrix = list[list[float]]
 Floats = NDArray[np.float64]
-M = TypeVar("M", bound=Metric)
-
-
-@dataclass(frozen=True)
-class Result:
-    """The figures of one metric on one set."""
-
-    metric: str
-    spearman: float
-    p_value: float
-    low: float  # 95% bootstrap interval over pairs
-    high: float
-    by_rater: tuple[float, float] | None  # the interval over pairs and raters
-    kendall: float  # tau-b
-    pearson: float
-    pairwise_accuracy: float
-    quantiles: list[float]  # of the scores: 5, 25, 50, 75 and 95%
-
-
-@dataclass(frozen=True)
-class SetStudy:
-    """The results on one set of rated pairs."""
-
-    name: str
-    pairs: int
-    agreement: Agreement | None  # of the raters; None where there is one
-    results: list[Result]  # the best metric first
-    clusters: list[int]  # rank of each metric, shared by those that cannot be told apart
-    permutation: Matrix  # p-values that two metrics agree equally well with people
-    williams: Matrix
-    between: Matrix  # Spearman's rho of two metrics' scores
-    variants: list[Result]
-    variant_clusters: list[int]
-    checkpoints: list[tuple[float, Result]]  # updates, and the model then; 0: untrained
-    groups: list[Group]
-    missing: dict[str, str]  # metric -> what to do to have it on this set
-    words: list[str]  # sentences that the numbers support
-
-
-@dataclass(frozen=True)
-class Study:
-    """The results on all sets, and the signatures of the metrics."""
-
-    sets: list[SetStudy]
-    signatures: dict[str, str]
-    missing: dict[str, str]  # metric -> what to do to have it
+M = TypeVar("M", Metric, model_variants.Trained)
 
 
 def study(
     rated: Sequence[Path],
-    names: Sequence[str] = registry.ALL,
+    names: Sequence[str] | None = None,
     model: str | os.PathLike[str] | None = None,
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
@@ -99,39 +56,47 @@ def study(
     """
     sets = [cleaned(one) for one in _named(rated)]
     trained = model_variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
-    found, missing = registry.load(names, model)
+    found, missing = registry.load_all(registry.names() if names is None else names, model)
     nine = model_variants.variants(model) if "rq2" in questions else []
     studies = []
     work = len(sets) * (len(found) + len(nine) + len(trained))
     with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:
         for pairs in sets:
+            scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
             values, lacking = _values(_shown(found, bar), pairs)
             studies.append(
                 _of_set(
                     pairs,
                     values,
                     lacking,
-                    {m.name: m.score(pairs.candidates, pairs.references) for m in _shown(nine, bar)},
+                    {metric.name: scores_of(metric) for metric in _shown(nine, bar)},
                     [
-                        (m.updates, result(m.name, m.score(pairs.candidates, pairs.references), pairs))
+                        (
+                            m.updates,
+                            result(m.name, pair_scores(m.metric, pairs.candidates, pairs.references), pairs),
+                        )
                         for m in _shown(trained, bar)
                     ],
                     groups(pairs, values) if "rq5" in questions else [],
                 )
             )
-    return Study(studies, {metric.name: metric.signature for metric in (*found, *nine, *trained)}, missing)
+    return Study(
+        studies,
+        {metric.name: metric.signature for metric in (*found, *nine, *(model.metric for model in trained))},
+        missing,
+    )
 
 
-def _named(files: Sequence[Path]) -> list[Ratings]:
+def _named(rated: Sequence[Path]) -> list[Ratings]:
     """Load the sets; sets of the same name are called by their paths."""
-    for number, file in enumerate(files):
-        if file.resolve() in map(Path.resolve, files[:number]):
+    for number, file in enumerate(rated):
+        if real(file) in map(real, rated[:number]):
             raise InputError(f"{file}: given twice")
-    sets = [ratings.load(file) for file in files]
+    sets = [ratings.load(file) for file in rated]
     names = [one.name for one in sets]
     return [
         replace(one, name=label(str(file))) if names.count(one.name) > 1 else one
-        for one, file in zip(sets, files, strict=True)
+        for one, file in zip(sets, rated, strict=True)
     ]
 
 

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from simllm.evaluation.conclusions import number
 from simllm.evaluation.labels import short
-from simllm.evaluation.study import Result, SetStudy
 from simllm.evaluation.study_groups import largest
+from simllm.evaluation.study_results import Result, SetStudy
 
 _OURS, _OTHERS, _INK, _PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
 _INCHES_A_CHARACTER = 0.08

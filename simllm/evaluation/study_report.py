@@ -20,8 +20,8 @@ import simllm
 from simllm.evaluation import study_figures
 from simllm.evaluation.conclusions import number, probability
 from simllm.evaluation.labels import short
-from simllm.evaluation.study import Result, SetStudy, Study
 from simllm.evaluation.study_groups import largest
+from simllm.evaluation.study_results import Result, SetStudy, Study
 from simllm.io import files, folders, tables
 from simllm.io.latex import escaped
 

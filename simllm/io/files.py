@@ -12,6 +12,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ def parsed(line: str, where: str) -> dict[str, Any]:
     """Return the JSON object in a line; raise InputError that names its place."""
     try:
         row = json.loads(line)
+        if "\\u" in line:
+            row = _encodable(row)
     except ValueError as error:
         if not line.strip():
             raise InputError(f"{where}: empty; expected a JSON object") from None
@@ -73,7 +76,7 @@ def parsed(line: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: JSON that is nested too deeply") from None
     if not isinstance(row, dict):
         raise InputError(f"{where}: expected a JSON object")
-    return _encodable(row) if "\\u" in line else row
+    return row
 
 
 def _encodable(value: Any) -> Any:
@@ -87,13 +90,21 @@ def _encodable(value: Any) -> Any:
     return value
 
 
-def text_under(row: dict[str, Any], field: str, where: str) -> str:
-    """Return the text that `row` holds under `field`; raise InputError where it is none."""
+def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a value") -> Any:
+    """Return what `row` holds under `field`; raise InputError if it has no such field."""
     if field not in row:
-        raise InputError(f'{where}: expected a text under "{field}"; it has {", ".join(row) or "nothing"}')
-    if not isinstance(row[field], str):
-        raise InputError(f'{where}: expected a text under "{field}", not {json.dumps(row[field])[:40]}')
-    return str(row[field])
+        names = ", ".join(islice(row, 20)) or "nothing"
+        raise InputError(f'{where}: expected {kind} under "{field}"; it has {names}')
+    return row[field]
+
+
+def text_under(row: dict[str, Any], field: str, where: str) -> str:
+    """Return the text that `row` holds under `field`; raise InputError if there is none."""
+    value = value_under(row, field, where, "a text")
+    if not isinstance(value, str):
+        found = type(value).__name__ if isinstance(value, list | dict) else json.dumps(value)[:40]
+        raise InputError(f'{where}: expected a text under "{field}", not {found}')
+    return value
 
 
 def real(path: Path) -> Path:
@@ -101,8 +112,13 @@ def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def printable(name: str | os.PathLike[str]) -> str:
+    """Return a name from the file system as text that any file can hold; the name may not be UTF-8."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
-    """Raise InputError if `file` is an input, or exists and may not be replaced.
+    """Raise InputError if `file` is an input, exists and may not be replaced, or has no folder.
 
     None is standard output. Empty files, pipes and devices may always be written to.
     """
@@ -114,6 +130,8 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
     try:
         found = file.stat()
     except FileNotFoundError:
+        if not real(file).parent.is_dir():
+            raise InputError(f"{file}: cannot be written (no such folder)") from None
         return
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None

@@ -56,13 +56,15 @@ def check(folder: Path) -> None:
 def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
     """Raise InputError unless simllm may replace `folder` by one that holds files of these names.
 
-    The folder must pass `check`, must not be the current one, and must not hold files of these names
-    that simllm did not write.
+    The folder must pass `check`, must not be the current one or a mount point, and must not hold
+    files of these names that simllm did not write.
     """
     check(folder)
     real = files.real(folder)
     if real == files.real(Path()):
         raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
+    if os.path.ismount(real):
+        raise InputError(f"{folder}: is a mount point, which cannot be replaced; name a folder in it")
     taken = set(names) & set(_names(real)) - set(_written(real) or ())
     if taken:
         raise InputError(f"{folder / min(taken)}: was not written by simllm; move it away")
@@ -87,15 +89,20 @@ def own(folder: Path) -> None:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
 
 
-def add(folder: Path, name: str, text: str) -> None:
-    """Write the text file `name` into a folder of simllm's.
+def add(folder: Path, name: str, content: str | bytes) -> None:
+    """Write the file `name`, which may stand in an inner folder, into a folder of simllm's.
 
     Raises InputError as `check_addition`, or if the file cannot be written.
     """
     written = check_addition(folder, name)
+    file = folder / name
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
     if name not in written:
         _mark(folder, [*written, name])
-    files.write(folder / name, text)
+    files.write(file, content)
 
 
 def check_addition(folder: Path, name: str) -> list[str]:

@@ -26,6 +26,8 @@ def read_json(file: Path) -> dict[str, Any]:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise InputError(f"{file}: not valid JSON ({error})") from None
+    except RecursionError:
+        raise InputError(f"{file}: JSON that is nested too deeply") from None
     if not isinstance(values, dict):
         raise InputError(f"{file}: expected a JSON object")
     return values

@@ -113,6 +113,9 @@ def _cell(value: Any, exact: bool = False) -> str:
         if exact:
             return f"{value:.6g}"
         return f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
-    # Control characters would steer the terminal that shows them.
-    shown = "".join(c if c.isprintable() else " " for c in encodable(str(value)))
-    return " ".join(shown.split())
+    return on_one_line(str(value))
+
+
+def on_one_line(text: str) -> str:
+    """Return `text` without line ends, and without control characters, which would steer a terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in encodable(text)).split())

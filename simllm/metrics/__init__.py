@@ -1,1 +1,11 @@
-"""Metrics by name, and the baselines behind them."""
+"""Metrics: one protocol for all of them, a registry by name, and the baselines.
+
+>>> from simllm import metrics
+>>> metrics.load("jaccard").score([metrics.Example("adds two lists", "adds lists")]).values
+array([0.66666667])
+"""
+
+from simllm.metrics.protocol import Example, FunctionMetric, Metric
+from simllm.metrics.registry import load, names
+
+__all__ = ["Example", "FunctionMetric", "Metric", "load", "names"]

@@ -1,96 +1,108 @@
-"""Metrics by name: simllm and its baselines, each with a signature, and a cache of their scores."""
+"""The registry: metrics by name, from simllm itself and from installed packages.
+
+A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a
+function that takes the text after `=` in `name=argument` (empty without one) and returns a `Metric`.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import simllm
 from simllm.errors import InputError
-from simllm.io import files
-from simllm.metric import SimLLM
 from simllm.metrics import text
-from simllm.metrics.text import BASELINES, Score, UnavailableError
+from simllm.metrics.protocol import Example, FunctionMetric, Metric, PlainScores
+from simllm.metrics.score_cache import Cached
+from simllm.metrics.text import BASELINES, UnavailableError
 
-ALL = ("simllm", *BASELINES)
-_COLUMN = "column"  # of rated data, with another metric's scores
+GROUP = "simllm.metrics"  # of entry points
+BUILT_IN = ("simllm", *BASELINES)
+_COLUMN = "column"
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A metric under the name that the user asked for; the signature pins its scores."""
+class Column:
+    """Scores of another metric that come with rated pairs, under the name `column`."""
 
     name: str
-    signature: str
-    compute: Score
-    column: str = ""  # of rated data, for scores that others have computed
+    column: str
 
-    def score(self, candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-        """Score n pairs: (n,) scores, higher is more similar; a cache keeps those of earlier calls.
+    @property
+    def signature(self) -> str:
+        """The name: nothing else is known of these scores."""
+        return self.name
 
-        The cache goes by the texts, the signature and the code of simllm. A cache that cannot be
-        read or written is no error.
-        """
-        pinned = [self.signature, _code(), list(candidates), list(references)]
-        key = hashlib.sha256(json.dumps(pinned).encode()).hexdigest()
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # none yet, no home, or damaged
-            kept = json.loads((_cache() / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
-            if isinstance(kept, list) and [type(value) for value in kept] == [float] * len(candidates):
-                return np.array(kept, float)
-        values = self.compute(candidates, references)
-        with contextlib.suppress(OSError, RuntimeError, InputError):  # the scores are good all the same
-            (_cache() / key[:2]).mkdir(parents=True, exist_ok=True)
-            files.write(_cache() / key[:2] / f"{key}.json", json.dumps(values.tolist()))
-        return values
+    def score(self, examples: Sequence[Example]) -> PlainScores:
+        """Raise UnavailableError: the scores belong to the rated pairs, and to no others."""
+        raise UnavailableError("a column holds the scores of rated pairs, and no others")
 
 
-def check(names: Sequence[str]) -> None:
-    """Raise InputError for a name that no metric has."""
-    for name in names:
-        if (kind := name.partition("=")[0]) not in (*ALL, _COLUMN):
-            raise InputError(f"metric {kind!r}: expected one of {', '.join(ALL)}, column=NAME")
+def names() -> tuple[str, ...]:
+    """Return the names of all metrics: those of simllm, then those of installed packages."""
+    return (*BUILT_IN, *sorted(_entry_points()))
 
 
-def load(
-    names: Sequence[str] = ALL, model: str | os.PathLike[str] | None = None
-) -> tuple[list[Metric], dict[str, str]]:
-    """Load metrics by name.
+def check(chosen: Iterable[str]) -> None:
+    """Raise InputError for a name (before `=`) that no metric has."""
+    for name in chosen:
+        if (kind := name.partition("=")[0]) not in (*names(), _COLUMN):
+            raise InputError(f"metric {kind!r}: expected one of {', '.join(names())}, column=NAME")
+
+
+def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
+    """Load one metric.
 
     Args:
-        names: each `name` or `name=argument`. `simllm=FOLDER` is the metric of another model,
-            `column=NAME` stands for scores that come with rated data.
-        model: the model folder of `simllm`; by default the included one.
+        name: `name` or `name=argument`. `simllm=FOLDER` is the metric of another model, and
+            `column=NAME` stands for scores that come with rated pairs.
+        model: The model folder of `simllm`; by default the included one.
 
     Returns:
-        The metrics, and for each missing one its name and what to do about it.
+        The metric. The scores of metrics that come with simllm are cached.
 
     Raises:
-        InputError: a name that no metric has, or no metric is left.
+        InputError: No metric has this name.
+        UnavailableError: A library, data or the argument is missing; the message is the remedy.
     """
-    check(names)
+    check([name])
+    kind, _, argument = name.partition("=")
+    if kind == _COLUMN:
+        if not argument:
+            raise UnavailableError("name it as column=NAME")
+        return Column(name, argument)
+    if kind == "simllm":
+        return of_model(name, argument or model)
+    if kind in BASELINES:
+        return _baseline(name, kind, argument)
+    metric: Metric = _entry_points()[kind].load()(argument)
+    return metric
+
+
+def load_all(
+    chosen: Iterable[str], model: str | os.PathLike[str] | None = None
+) -> tuple[list[Metric], dict[str, str]]:
+    """Load several metrics, as `load`, and leave out those that are unavailable.
+
+    Returns:
+        The metrics, and for each missing one its name and the remedy.
+
+    Raises:
+        InputError: No metric has one of the names, or no metric is left.
+    """
+    chosen = list(dict.fromkeys(chosen))
+    check(chosen)
     found, missing = [], {}
-    for name in dict.fromkeys(names):
-        kind, _, argument = name.partition("=")
+    for name in chosen:
         try:
-            if kind == "simllm":
-                found.append(of_model(name, argument or model))
-            elif kind == _COLUMN and not argument:
-                raise UnavailableError("name it as column=NAME")
-            elif kind == _COLUMN:
-                found.append(Metric(name, name, _of_texts_unknown, argument))
-            else:
-                found.append(_of_baseline(name, kind, argument))
+            found.append(load(name, model))
         except UnavailableError as error:
             missing[name] = str(error)
     if not found:
@@ -101,44 +113,36 @@ def load(
 
 
 def of_model(name: str, model: str | os.PathLike[str] | None, **options: Any) -> Metric:
-    """Make a metric of `SimLLM(model, **options)`."""
-    loaded = SimLLM(model, **options)
-    return Metric(name, loaded.signature, lambda c, r: loaded.score(c, r).values)
+    """Make a metric of `SimLLM(model, **options)`, under a name of your own."""
+    learned = import_module("simllm.metric").SimLLM(model, **options)  # which stands above this room
+    return Cached(FunctionMetric(name, learned.signature, lambda c, r: learned.score(c, r).values))
 
 
-def _of_texts_unknown(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-    raise UnavailableError("a column holds the scores of rated pairs, and no others")
-
-
-def _of_baseline(name: str, kind: str, argument: str) -> Metric:
+def _baseline(name: str, kind: str, argument: str) -> Metric:
     compute = text.baseline(kind, argument)
     libraries = [f"{library}:{version(library)}" for library in BASELINES[kind].libraries]
     data = [f"{what}:{_digest(path)}" for what, path in text.data(kind, argument).items()]
-    return Metric(name, "|".join([kind, *data, *libraries, f"version:{simllm.__version__}"]), compute)
-
-
-def _digest(path: Path) -> str:
-    """Return the first 12 hex digits of the SHA-256 of a file, or of all files in a folder."""
-    digest = hashlib.sha256()
-    for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
-        with file.open("rb") as data:
-            digest.update(str(file.relative_to(path)).encode() + hashlib.file_digest(data, "sha256").digest())
-    return digest.hexdigest()[:12]
+    signature = "|".join([kind, *data, *libraries, f"version:{simllm.__version__}"])
+    return Cached(FunctionMetric(name, signature, compute))
 
 
 @cache
-def _code() -> str:
-    """Return a digest of simllm's own code, and the libraries that every metric may use.
+def _entry_points() -> dict[str, EntryPoint]:
+    """Metrics of installed packages, by name; those of simllm cannot be replaced."""
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
-    It is no part of the signatures: for users the version says the same.
+
+def _digest(path: Path) -> str:
+    """Return the first 12 hex digits of the SHA-256 of a file, or of all files in a folder.
+
+    Raises InputError if a file cannot be read.
     """
-    package = Path(simllm.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        digest.update(str(file.relative_to(package)).encode() + hashlib.sha256(file.read_bytes()).digest())
-    libraries = [f"{library}:{version(library)}" for library in ("numpy", "tokenizers", "torch")]
-    return "|".join([digest.hexdigest(), *libraries])
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simllm" / "scores"
+    for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
+        try:
+            with file.open("rb") as data:
+                content = hashlib.file_digest(data, "sha256").digest()
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+        digest.update(os.fsencode(file.relative_to(path)) + content)
+    return digest.hexdigest()[:12]

@@ -10,7 +10,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 
 from simllm.errors import InputError
-from simllm.text import encodable
+from simllm.text import LONGEST, encodable
 
 # Ids 0 to 4, in this order, in every vocabulary.
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -57,11 +57,14 @@ class Tokenizer:
         return hashlib.sha256(self.backend.to_str().encode()).hexdigest()[:12]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Clean and tokenize; every text gives at least `<s> </s>`."""
+        """Clean and tokenize; every text gives at least `<s> </s>`.
+
+        Of each text the first `simllm.text.LONGEST` characters are read.
+        """
         ids: list[list[int]] = []
         chunk: list[str] = []
         room = _CHUNK
-        for text in texts:
+        for text in (text[:LONGEST] for text in texts):
             if chunk and len(text) > room:
                 ids += self._encoded(chunk)
                 chunk, room = [], _CHUNK

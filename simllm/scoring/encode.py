@@ -13,6 +13,7 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.model.inference import Engine
 from simllm.model.tokenizer import PAD_ID, Tokenizer
+from simllm.text import LONGEST
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
 Floats = NDArray[np.float32]
@@ -40,23 +41,31 @@ class Tokenized:
 
 
 class TooLongError(InputError):
-    """A text has more tokens than the model reads; `index` says which one."""
+    """A text is longer than what is read; `index` says which one."""
 
-    def __init__(self, index: int, tokens: int, longest: int) -> None:
-        super().__init__(f"{tokens} tokens, more than the model's {longest}")
+    def __init__(self, index: int, length: str) -> None:
+        super().__init__(length)
         self.index = index
 
 
 def tokenized(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
     """Clean and tokenize `texts`; what is done with more than `longest` tokens is one of `ON_LONG`.
 
-    A window has as many tokens as fit, and starts where the one before it ends. Raises
+    A window has as many tokens as fit, and starts where the one before it ends. A text of more than
+    `simllm.text.LONGEST` characters, of which the rest is never read, counts as long. Raises
     TooLongError for a long text if so asked.
     """
     whole = tokenizer.encode(texts)
-    long = [i for i, ids in enumerate(whole) if len(ids) > longest]
+    long = [
+        i
+        for i, (text, ids) in enumerate(zip(texts, whole, strict=True))
+        if len(ids) > longest or len(text) > LONGEST
+    ]
     if long and on_long == "error":
-        raise TooLongError(long[0], len(whole[long[0]]), longest)
+        text, ids = texts[long[0]], whole[long[0]]
+        if len(ids) > longest:
+            raise TooLongError(long[0], f"{len(ids)} tokens, more than the model's {longest}")
+        raise TooLongError(long[0], f"{len(text)} characters, more than {LONGEST}")
     inputs = [[tuple(ids)] for ids in whole]
     for i in long:
         inputs[i] = _windows(whole[i], longest)[: None if on_long == "window" else 1]
@@ -66,7 +75,7 @@ def tokenized(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long:
 def _windows(ids: list[int], longest: int) -> list[Ids]:
     first, *body, last = ids
     room = longest - 2
-    return [(first, *body[start : start + room], last) for start in range(0, len(body), room)]
+    return [(first, *body[start : start + room], last) for start in range(0, len(body) or 1, room)]
 
 
 def embeddings(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:

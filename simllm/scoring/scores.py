@@ -80,7 +80,7 @@ def joined(parts: Iterable[Scores], empty: Scores) -> Scores:
 def warn(texts: int, truncated: int, unreadable: int, long: str) -> None:
     """Say, once, how many of the texts were not read; `long` says what was done with long ones."""
     if truncated:
-        warnings.warn(f"{truncated} of {texts} texts {long} tokens", stacklevel=4)
+        warnings.warn(f"{truncated} of {texts} texts {long}", stacklevel=4)
     if unreadable:
         message = "of which cleaning leaves nothing (the model reads ASCII); scored 0 or, if the same, 1"
         warnings.warn(f"{unreadable} of {texts} texts {message}", stacklevel=4)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simllm.evaluation.ratings import mean_ratings
+from simllm.stats.rater_agreement import mean_ratings
 
 _RESAMPLES, _CONFIDENCE, _SEED = 2000, 0.95, 12345
 _RESAMPLES_OF_SPREAD = 500  # a standard deviation needs fewer than a quantile

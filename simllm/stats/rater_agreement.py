@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simllm.evaluation.ratings import mean_ratings
-
 _SPLITS, _SEED = 200, 12345
 
 Floats = NDArray[np.float64]
+_DIGITS = 12  # significant digits of a mean; further ones are rounding noise, which would break ties
 
 
 @dataclass(frozen=True)
@@ -98,3 +98,18 @@ def _one_against_rest(raters: Floats) -> list[float]:
         defined = len(own) > 2 and np.ptp(own) > 0 and np.ptp(others) > 0
         found.append(float(stats.spearmanr(own, others).statistic) if defined else float("nan"))
     return found
+
+
+def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
+    """Average (n, raters) ratings to (n,) means, NaN where a pair has no rating.
+
+    `weights` count raters more than once, or not at all. Means are rounded to twelve significant
+    digits: equal means must tie, in whatever order they were added up.
+    """
+    given = ~np.isnan(raters)
+    weights = np.ones(raters.shape[1]) if weights is None else weights
+    counts, sums = given @ weights, np.where(given, raters, 0) @ weights
+    means = np.divide(sums, counts, out=np.full(len(raters), np.nan), where=counts > 0)
+    largest = np.max(np.abs(raters), where=given, initial=0)
+    decimals = _DIGITS - math.ceil(math.log10(largest)) if largest else 0
+    return np.round(means, min(decimals, 300))

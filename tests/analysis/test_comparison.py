@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from simllm import InputError, SimLLM
-from simllm.analysis.comparison import compare, compared, holm
+from simllm.analysis.comparison import compare, compared
 from simllm.cli import main
+from simllm.stats.paired_tests import holm
 
 
 def test_holm_by_hand():

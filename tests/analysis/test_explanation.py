@@ -55,10 +55,15 @@ def test_the_three_forms(model_folder, tmp_path):
     plain = run(*explained).stdout
     assert f"score {result['score']:.4f}" in plain
     assert "\x1b" not in plain
-    assert re.search(r"\x1b\[48;2;\d+;\d+;\d+m\x1b\[38;2;0;0;0madds ", on_a_terminal(*explained))
     page = tmp_path / "why.html"
     assert run(*explained, "-f", "html", "-o", page).returncode == 0
     read = Words()
     read.feed(page.read_text())
     assert {"adds", "two", "numbers", "<", "&"} <= set(read.cells)
     assert read.links == []
+
+
+@pytest.mark.slow
+def test_a_terminal_gets_colours(model_folder):
+    shown = on_a_terminal("explain", *PAIR, "--model", model_folder)
+    assert re.search(r"\x1b\[48;2;\d+;\d+;\d+m\x1b\[38;2;0;0;0madds ", shown)

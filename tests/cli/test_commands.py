@@ -1,4 +1,4 @@
-"""The real command, in processes of its own."""
+"""The command line: what it prints, and how it answers bad input."""
 
 import gzip
 import json
@@ -10,11 +10,7 @@ import sys
 import pytest
 
 from simllm import SimLLM
-
-
-def run(*arguments, **options):
-    command = [sys.executable, "-m", "simllm", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+from tests.command import process, run
 
 
 @pytest.fixture
@@ -27,7 +23,7 @@ def files(tmp_path):
 
 
 def test_two_texts(model_folder):
-    done = run("score", "adds two lists", "combines 2 arrays", "--model", model_folder)
+    done = process("score", "adds two lists", "combines 2 arrays", "--model", model_folder)
     assert done.returncode == 0
     assert done.stderr == ""
     header, row = done.stdout.splitlines()
@@ -137,12 +133,13 @@ def test_a_link_or_a_pipe_as_output_stays_what_it_is(tmp_path, model_folder):
     assert (tmp_path / "pipe").is_fifo()
 
 
+@pytest.mark.slow
 def test_what_a_terminal_would_obey_or_a_locale_cannot_show(tmp_path, model_folder):
     row = {"candidate": "\x1b[31mred \ud83d", "reference": "caf\u00e9"}
     (tmp_path / "p.jsonl").write_text(json.dumps(row))
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     arguments = ("score", "--jsonl", tmp_path / "p.jsonl", "-f", "text", "--model", model_folder)
-    done = run(*arguments, env=environment)
+    done = process(*arguments, env=environment)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     assert "[31mred" in done.stdout
@@ -182,6 +179,22 @@ BAD = [
     (("evaluate", "robustness", "--examples", "-1"), "--examples: expected a number from 0, not -1"),
     (("score", "a", "b", "--similarity", "dot"), "expected one of cosine, inverse-euclidean, precision, rec"),
     (("score", "--jsonl", "deep.jsonl"), "deep.jsonl, line 1: JSON that is nested too deeply"),
+    (
+        ("score", "--jsonl", "deep.jsonl", "--id-field", "x"),
+        "deep.jsonl, line 1: JSON that is nested too deeply",
+    ),
+    (
+        ("score", "--jsonl", "nested.jsonl", "--id-field", "id"),
+        'nested.jsonl, line 1: expected at most 100 levels of nesting under "id"',
+    ),
+    (("score", "--jsonl", "nested.jsonl", "--candidate-field", "id"), 'expected a text under "id", not list'),
+    (("score", "--jsonl", "escaped.jsonl"), "escaped.jsonl, line 1: JSON that is nested too deeply"),
+    (("score", "--jsonl", "keys.jsonl"), 'expected a text under "candidate"; it has k 0, k 1, k 2'),
+    (("score", "a", "b", "-o", "loop"), "loop: cannot be written (Too many levels of symbolic links)"),
+    (("compare", "-r", "loop", "-c", "c.txt", "r.txt"), "loop: cannot be read (Too many levels of symbol"),
+    (("compare", "-r", "r.txt", "-c", "c.txt", "r.txt", "-o", "no/such/file"), "no/such/file: cannot be"),
+    (("score", "a", "b", "--frequencies", "deep.jsonl", "--similarity", "f1"), "JSON that is nested too"),
+    (("export", "-o", "/dev/null"), "/dev/null: expected a file"),
     (("score", "-c", "damaged.gz", "-r", "c.txt"), "damaged.gz: is damaged after line 0"),
     (("score", "--jsonl", "empty.jsonl"), "empty.jsonl, line 1: empty; expected a JSON object"),
     (("score", "a", "b", "-o", "/"), "/: cannot be written"),
@@ -199,6 +212,11 @@ def test_bad_input_gets_one_clear_line_and_exit_2(files, arguments, message):
     (files / "empty.jsonl").write_text("\n")
     (files / "null.jsonl").write_text('{"candidate": null, "reference": "a"}\n')
     (files / "deep.jsonl").write_text("[" * 100_000 + "\n")
+    nested = f"{'[' * 300}{']' * 300}"
+    (files / "nested.jsonl").write_text(f'{{"id": {nested}, "candidate": "a", "reference": "b"}}\n')
+    (files / "escaped.jsonl").write_text(f'{{"id": {"[" * 900}{"]" * 900}, "text": "\\u00e9"}}\n')
+    (files / "keys.jsonl").write_text(json.dumps({f"k\n{i}": 1 for i in range(1000)}))
+    (files / "loop").symlink_to("loop")
     packed = gzip.compress(b"".join(b"line %d\n" % i for i in range(100)))
     (files / "damaged.gz").write_bytes(packed[:40] + b"\xff" * 40 + packed[80:])
     done = run(*arguments, cwd=files)
@@ -207,6 +225,28 @@ def test_bad_input_gets_one_clear_line_and_exit_2(files, arguments, message):
     assert done.stderr.startswith("simllm: error: ")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_ids_of_some_depth_are_written(files, model_folder):
+    nested = f"{'[' * 100}1{']' * 100}"
+    (files / "p.jsonl").write_text(f'{{"id": {nested}, "candidate": "a", "reference": "b"}}\n')
+    arguments = ("score", "--jsonl", files / "p.jsonl", "--id-field", "id", "--model", model_folder)
+    assert run(*arguments).stdout.splitlines()[1].startswith(f"{nested}\t")
+    assert f'"id": {nested}' in run(*arguments, "-f", "json").stdout
+
+
+def test_no_format_breaks_on_bytes_that_are_not_text(files, model_folder):
+    odd = "adds \udcff\ud800 two\0 lists"
+    for format_ in ("text", "tsv", "json"):
+        done = run("score", odd, "adds two lists", "-f", format_, "--model", model_folder)
+        assert done.returncode == 0, done.stderr
+        assert "\\udc" not in done.stdout
+        assert "\ufffd" in (
+            json.loads(done.stdout)["rows"][0]["candidate"] if format_ == "json" else done.stdout
+        )
+    for format_ in ("text", "json", "html"):
+        done = run("explain", odd, "adds two lists", "-f", format_, "-o", files / format_)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_file_is_not_replaced_by_a_failed_run(files, model_folder):
@@ -222,6 +262,7 @@ def test_warnings_go_to_stderr_and_can_be_silenced(model_folder):
     assert run(*arguments, "--quiet").stderr == ""
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error(files, model_folder):
     (files / "many.txt").write_text("adds two lists\n" * 50_000)
     command = f"{sys.executable} -m simllm score -c many.txt -r many.txt --model {model_folder} | head -1"

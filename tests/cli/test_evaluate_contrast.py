@@ -1,23 +1,15 @@
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
+from simllm.cli import main
 from simllm.evaluation import contrast
 from simllm.metrics.text import baseline
 
 
-def run(*arguments, cache):
-    command = [sys.executable, "-m", "simllm", "evaluate", "contrast", *map(str, arguments)]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
-
-
 def test_word_overlap_gets_half_of_the_balanced_triples_and_no_adversarial_one():
     triples = contrast.cleaned(contrast.load())
-    won = contrast.wins_of(baseline("jaccard"), triples)
+    won = contrast.wins(baseline("jaccard"), triples)
     found = contrast.by(triples.forms, won)
     assert found["balanced"] == pytest.approx(0.5, abs=0.05)
     assert found["adversarial"] < 0.05
@@ -30,16 +22,29 @@ ROWS = [
 ]
 
 
-def test_the_command_gives_accuracy_overall_by_form_and_by_kind(tmp_path):
+def test_the_command_gives_accuracy_overall_by_form_and_by_kind(tmp_path, monkeypatch, capsys):
     """Jaccard: 3/4 against 1/2 is won, 1/2 against 1 is lost, 1/3 against 1/3 is a tie."""
     fields = ("reference", "rewording", "change", "kind", "form")
     file = tmp_path / "triples.jsonl"
     file.write_text("".join(json.dumps(dict(zip(fields, row, strict=True))) + "\n" for row in ROWS))
     metrics = "jaccard,word-vectors,column=use"
-    done = run("--triples", file, "--metrics", metrics, "-f", "json", cache=tmp_path)
-    result = json.loads(done.stdout)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["evaluate", "contrast", "--triples", str(file), "--metrics", metrics, "-f", "json"]) == 0
+    printed, warned = capsys.readouterr()
+    result = json.loads(printed)
     expected = {"all": 0.5, "balanced": 0.75, "adversarial": 0, "verb": 0.5, "number": 0.5}
     assert result["triples"] == 3
     assert result["rows"] == [{"metric": name, **expected} for name in ("word overlap", "jaccard")]
     assert result["without word-vectors"] == "name it as word-vectors=CORPUS"
-    assert "column=use is left out: a column holds the scores of rated pairs" in done.stderr
+    assert "column=use is left out: a column holds the scores of rated pairs" in warned
+
+
+def test_a_kind_with_the_name_of_a_form_has_a_column_of_its_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    row = dict(zip(("reference", "rewording", "change"), ROWS[0], strict=False))
+    rows = [{**row, "kind": "all", "form": "balanced"}, {**row, "kind": "balanced", "form": "adversarial"}]
+    file = tmp_path / "triples.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["evaluate", "contrast", "--triples", str(file), "--metrics", "jaccard", "-f", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["rows"][0]
+    assert list(found) == ["metric", "all", "balanced", "adversarial", "kind all", "kind balanced"]

@@ -1,4 +1,4 @@
-"""Long inputs: scored as they come, stopped and gone on with."""
+"""Long inputs: scored as they are read, interrupted, resumed."""
 
 import fcntl
 import json
@@ -20,24 +20,29 @@ from transformers import AutoModel
 from simllm import InputError, SimLLM
 from simllm.model import checkpoint
 from simllm.scoring.encode import padded
-from tests.cli.test_commands import run
+from tests.command import run
+
+PAIRS = 5000
 
 
-@pytest.fixture
-def many(comments, tmp_path):
-    """30,000 pairs, each with an id."""
-    file = tmp_path / "pairs.jsonl"
+@pytest.fixture(scope="module")
+def many(comments, tmp_path_factory):
+    """A file of pairs, each with an id."""
+    file = tmp_path_factory.mktemp("many") / "pairs.jsonl"
     with file.open("w") as target:
-        for i in range(30_000):
-            row = {"key": f"k{i}", "candidate": f"{comments[i % 997]} {i}", "reference": comments[i % 1009]}
+        for i in range(PAIRS):
+            row = {"key": f"k{i}", "candidate": f"{comments[i % 97]} {i}", "reference": comments[i % 109]}
             target.write(json.dumps(row) + "\n")
     return file
 
 
 def interrupted(file, model_folder, *arguments, number=signal.SIGINT, **options):
-    """Score until the first chunks are written, then press Ctrl-C, or send another signal."""
-    command = [sys.executable, "-m", "simllm", "score", "--jsonl", file, "--model", model_folder, *arguments]
-    process = subprocess.Popen([*map(str, command)], text=True, stderr=subprocess.PIPE, **options)
+    """Score all but the last pairs of a pipe, then press Ctrl-C, or send another signal."""
+    command = [sys.executable, "-m", "simllm", "score", "--jsonl", "-", "--model", model_folder, *arguments]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([*map(str, command)], **pipes, **options)
+    process.stdin.writelines(file.read_text().splitlines(keepends=True)[: PAIRS - 100])
+    process.stdin.flush()
     target = Path(options["stdout"].name if options else f"{arguments[-1]}.partial")
     deadline = time.monotonic() + 120
     while not (target.exists() and target.stat().st_size) and time.monotonic() < deadline:
@@ -47,8 +52,9 @@ def interrupted(file, model_folder, *arguments, number=signal.SIGINT, **options)
     return process.returncode, errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_file_is_gone_on_with(many, model_folder, tmp_path, number):
+def test_an_interrupted_file_is_resumed(many, model_folder, tmp_path, number):
     out = tmp_path / "scores.tsv"
     status, errors = interrupted(many, model_folder, "--id-field", "key", "-o", out, number=number)
     assert status == 130
@@ -60,26 +66,26 @@ def test_an_interrupted_file_is_gone_on_with(many, model_folder, tmp_path, numbe
     with (tmp_path / "scores.tsv.partial").open("a") as partial:
         partial.write("k999\t0.")  # a row that a kill cut
     arguments = ("score", "--jsonl", many, "--id-field", "key", "-o", out, "--model", model_folder)
-    assert run(*arguments, "--skip", done + 5000).returncode == 2
+    assert run(*arguments, "--skip", done + 50).returncode == 2
     other = run(*(a for a in arguments if a not in ("--id-field", "key")), "--skip", done)
     assert (other.returncode, other.stdout) == (2, "")
     assert "scores.tsv.partial: has other columns than score candidate reference" in other.stderr
     assert run(*arguments, "--skip", done).returncode == 0
     rows = [line.split("\t")[:2] for line in out.read_text().splitlines()[1:]]
-    assert [row[0] for row in rows] == [f"k{i}" for i in range(30_000)]
+    assert [row[0] for row in rows] == [f"k{i}" for i in range(PAIRS)]
     pairs = [json.loads(line) for line in many.read_text().splitlines()]
-    with pytest.warns(UserWarning, match="texts cut at 64 tokens"):
-        expected = SimLLM(model_folder).score(*([p[k] for p in pairs] for k in ("candidate", "reference")))
+    expected = SimLLM(model_folder).score(*([p[k] for p in pairs] for k in ("candidate", "reference")))
     assert np.abs(np.array([float(row[1]) for row in rows]) - expected.values).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_interrupted_json_is_json(many, model_folder, tmp_path):
     with (tmp_path / "scores.json").open("w") as target:
         status, errors = interrupted(many, model_folder, "-f", "json", stdout=target)
     assert status == 130
     result = json.loads((tmp_path / "scores.json").read_text())
     assert result["interrupted"]
-    assert 0 < len(result["rows"]) < 30_000
+    assert 0 < len(result["rows"]) < PAIRS
     assert f"interrupted after {len(result['rows']):,} pairs" in errors
 
 
@@ -88,13 +94,13 @@ def test_a_stream_is_read_as_it_is_scored(model_folder):
 
     def pairs():
         nonlocal drawn
-        for drawn in range(1, 50_001):
+        for drawn in range(1, 10_001):
             yield "adds two", f"gets {drawn % 7}"
 
     parts = SimLLM(model_folder).stream(pairs())
     first = next(parts)
     assert len(first.values) * 3 >= drawn
-    assert len(first.values) + sum(len(part.values) for part in parts) == 50_000
+    assert len(first.values) + sum(len(part.values) for part in parts) == 10_000
 
 
 def test_standard_input_and_pipes(many, model_folder):
@@ -106,13 +112,14 @@ def test_standard_input_and_pipes(many, model_folder):
     assert "/dev/null: empty" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_a_bar_with_the_time_left(many, model_folder, tmp_path):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 90, 0, 0))
     command = [sys.executable, "-m", "simllm", "score", "--jsonl", many, "--model", model_folder]
     subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=slave, timeout=300, check=True)
     shown = os.read(master, 100_000).decode()
-    assert re.search(r"\d+/30000 \[\d+:\d+<\d+:\d+, .*pairs/s\]", shown)
+    assert re.search(r"\d+/5000 \[\d+:\d+<\d+:\d+, .*pairs/s\]", shown)
 
 
 LONG = "returns the first value of the list " * 100
@@ -130,7 +137,7 @@ def test_long_texts_can_be_refused_or_read_in_windows(model_folder, tmp_path):
     assert "|long:window|" in json.loads(done.stdout)["signature"]
 
 
-@pytest.mark.filterwarnings("ignore:.*texts read in windows")
+@pytest.mark.filterwarnings("ignore:.*texts (read in windows|cut at)")
 def test_a_windowed_text_is_the_mean_of_its_windows(model_folder):
     metric = SimLLM(model_folder, on_long="window")
     first, second = "adds two " * 200, "removes it " * 200
@@ -158,6 +165,7 @@ def test_weights_in_shards_are_read(model_folder, tmp_path):
     assert whole != checkpoint.load(model_folder).hash
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
     """Of texts of every length, by the included model."""
     words = " ".join(comments).split()
@@ -182,24 +190,30 @@ def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
     assert megabytes(6000) - megabytes(300) < 105
 
 
-@pytest.fixture
-def begun(many, tmp_path):
-    """A table of 20 rows of 30, the command that goes on, and the whole table."""
-    short = tmp_path / "short.jsonl"
+@pytest.fixture(scope="module")
+def scored(many, tmp_path_factory):
+    """The file of the first 30 pairs, and the table of their scores."""
+    folder = tmp_path_factory.mktemp("scored")
+    short = folder / "short.jsonl"
     short.write_text("".join(many.read_text().splitlines(keepends=True)[:30]))
+    assert run("score", "--jsonl", short, "--id-field", "key", "-o", folder / "scores.tsv").returncode == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["scores.tsv", "short.jsonl"]
+    return short, (folder / "scores.tsv").read_text(), SimLLM().blank.signature
+
+
+@pytest.fixture
+def begun(scored, tmp_path):
+    """The command that resumes a table of 20 rows of 30, the partial table, and the whole table."""
+    short, whole, signature = scored
     command = ["score", "--jsonl", short, "--id-field", "key", "-o", tmp_path / "scores.tsv"]
-    assert run(*command).returncode == 0
-    whole = (tmp_path / "scores.tsv").read_text()
-    (tmp_path / "scores.tsv").unlink()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["pairs.jsonl", "short.jsonl"]
     partial = tmp_path / "scores.tsv.partial"
     partial.write_text("".join(whole.splitlines(keepends=True)[:21]))
-    measure = {"scale": "raw", "signature": SimLLM().blank.signature}
+    measure = {"scale": "raw", "signature": signature}
     partial.with_name("scores.tsv.partial.json").write_text(json.dumps(measure))
     return command, partial, whole
 
 
-def test_what_is_gone_on_with_has_the_mean_of_all(begun):
+def test_a_resumed_table_has_the_mean_of_all_rows(begun):
     command, partial, whole = begun
     with partial.open("a") as rows:
         rows.write("k20\t0.")  # cut by a kill
@@ -216,12 +230,12 @@ def test_what_is_gone_on_with_has_the_mean_of_all(begun):
     [
         (
             ["--mode", "fast"],
-            r"begun with the signature \S+, not \S+dtype:bfloat16\S+; go on with the options .*",
+            r"begun with the signature \S+, not \S+dtype:bfloat16\S+; use the options .*",
         ),
         (["--pooling", "cls"], "begun with the signature .*"),
         (["--on-long", "window"], "begun with the signature .*"),
         (["--scale", "percentile"], "begun with the scale raw, not percentile; .*"),
-        (["--jsonl", "another"], "has 'k4' where the input has 'k34'; go on with the input .*"),
+        (["--jsonl", "another"], "has 'k4' where the input has 'k34'; use the input .*"),
         (["--id-field", "reference"], "has 'k4' where the input has '.*"),
         (["--skip", "19"], "holds 20 pairs, not the 19 to be skipped; --skip 20 goes on after them"),
         (["--skip", "21"], "holds 20 pairs, not the 21 to be skipped"),

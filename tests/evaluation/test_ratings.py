@@ -55,7 +55,7 @@ def test_bad_ratings_name_the_line(tmp_path, rows, message):
         ratings.load(file)
 
 
-def test_raters_are_brought_into_line_by_name(tmp_path):
+def test_raters_are_matched_by_name(tmp_path):
     rows = [
         {"reference": "a", "candidate": "b", "ratings": [1, 2], "raters": ["x", "y"], "language": "java"},
         {"reference": "a", "candidate": "c", "ratings": {"y": 3, "z": 5}, "language": "go"},
@@ -100,6 +100,12 @@ def test_haques_table_as_its_authors_publish_it(tmp_path, name):
     assert rated.columns["sb_euclidean"] == pytest.approx([1.5, np.nan, 0.5], nan_ok=True)
 
 
+def test_a_line_break_in_a_cell_separates_words(tmp_path):
+    file = tmp_path / "final_megafile.csv"
+    file.write_bytes(TABLE.replace("adds, then", "adds, then\nsoon").replace("\n", "\r\n").encode())
+    assert ratings.load(file).references[1].split() == ["adds,", "then", "soon", "sorts"]
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -111,7 +117,7 @@ def test_haques_table_as_its_authors_publish_it(tmp_path, name):
         (TABLE.replace("closes it", "x" * 200_000), r"line 5: not CSV \(field larger than"),
     ],
 )
-def test_what_is_not_haques_table(tmp_path, table, message):
+def test_malformed_tables_are_refused(tmp_path, table, message):
     file = tmp_path / "table.csv"
     file.write_text(table)
     with pytest.raises(InputError, match=message):

@@ -1,6 +1,7 @@
 import io
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -22,8 +23,9 @@ from simllm.evaluation import model_variants, ratings, study_figures, study_repo
 from simllm.evaluation.conclusions import in_words, number, probability
 from simllm.evaluation.human_correlation import cleaned
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.study import Result, study
+from simllm.evaluation.study import study
 from simllm.evaluation.study_groups import groups, largest
+from simllm.evaluation.study_results import Result
 from simllm.metrics.text import jaccard
 from simllm.stats import significance
 from simllm.stats.rater_agreement import Agreement, ceiling
@@ -117,6 +119,38 @@ def test_the_numbers(written):
     assert found["command"].startswith("simllm evaluate study --ratings three_raters.jsonl")
 
 
+@pytest.mark.slow
+def test_the_command_in_a_process_of_its_own(tmp_path, comments):
+    write_ratings(tmp_path / "rated.jsonl", comments[:30], 3)
+    command = [
+        sys.executable,
+        "-m",
+        "simllm",
+        *STUDY,
+        "rated.jsonl",
+        "--metrics",
+        "jaccard",
+        "--questions",
+        "rq1",
+    ]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    runs = [
+        subprocess.run(
+            [*command, "--out", out],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        for out in ("report", ".")
+    ]
+    assert [(done.returncode, done.stdout.count("\n"), done.stderr.count("\n")) for done in runs] == [
+        (0, 2, 0), (2, 0, 1),
+    ]  # fmt: skip
+    assert "agrees with people" in (tmp_path / "report" / "report.html").read_text()
+
+
 def test_the_table_on_standard_output(written):
     _, printed, warned = written
     header, *rows = (line.split("\t") for line in printed.splitlines())
@@ -156,7 +190,14 @@ def test_the_latex_tables(written):
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium to render the page")
 def test_the_page_in_a_browser(written, tmp_path):
     shot = tmp_path / "page.png"
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        f"--user-data-dir={tmp_path}/profile",
+    ]
     subprocess.run(
         [*command, "--window-size=1100,6000", f"--screenshot={shot}", (written[0] / "report.html").as_uri()],
         capture_output=True, timeout=300, check=True,
@@ -187,6 +228,8 @@ def test_sets_of_one_name_are_told_apart_by_their_paths(tmp_path, comments):
         (["--out", "loop"], "{folder}/loop: is a loop of links"),
         (["--out", "loop/report"], "{folder}/loop: is a loop of links"),
         (["--ratings", "rated.jsonl", "./rated.jsonl"], "rated.jsonl: given twice"),
+        (["--ratings", "loop"], "loop: cannot be read"),
+        (["--ratings", "loop", "rated.jsonl"], "loop: cannot be read"),
         (["--questions", "rq1,rq4"], "rq4 needs --checkpoints DIR"),
         (["--checkpoints", "."], ".: no model folders in it; expected one for each checkpoint"),
     ],
@@ -264,7 +307,7 @@ ODD = ["$\\frac$", "100 % _x_ & co", "<script>alert(1)</script>", "back\\slash",
 
 
 def test_odd_names_of_systems_metrics_and_files(run, tmp_path, comments):
-    file = tmp_path / "a_$\\x$ & <b>\n%.jsonl"
+    file = tmp_path / "a_$\\x$ & <b>\n%\udcff.jsonl"
     rows = []
     for i, text in enumerate(comments[: 20 * len(ODD)]):
         row = {
@@ -355,8 +398,13 @@ def test_versions_of_libraries_that_are_missing_are_left_out(monkeypatch):
     assert study_report._versions().keys() == {"simllm", "python", "system", "numpy"}
 
 
-def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder):
+@pytest.mark.parametrize("updates", [None, "many", True, [3], -1])
+def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder, updates):
     shutil.copytree(model_folder, tmp_path / "best")
+    if updates is not None:
+        file = tmp_path / "best" / "simllm.json"
+        info = json.loads(file.read_text())
+        file.write_text(json.dumps({**info, "provenance": {**info["provenance"], "updates": updates}}))
     with pytest.raises(InputError, match="best: neither its provenance nor its name says"):
         model_variants.checkpoints(tmp_path)
 
@@ -397,7 +445,7 @@ def test_numbers_as_papers_have_them():
     ]
 
 
-def test_what_can_be_said():
+def test_sentences_that_the_numbers_support():
     rows = [row("b", 0.837), row("a", 0.836), row("c", 0.4, 0.01)]
     p = np.array([[1, 0.93, 0.001], [0.93, 1, 0.001], [0.001, 0.001, 1]])
     people = Agreement(3, 0.6, 0.6, 0.8, ceiling(0.8), [0.7, 0.81, math.nan])
@@ -422,7 +470,7 @@ def test_what_can_be_said():
     ]
 
 
-def test_what_cannot_be_said():
+def test_weak_evidence_is_called_weak():
     weak = row("a", 1.0, 1 / 3)
     weak = replace(weak, low=math.nan, high=math.nan)
     alone = np.ones((1, 1))

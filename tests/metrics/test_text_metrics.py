@@ -20,8 +20,8 @@ WITHOUT_ARGUMENT = [name for name, made in BASELINES.items() if not made.argumen
 
 
 @pytest.fixture(scope="module")
-def haque(shared):
-    return ratings.load(shared / "data" / "rated" / "haque2022.jsonl")
+def haque(real_files):
+    return ratings.load(*real_files("rated/haque2022.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("wordnet")
-def test_meteor_is_the_authors_but_for_what_their_nltk_counted_twice(haque, monkeypatch):
+def test_meteor_equals_the_authors_column_except_for_words_that_their_nltk_counted_twice(haque, monkeypatch):
     """nltk 3.6 matched words of equal stem again as synonyms, which gave scores up to 1.018."""
     column = haque.columns["meteor_score"]
     assert column.max() > 1
@@ -140,7 +140,7 @@ def test_equal_empty_and_unrelated_texts(name, request):
     assert other < 0.3
 
 
-def test_word_vectors_know_what_stands_in_the_same_places(tmp_path):
+def test_word_vectors_of_words_in_the_same_contexts_are_similar(tmp_path):
     lines = [
         f"{verb} the {noun}" for verb in ("gets", "returns") for noun in "name size list value key".split()
     ]
@@ -167,10 +167,7 @@ def test_sentence_bert_and_bertscore_of_a_model_folder():
 @pytest.mark.slow
 def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
     """In the layout of the hub's cache; a later download of the same name is another model."""
-    code = (
-        "from simllm.evaluation import metrics;"
-        "(metric,), _ = metrics.load(['sentence-bert=a/b']); print(metric.signature)"
-    )
+    code = "from simllm import metrics;metric = metrics.load('sentence-bert=a/b'); print(metric.signature)"
     place = tmp_path / "models--a--b"
     (place / "refs").mkdir(parents=True)
     signatures = []
@@ -204,9 +201,11 @@ def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
             r"no/model: not a model folder, nor downloaded \(hf download no/model\)",
             marks=pytest.mark.slow,
         ),
-        ("bertscore", "no/model", "no/model: no folder of a transformers model"),
+        pytest.param(
+            "bertscore", "no/model", "no/model: no folder of a transformers model", marks=pytest.mark.slow
+        ),
     ],
 )
-def test_what_is_missing_is_named_with_its_remedy(name, argument, remedy):
+def test_missing_metrics_are_named_with_a_remedy(name, argument, remedy):
     with pytest.raises(UnavailableError, match=remedy):
         baseline(name, argument)

@@ -18,7 +18,7 @@ from trl import GRPOConfig, GRPOTrainer
 from simllm import InputError, SimLLM
 from simllm.analysis.reward import reward
 from simllm.scoring.encode import padded
-from tests.cli.test_commands import run
+from tests.command import run
 
 PAIRS = {"candidate": ["adds two", "gets it"], "reference": ["sums two", "removes it"]}
 
@@ -104,6 +104,7 @@ def test_datasets_map_in_batches(metric):
     assert scored["score"][:] == pytest.approx(metric.score(**{k + "s": v for k, v in PAIRS.items()}).values)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_onnx_gives_the_same_embeddings(metric, model_folder, comments, tmp_path):
     file = tmp_path / "model.onnx"

@@ -2,8 +2,8 @@
 
 import json
 import shutil
-import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from sklearn.isotonic import IsotonicRegression
 
 from simllm import InputError, SimLLM
 from simllm.model.score_scale import Calibration
-from tests.cli.test_commands import run
-from tests.conftest import ROOT
+from tests.command import run
+from train.release import calibrate
 from train.release.calibrate import fit
 
 
@@ -50,15 +50,10 @@ def calibrated(model_folder, comments, tmp_path_factory):
         for i, c in enumerate(comments[:100])
     ]
     (folder / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command = [
-        "train.release.calibrate",
-        folder / "model",
-        "--comments",
-        folder / "comments.txt",
-        "--ratings",
-        folder / "rated.jsonl",
-    ]
-    subprocess.run([sys.executable, "-m", *map(str, command)], cwd=ROOT, check=True)
+    options = ("--comments", folder / "comments.txt", "--ratings", folder / "rated.jsonl")
+    command = ["train.release.calibrate", *map(str, (folder / "model", *options))]
+    with mock.patch.object(sys, "argv", command):
+        assert calibrate.main() == 0
     return folder / "model"
 
 

@@ -14,21 +14,22 @@ from simllm.text import clean
 from train.tokens import vocabulary
 
 
-def corpus_texts(shared):
-    for file in sorted((shared / "data" / "corpus").glob("*.jsonl.gz")):
+def corpus_texts(real_files):
+    for file in real_files("corpus/*.jsonl.gz"):
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             yield from (json.loads(line)["text"] for line in itertools.islice(lines, 20_000))
 
 
-def rated_texts(shared):
-    for file in sorted((shared / "data" / "rated").glob("*.jsonl")):
+def rated_texts(real_files):
+    for file in real_files("rated/*.jsonl"):
         for line in file.read_text().splitlines():
             row = json.loads(line)
             yield from (row[name] for name in ("reference", "candidate", "candidate_clean") if name in row)
 
 
-def test_equals_sentencepiece_on_100_000_corpus_texts(shared, tmp_path):
-    texts = [clean(text) for text in corpus_texts(shared)]
+@pytest.mark.slow
+def test_equals_sentencepiece_on_100_000_corpus_texts(real_files, tmp_path):
+    texts = [clean(text) for text in corpus_texts(real_files)]
     assert len(texts) >= 100_000
     vocabulary.learn(iter(texts), 16_000, tmp_path / "sentencepiece.model")
     reference = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "sentencepiece.model"))
@@ -39,18 +40,22 @@ def test_equals_sentencepiece_on_100_000_corpus_texts(shared, tmp_path):
         assert UNK_ID not in ours, text
 
 
-@settings(max_examples=1000, deadline=None)
+@pytest.fixture(scope="module")
+def reference(sentencepiece_model):
+    return sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
+
+
+@settings(max_examples=500, deadline=None)
 @given(st.one_of(st.text(), st.text("aabcerst .-='1", max_size=60)))
-def test_equals_sentencepiece_on_any_text(sentencepiece_model, tokenizer, text):
-    reference = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
+def test_equals_sentencepiece_on_any_text(reference, tokenizer, text):
     (ours,) = tokenizer.encode([text])
     assert ours == [0, *reference.encode(clean(text)), 2]
     assert UNK_ID not in ours
 
 
-def test_nothing_in_the_rated_sets_is_unknown_to_the_default_model(shared):
+def test_nothing_in_the_rated_sets_is_unknown_to_the_default_model(real_files):
     tokenizer = Tokenizer.load(default_model() / "tokenizer.json")
-    texts = list(rated_texts(shared))
+    texts = list(rated_texts(real_files))
     assert len(texts) > 3000
     assert all(UNK_ID not in ids for ids in tokenizer.encode(texts))
 

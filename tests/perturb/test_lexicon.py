@@ -13,6 +13,7 @@ from simllm.perturb.summaries.held_out_words import HeldOut
 from simllm.perturb.summaries.inflection import article, family, inflected
 from simllm.perturb.summaries.templates import templates
 from simllm.text import clean
+from tests.perturb.test_summary_edits import LEXICON
 
 IRREGULAR = lexicon.irregular_forms()
 KINDS = {"verb", "noun", "adjective", "adverb", "preposition", "other"}
@@ -48,17 +49,21 @@ def test_every_line_is_a_kind_and_different_words(name, sides):
 
 
 @pytest.mark.parametrize("name", ["synonyms", "antonyms"])
-def test_no_pair_stands_there_twice(name):
+def test_no_pair_is_listed_twice(name):
     counts = Counter((kind, frozenset(pair)) for kind, pair in pairs(name))
     assert [pair for pair, count in counts.items() if count > 1] == []
 
 
-def test_no_pair_means_the_same_and_something_else():
+@pytest.fixture(scope="module")
+def everything():
+    return lexicon.load()
+
+
+def test_no_pair_means_the_same_and_something_else(everything):
     """Not in any of its forms."""
-    known = lexicon.load()
-    for table in (known.opposites, known.neighbours):
+    for table in (everything.opposites, everything.neighbours):
         for old, others in table.items():
-            same = {option.word for option in known.synonyms.get(old, [])}
+            same = {option.word for option in everything.synonyms.get(old, [])}
             assert not same & {option.word for option in others}, old
 
 
@@ -75,7 +80,7 @@ def test_abbreviations_are_two_different_words():
     assert max(Counter(cleaned).values()) == 1
 
 
-def test_phrases_have_the_same_slots_and_stand_there_once():
+def test_phrases_have_the_same_slots_and_are_listed_once():
     rows = [line.split(" | ") for _, line in lines(PHRASES) if line.strip() and not line.startswith("#")]
     for row in rows:
         assert len(row) > 1, row
@@ -136,9 +141,8 @@ def test_articles(expected, words):
     assert [word for word in words.split() if article(word) != expected] == []
 
 
-def test_held_out_words_are_nowhere():
-    pairs = contrast.held_out()
-    held, known = HeldOut(pairs, IRREGULAR), lexicon.load(pairs)
+def test_held_out_words_are_nowhere(everything):
+    held, known = HeldOut(contrast.held_out(), IRREGULAR), LEXICON
     assert {"encrypts", "encrypt", "decrypting"} <= held.words
     assert held.between("encrypt", "decrypt")
     assert held.between("encrypting of the {1}", "decrypting of the {1}")
@@ -151,7 +155,6 @@ def test_held_out_words_are_nowhere():
                 option.word for option in options if option.kind in ("verb", "noun", "adjective", "adverb")
             ]
             assert not held.words & {*open_class, *([old] if open_class else [])}, old
-    everything = lexicon.load()
     assert len(known.synonyms) < len(everything.synonyms)
     assert any(option.word == "decrypts" for option in everything.opposites["encrypts"])
     assert "encrypts" not in known.opposites

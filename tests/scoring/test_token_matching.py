@@ -15,7 +15,7 @@ from simllm import InputError, SimLLM
 from simllm.scoring import pair_scorers, token_matching
 from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.encode import Tokenized
-from tests.cli.test_commands import run
+from tests.command import run
 
 # Two candidate tokens against three reference tokens, in the plane: 0 and 90 degrees against
 # 0, 60 and 180 degrees, of any length.

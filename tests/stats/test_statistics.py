@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from simllm.evaluation import ratings
-from simllm.evaluation.ratings import mean_ratings
 from simllm.stats.correlation import (
     interval_by_rater,
     kendall,
@@ -18,7 +17,7 @@ from simllm.stats.correlation import (
     rank_correlations,
     spearman,
 )
-from simllm.stats.rater_agreement import agreement, alpha, ceiling
+from simllm.stats.rater_agreement import agreement, alpha, ceiling, mean_ratings
 from simllm.stats.significance import clusters, holm, permutation, williams
 
 
@@ -321,8 +320,8 @@ def test_agreement_of_slider_ratings_in_bounded_memory():
     tracemalloc.stop()
 
 
-def test_agreement_of_haques_raters(shared):
-    found = agreement(ratings.load(shared / "data" / "rated" / "haque2022.jsonl").raters)
+def test_agreement_of_haques_raters(real_files):
+    found = agreement(ratings.load(*real_files("rated/haque2022.jsonl")).raters)
     assert found.split_half == pytest.approx(0.837, abs=2e-3)
     assert (min(found.one_against_rest), max(found.one_against_rest)) == pytest.approx((0.67, 0.81), abs=5e-3)
 

@@ -1,8 +1,11 @@
 """The recipe of the default model: its repositories and its commands."""
 
 import argparse
+import fnmatch
 import os
+import re
 import subprocess
+import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -12,6 +15,10 @@ from simllm.errors import InputError
 from simllm.io import folders
 from tests.conftest import ROOT
 from train import reproduce
+from train.corpus import trees as corpus_trees
+from train.corpus.tally import Tally
+from train.data import catalog
+from train.data.catalog import Catalog
 from train.reproduce import commands, repositories
 from train.runtime.config import ContrastiveConfig, load
 
@@ -22,7 +29,7 @@ def git(folder, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_repository_is_cloned_once_at_its_revision(tmp_path, monkeypatch):
+def test_a_repository_is_fetched_once_at_its_revision(tmp_path):
     origin = tmp_path / "host" / "owner" / "name"
     origin.mkdir(parents=True)
     git(origin, "init", "--quiet")
@@ -32,27 +39,27 @@ def test_a_repository_is_cloned_once_at_its_revision(tmp_path, monkeypatch):
         git(origin, "add", ".")
         git(origin, "commit", "--quiet", "-m", text)
         revisions.append(git(origin, "rev-parse", "HEAD"))
-    monkeypatch.setattr(reproduce, "_HOST", (tmp_path / "host").as_uri())
+    host = (tmp_path / "host").as_uri()
     trees = tmp_path / "trees"
-    cloned = reproduce.tree(trees, "owner/name", revisions[0])
-    assert cloned == trees / "owner+name" / "repo"
-    assert git(cloned, "show", "HEAD:file.py") == "first"
-    monkeypatch.setattr(reproduce, "_HOST", "file:///nowhere")
-    assert reproduce.tree(trees, "owner/name", revisions[1]) == cloned  # taken as it is
-    assert git(cloned, "show", "HEAD:file.py") == "first"
-    with pytest.raises(InputError, match="owner/other: cannot be cloned at"):
-        reproduce.tree(trees, "owner/other", revisions[0])
+    fetched = reproduce.tree(trees, "owner/name", revisions[0], host)
+    assert fetched == trees / "owner+name" / "repo"
+    assert git(fetched, "show", "HEAD:file.py") == "first"
+    assert [code.data for code in corpus_trees.folder(fetched, 0, Tally())] == [b"first"]
+    assert reproduce.tree(trees, "owner/name", revisions[1], "file:///nowhere") == fetched  # taken as it is
+    assert git(fetched, "show", "HEAD:file.py") == "first"
+    with pytest.raises(InputError, match="owner/other: cannot be fetched at"):
+        reproduce.tree(trees, "owner/other", revisions[0], host)
     assert not (trees / "owner+other" / "repo").exists()
 
 
-def test_a_revision_that_is_not_there_leaves_nothing(tmp_path, monkeypatch):
+def test_a_revision_that_is_not_there_leaves_nothing(tmp_path):
     origin = tmp_path / "host" / "owner" / "name"
     origin.mkdir(parents=True)
     git(origin, "init", "--quiet")
     git(origin, "commit", "--quiet", "--allow-empty", "-m", "only")
-    monkeypatch.setattr(reproduce, "_HOST", (tmp_path / "host").as_uri())
-    with pytest.raises(InputError, match="owner/name: cannot be cloned at 0123"):
-        reproduce.tree(tmp_path / "trees", "owner/name", "0123" * 10)
+    host = (tmp_path / "host").as_uri()
+    with pytest.raises(InputError, match="owner/name: cannot be fetched at 0123"):
+        reproduce.tree(tmp_path / "trees", "owner/name", "0123" * 10, host)
     assert not list((tmp_path / "trees").rglob("HEAD"))
 
 
@@ -69,9 +76,8 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
 def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     options = argparse.Namespace(wordnet=tmp_path, out=tmp_path / "out", seeds=2)
     steps = commands(options, [tmp_path / "tree"])
-    assert {step[0] for step in steps} == {
-        "train.corpus", "train.pretrain", "train.contrastive.wordnet_pairs", "train.contrastive",
-        "train.release", "train.release.calibrate", "train.release.golden",
+    assert {step[0].rpartition(".")[2] for step in steps} >= {
+        "pretrain", "wordnet_pairs", "contrastive", "release", "calibrate", "golden",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
     second = [step for step in steps if step[0] == "train.contrastive"]
@@ -82,6 +88,42 @@ def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     assert {source.source for run in runs for source in run.positives if "wordnet" in source.source} == made
     (release,) = (step for step in steps if step[0] == "train.release")
     assert {run.out for run in runs} <= set(release)
+
+
+def command(*arguments):
+    """The real command, in a process of its own."""
+    words = [sys.executable, "-m", "train.reproduce", *map(str, arguments)]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_data_sets_are_fetched_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIMLLM_DATA", str(tmp_path / "data"))
+    done = command("--trees", tmp_path, "--wordnet", tmp_path, "--host", "file:///nowhere")
+    assert done.returncode == 2
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith("$ python -m train.data fetch emse_deepcom ")
+    assert last.startswith(
+        "error: corpus/emse_deepcom.jsonl.gz: similarityMetrics/similarityMetrics: cannot be"
+    )
+    assert not (tmp_path / "data" / "corpus").exists()
+
+
+def test_every_data_file_that_the_configurations_name_is_fetched():
+    table = load(Catalog, catalog.FILE, [])
+    fetched = [file.path for found in table.chosen(reproduce._SETS) for file in found.files]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("mini", "contrastive", "measure")]
+    named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
+    assert len(named) > 10
+    for path in named:
+        assert fnmatch.filter(fetched, path), path
+
+
+def test_data_that_are_there_are_not_fetched(tmp_path):
+    options = ["--trees", tmp_path / "trees", "--wordnet", tmp_path, "--data", tmp_path]
+    done = command(*options, "--host", "file:///nowhere")
+    assert done.returncode == 2
+    assert "train.data" not in done.stderr
+    assert "cannot be fetched at" in done.stderr.splitlines()[-1]
 
 
 @pytest.fixture
@@ -98,7 +140,7 @@ def checkout(tmp_path, monkeypatch):
 
 def recipe(call, checkout):
     trees, wordnet = checkout.folder.parent / "trees", checkout.folder.parent / "wordnet"
-    return call(reproduce, "--trees", trees, "--wordnet", wordnet, "--out", "runs/default")
+    return call(reproduce, "--trees", trees, "--wordnet", wordnet, "--out", "runs/default", "--data", wordnet)
 
 
 def test_finished_files_are_not_made_again(call, checkout):

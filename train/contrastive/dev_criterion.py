@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from simllm.errors import InputError
@@ -35,13 +37,17 @@ class Agreement:
         comments whose rewording scores higher than a change of their meaning, both by rule.
         Nothing is chosen on the contrast set, which is only written down.
         """
+
+        def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+            return metric.score(candidates, references).values
+
         figures = {}
         for rated in self.rated:
-            values = metric.score(rated.candidates, rated.references).values
+            values = score(rated.candidates, rated.references)
             figures[f"spearman_{rated.name}"] = float(spearmanr(values, rated.values).statistic)
-        figures["edits"] = float(contrast.wins(metric, self.edited).mean())
+        figures["edits"] = float(contrast.wins(score, self.edited).mean())
         criterion = -sum(figures.values()) / len(figures)
-        for form, accuracy in contrast.by(self.triples.forms, contrast.wins(metric, self.triples)).items():
+        for form, accuracy in contrast.by(self.triples.forms, contrast.wins(score, self.triples)).items():
             figures[f"contrast_{form}"] = accuracy
         return criterion, figures
 

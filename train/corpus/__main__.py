@@ -1,27 +1,30 @@
-"""Build a corpus out of code: comments to pretrain on, and pairs that mean the same.
+"""Build a corpus out of code: comments to pretrain on, and pairs of texts that mean the same.
 
     python -m train.corpus build --installed-python --out corpus
     python -m train.corpus build repositories/ more/*.jsonl.gz --exclude ratings.jsonl --out corpus
 
 A SOURCE is a folder of source trees or git repositories (bare ones, too), lines of JSON with
-`text`, `summary` or CodeSearchNet's fields, plain lines, or a corpus. Killed at any moment, the
-same command goes on. Exit status: 0 done, 2 bad input, 130 from the keyboard.
+`text`, `summary` or CodeSearchNet's fields, plain lines, or a corpus. If the command is killed, run
+it again to resume. Exit status: 0 done, 2 bad input, 130 interrupted from the keyboard.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 
 from simllm.errors import InputError
+from simllm.io.files import printable
 from train.corpus import build
+from train.corpus.finished import PAGE
 from train.corpus.sources import INSTALLED_PYTHON
 from train.runtime.config import CorpusConfig
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.corpus",
         description=__doc__,
@@ -37,6 +40,9 @@ def main() -> int:
     command.add_argument("--test-share", type=float, default=0.1, help="of the texts, held out (0.1)")
     command.add_argument("--tags", type=int, default=0, help="so many revisions of git repositories, too")
     command.add_argument("--workers", type=int, default=0, help="processes (one for each core)")
+    for stream in (sys.stdout, sys.stderr):  # what the locale cannot show is escaped, not fatal
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     options = parser.parse_args()
     installed = [INSTALLED_PYTHON] if options.installed_python else []
     try:
@@ -47,12 +53,16 @@ def main() -> int:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on", file=sys.stderr)
+        print("interrupted; run the same command again to resume", file=sys.stderr)
         return 130
     for title, key in (("texts", "counts"), ("comments left out", "comments_left_out"), ("files", "files")):
-        print(f"{title}: " + ", ".join(f"{count:,} {kind}" for kind, count in built[key].items() if count))
-    print(f"{options.out} has the corpus; look at {options.out / 'report.html'}")
+        if found := [f"{count:,} {kind}" for kind, count in built[key].items() if count]:
+            print(f"{title}: {', '.join(found)}")
+    print(f"{printable(options.out)} has the corpus; look at {printable(options.out / PAGE)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Parts -> the files of a corpus. Of the texts, only hashes are held in memory."""
+"""Writes the files of a corpus from its parts. Only hashes of the texts are held in memory."""
 
 from __future__ import annotations
 
@@ -12,29 +12,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from train.corpus import decontaminate
 from train.corpus.comment_pairs import Pairs
-from train.corpus.deduplicate import SIGNATURE, originals
+from train.corpus.decontaminate import Evaluated
+from train.corpus.deduplicate import SIGNATURE, Near, originals, signature
+from train.corpus.finished import COMMENTS, PAIRS, TEST, TRAIN
 from train.corpus.part_file import KEYS, OVERRIDES, TEXT, Part, Row
 from train.corpus.report import Report
-from train.corpus.sources import COMMENTS
 from train.corpus.split import held_out
 from train.corpus.tally import Tallies
 from train.runtime.config import CorpusConfig
 
-TRAIN, TEST, PAIRS = "train.txt", "test.txt", "pairs.jsonl"
 
+def write(
+    config: CorpusConfig, made: list[Part], found: Tallies, excluded: Evaluated, folder: Path
+) -> dict[str, Any]:
+    """Deduplicate, split and pair the texts of the parts; return the corpus's facts.
 
-def write(config: CorpusConfig, made: list[Part], found: Tallies, folder: Path) -> dict[str, Any]:
-    """Deduplicate, split and pair what is in the parts; returns the corpus's facts."""
+    Raises InputError if too few texts are left, or a part is damaged.
+    """
     for part in made:
         found.merge(part.facts()["found"])
     texts = _table(made, "texts", TEXT)
-    signatures = folder / "signatures"
-    original = originals(texts["identity"], _on_disk(made, signatures, len(texts)))
-    signatures.unlink(missing_ok=True)
+    file = folder / "signatures"
+    signatures = _on_disk(made, file, len(texts))
+    original = originals(texts["identity"], signatures)
     new = original == np.arange(len(texts))
     held = held_out(texts["comment"], texts["repository"], new, config.test_share)
+    leaks = Near(signatures[new & held])
+    leaky = held | leaks(signatures)
+    del signatures
+    file.unlink(missing_ok=True)
     equal = texts["identity"] == texts["identity"][original]
     counts = found.texts.counts
     counts["duplicate"], counts["near duplicate"] = int((equal & ~new).sum()), int((~equal).sum())
@@ -44,35 +51,29 @@ def write(config: CorpusConfig, made: list[Part], found: Tallies, folder: Path) 
         raise InputError(f"corpus {', '.join(config.sources)}: {problem}")
     report = Report(np.flatnonzero(~equal), original)
     del texts, equal
-    _stream(made, new, held, held | held[original], folder, report)
+    _write_texts(made, new, held, folder, report)
+    _write_pairs(made, new, leaky, leaks, folder, report)
     report.write(folder, found)
     return {
         "sha256": _sha256(folder / TRAIN, folder / TEST),
-        "excluded_sha256": decontaminate.read(config.exclude).digest,
+        "excluded_sha256": excluded.digest,
         "counts": dict(counts),
         "comments_left_out": dict(found.comments.counts),
         "files": dict(found.files.counts),
     }
 
 
-def _stream(
-    made: list[Part],
-    new: NDArray[np.bool_],
-    held: NDArray[np.bool_],
-    leaky: NDArray[np.bool_],
-    folder: Path,
-    report: Report,
+def _write_texts(
+    made: list[Part], new: NDArray[np.bool_], held: NDArray[np.bool_], folder: Path, report: Report
 ) -> None:
-    """Write the texts that are new, their comments, and the pairs of which no text is `leaky`."""
-    pairs = Pairs(_table(made, "keys", KEYS), _overrides(made))
+    """Write the new texts, and the comments that they are from."""
     at = 0  # index of the next text
     with (
-        (folder / TRAIN).open("w") as train,
-        (folder / TEST).open("w") as test,
-        (folder / COMMENTS).open("w") as comments,
-        (folder / PAIRS).open("w") as paired,
+        _opened(folder / TRAIN) as train,
+        _opened(folder / TEST) as test,
+        _opened(folder / COMMENTS) as comments,
     ):
-        for number, (source, row) in enumerate(_rows(made)):
+        for source, row in _rows(made):
             report.near(at, row.texts)
             kept = [text for k, text in enumerate(row.texts, at) if new[k]]
             if kept:
@@ -80,16 +81,45 @@ def _stream(
                 comment = {key: value for key, value in row.comment.items() if value}
                 _line(comments, comment | {"split": "test" if held[at] else "train"})
                 report.add(source, row, kept)
-            own = [(row.summary, " ".join(row.rest), "description")] if new[at] and not leaky[at] else []
-            for a, b, kind in (*own, *pairs.meet(number, "" if leaky[at] else row.summary)):
+            at += len(row.texts)
+
+
+def _write_pairs(
+    made: list[Part],
+    new: NDArray[np.bool_],
+    leaky: NDArray[np.bool_],
+    leaks: Near,
+    folder: Path,
+    report: Report,
+) -> None:
+    """Write the pairs of texts, none of them `leaky`: held out, or near to a text that is."""
+    pairs = Pairs(_table(made, "keys", KEYS), _overrides(made))
+    at = 0  # index of the next text
+    with _opened(folder / PAIRS) as file:
+        for number, (_, row) in enumerate(_rows(made)):
+            safe = ["" if leaky[k] else text for k, text in enumerate(row.texts, at)]
+            summary = safe[0] if row.summary else ""
+            own = [(summary, _joined(safe[1:], leaks), "description")] if summary and new[at] else []
+            for a, b, kind in (*own, *pairs.meet(number, summary)):
                 if a and b:
-                    _line(paired, {"a": a, "b": b, "kind": kind})
+                    _line(file, {"a": a, "b": b, "kind": kind})
                     report.pair(a, b, kind)
             at += len(row.texts)
 
 
+def _joined(paragraphs: list[str], leaks: Near) -> str:
+    """The paragraphs as one text; "" if it is near to a text that is held out, as a whole."""
+    kept = [text for text in paragraphs if text]
+    whole = " ".join(kept)
+    return "" if len(kept) > 1 and leaks(signature(whole)[None])[0] else whole
+
+
+def _opened(file: Path) -> IO[str]:
+    return file.open("w", encoding="utf-8", newline="\n")
+
+
 def _rows(made: list[Part]) -> Iterator[tuple[str, Row]]:
-    """All comments of which a text is left, with their sources."""
+    """All comments that have a text left, with their sources."""
     for part in made:
         source = part.facts()["source"]
         for row in part.rows():
@@ -106,7 +136,7 @@ def _table(made: list[Part], name: str, kind: np.dtype[np.void]) -> NDArray[np.v
 
 
 def _overrides(made: list[Part]) -> NDArray[np.void]:
-    """What may be overridden, by the row in the whole corpus."""
+    """The names that comments may override, with the comments' rows in the whole corpus."""
     tables, rows = [np.empty(0, OVERRIDES)], 0
     for part in made:
         tables.append(part["overrides"])

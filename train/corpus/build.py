@@ -10,59 +10,92 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.io.folders import replacing
-from train.corpus import assemble, decontaminate, part_workers
-from train.corpus.assemble import PAIRS, TEST, TRAIN
+from simllm.io import files, folders
+from train.corpus import assemble, decontaminate, finished, part_workers, sources
+from train.corpus.decontaminate import Evaluated
+from train.corpus.finished import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
 from train.corpus.tally import Tallies
 from train.runtime.config import CorpusConfig
 
 __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
-FACTS = "corpus.json"
 
 
 def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any]:
-    """Write a corpus to `folder`, with so many processes, or one for each core.
+    """Write a corpus to `folder`.
 
     `train.txt` and `test.txt` hold the cleaned texts, one a line: of every comment the summary
     and each paragraph that follows it. `comments.jsonl` has the comments that they are from,
-    `pairs.jsonl` what means the same, `report.html` and `report.json` what was found.
+    `pairs.jsonl` texts that mean the same and that are not near any text of `test.txt`,
+    `report.html` and `report.json` what was found.
 
-    Returns what `corpus.json` holds: the configuration, the SHA-256 of both files of texts, and
-    counts of what was read, dropped and kept. A folder that was built from the same configuration
-    is left as it is; a source that is a corpus, and all that is asked for, is taken over. Raises
-    InputError if too little is left. After a kill, the parts that were finished are not redone.
+    A folder that was built from the same configuration is left as it is. A source that is a
+    corpus is copied if it is the only source, and was split and decontaminated as asked. The
+    finished parts of a build that was killed are in a hidden folder beside `folder`, and are not
+    made again.
+
+    Args:
+        config: Where the comments come from.
+        folder: The corpus folder: missing, empty, or written by simllm.
+        workers: Processes; 0 for one on each core.
+
+    Returns:
+        What `corpus.json` holds: the configuration, the SHA-256 of the two files of texts
+        together, and counts of what was read, dropped and kept.
+
+    Raises:
+        InputError: If too few texts are left, `folder` may not be replaced, is a source or lies
+            inside or above one, or is being written by another process.
     """
     asked = json.loads(json.dumps(asdict(config)))
-    built = _facts(folder)
-    if built and built["config"] == asked:
+    real = files.real(folder)
+    scratch = real.parent / f".{real.name}.parts"
+    built = finished.facts(folder)
+    if built and built["config"] == asked and not scratch.exists():
         return built
-    built = _as_asked(config)
-    scratch, found, made = folder.with_name(folder.name + ".parts"), Tallies(), []
-    if not built:
-        made = part_workers.make(config, scratch, workers or len(os.sched_getaffinity(0)), found.files)
-    with replacing(folder) as partial:
-        if built:
-            shutil.copytree(config.sources[0], partial, dirs_exist_ok=True)
-        else:
-            built = assemble.write(config, made, found, partial)
-        built["config"] = asked
-        (partial / FACTS).write_text(json.dumps(built, indent=2) + "\n")
-    for problem in found.problems():
-        print(f"warning: {problem}", file=sys.stderr)
-    shutil.rmtree(scratch, ignore_errors=True)
+    folders.check_replaceable(folder, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
+    for source in config.sources:
+        folders.check_apart(folder, sources.check(source))
+    folders.check(scratch)
+    excluded = decontaminate.read(config.exclude)
+    with files.locked(scratch):
+        built = finished.facts(folder)
+        if not built or built["config"] != asked:
+            built = _built(config, asked, folder, scratch, excluded, workers or _cores())
+        part_workers.remove(scratch)
     return built
 
 
-def _facts(folder: Path) -> dict[str, Any] | None:
-    """What `corpus.json` in a folder holds, if it is there."""
-    file = folder / FACTS
-    return json.loads(file.read_text()) if file.is_file() else None
+def _built(
+    config: CorpusConfig,
+    asked: dict[str, Any],
+    folder: Path,
+    scratch: Path,
+    excluded: Evaluated,
+    workers: int,
+) -> dict[str, Any]:
+    found, copied = Tallies(), _as_asked(config, excluded)
+    made = [] if copied else part_workers.make(config, scratch, workers, excluded, found.files)
+    with folders.replacing(folder) as partial:
+        if copied:
+            for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
+                if (Path(config.sources[0]) / name).is_file():
+                    shutil.copyfile(Path(config.sources[0]) / name, partial / name)
+        built = copied or assemble.write(config, made, found, excluded, partial)
+        built["config"] = asked
+        files.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
+    for problem in found.problems():
+        print(f"warning: {problem}", file=sys.stderr)
+    return built
 
 
-def _as_asked(config: CorpusConfig) -> dict[str, Any] | None:
+def _as_asked(config: CorpusConfig, excluded: Evaluated) -> dict[str, Any] | None:
     """The facts of a corpus that is the only source, if it was split and decontaminated as asked."""
-    built = _facts(Path(config.sources[0])) if len(config.sources) == 1 else None
-    if not built or built["config"]["test_share"] != config.test_share:
+    built = finished.facts(Path(config.sources[0])) if len(config.sources) == 1 else None
+    if not built or built["config"].get("test_share") != config.test_share:
         return None
-    same = not config.exclude or built["excluded_sha256"] == decontaminate.read(config.exclude).digest
-    return built if same else None
+    return built if not config.exclude or built["excluded_sha256"] == excluded.digest else None
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

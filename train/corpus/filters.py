@@ -1,4 +1,4 @@
-"""What documents a function and is of no use all the same: named, so that each can be counted."""
+"""Filters that reject unusable comments. Each has a name, under which its comments are counted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from simllm.code.languages import Function
 from train.corpus.english import english
+
+LONGEST_SUMMARY = 1_000  # characters; the longest sentence in Python's library has 664
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ FILTERS: dict[str, Callable[[Documented], bool]] = {
     "about something else": _other,
     "inherited": _inherited,
     "no prose": lambda found: not found.summary,
+    "too long": lambda found: len(found.summary) > LONGEST_SUMMARY,
     "licence": lambda found: bool(_LICENCE.search(found.summary)),
     "deprecated": _begins(_DEPRECATED),
     "template": _begins(_TEMPLATE),

@@ -1,17 +1,30 @@
-"""Reads the files of git repositories, of work trees and bare ones, without a checkout."""
+"""Reads the files of git repositories, of work trees and bare ones, without a checkout.
+
+A repository may come from anybody, and its configuration can name commands that git runs. So git
+never sees it: git works in an empty repository of ours and borrows only the objects. The names of
+commits are read here.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import stat
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
+from simllm.io.files import real
 
-# Whatever repository the caller is in, this one is meant; and nothing is fetched for a partial clone.
-_ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | {"GIT_NO_LAZY_FETCH": "1"}
+MOST_FILES = 1_000_000  # of a revision; a few small trees can stand for billions of files
+_LARGEST_REFS = 1 << 26  # bytes
+_LARGEST_TAG = 1 << 16  # bytes
+_NAME = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_DATE = re.compile(rb"(?m)^(?:tagger|committer) .* (\d{1,18}) [-+]\d+$")
 
 
 @dataclass(frozen=True)
@@ -23,73 +36,242 @@ class Entry:
     size: int
 
 
-def is_repository(folder: Path) -> bool:
-    """Whether a folder is a git work tree or a bare repository."""
-    bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
-    return bare or (folder / ".git").exists()
+@dataclass(frozen=True)
+class Location:
+    """The folders of a git repository, all inside the source that it was found in."""
+
+    folder: Path  # the work tree, or the bare repository
+    own: Path  # has HEAD
+    common: Path  # has the refs and the objects; a linked work tree shares it with others
+
+
+def find(folder: Path, root: Path) -> Location | None:
+    """Return the repository in a folder of the source `root`, None if there is none.
+
+    Raises InputError if it lies outside of `root`.
+    """
+    own = _git_folder(folder)
+    if not own:
+        return None
+    own = real(own)
+    elsewhere = _read(own / "commondir", 4096).strip()
+    common = real(_path(own, elsewhere)) if elsewhere else own
+    for path in (own, common, real(common / "objects")):
+        if not path.is_relative_to(real(root)):
+            raise InputError(f"{folder}: its git folder {path} is outside of {root}")
+    return Location(folder, own, common)
+
+
+def _git_folder(folder: Path) -> Path | None:
+    inner = folder / ".git"
+    if os.path.isdir(inner):  # noqa: PTH112 (Path.is_dir raises for names that are too long)
+        return inner
+    if pointer := _read(inner, 4096).strip():
+        name = pointer.removeprefix(b"gitdir:").strip()
+        return _path(folder, name) if pointer.startswith(b"gitdir:") else None
+    head, *folders = (folder / name for name in ("HEAD", "objects", "refs"))
+    return folder if os.path.isfile(head) and all(map(os.path.isdir, folders)) else None  # noqa: PTH113
+
+
+def _path(folder: Path, name: bytes) -> Path:
+    return folder / os.fsdecode(name.partition(b"\0")[0])
+
+
+@contextmanager
+def opened(location: Location) -> Iterator[Repository]:
+    """Open a repository for reading; raise InputError if its objects cannot be read safely."""
+    objects = location.common / "objects"
+    _check_objects(location.folder, objects)
+    with tempfile.TemporaryDirectory(prefix="simllm-git-") as scratch:
+        yield Repository(location, objects, Path(scratch))
 
 
 class Repository:
-    """One repository; every method raises InputError where git does not do what it is asked."""
+    """An open repository; every method raises InputError if git fails."""
 
-    def __init__(self, folder: Path) -> None:
-        inner = folder / ".git"
-        self.folder = folder
-        self.command = ["git", f"--git-dir={inner if inner.exists() else folder}"]
+    def __init__(self, location: Location, objects: Path, scratch: Path) -> None:
+        """Make the empty repository in the folder `scratch`, in which git reads `objects`."""
+        self.folder, self._location, self._scratch = location.folder, location, scratch
+        self._packed = _packed_refs(location.common)
+        head = self._commit("HEAD")
+        names = [head, *self._packed.values()]
+        sha256 = any(len(name) == 64 for name in names)
+        (scratch / "refs").mkdir()
+        (scratch / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+        (scratch / "config").write_text(
+            f"[core]\nrepositoryformatversion = {int(sha256)}\nbare = true\n"
+            + "[extensions]\nobjectformat = sha256\n" * sha256,
+            encoding="ascii",
+        )
+        self._head = head
+        outside = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        self._environment = outside | {
+            "GIT_OBJECT_DIRECTORY": str(objects),
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            "HOME": str(scratch),  # of no interest to git, which looks for a configuration there
+            "XDG_CONFIG_HOME": str(scratch),
+            "LC_ALL": "C",
+        }
 
-    def revisions(self, tags: int) -> list[str]:
-        """HEAD, then so many tags, from the newest, spread evenly over all there are."""
-        names = []
-        if tags:
-            listed = self._run("for-each-ref", "--sort=-creatordate", "--format=%(refname)", "refs/tags")
-            every = listed.decode("utf-8", "surrogateescape").split()
-            chosen = min(tags, len(every))
-            names = [every[i * len(every) // chosen] for i in range(chosen)]
-        return ["HEAD", *names]
+    @property
+    def head(self) -> str:
+        """The commit that HEAD points to."""
+        if not self._head:
+            raise InputError(f"{self.folder}: HEAD points to no commit")
+        return self._head
+
+    def tags(self, most: int) -> list[str]:
+        """So many tags of commits, from the newest, spread evenly over all there are."""
+        named = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
+        for file in _files(self._location.common / "refs" / "tags"):
+            name = file.relative_to(self._location.common).as_posix()
+            if sha := self._commit(name):
+                named[name] = sha
+        wanted = [sha for _, sha in sorted(named.items())]
+        sizes = self._sizes(wanted)
+        read = [sha for sha in wanted if sizes[sha] <= _LARGEST_TAG]
+        dates = [_DATE.search(data or b"") for data in self.contents(read)]
+        dated = [(int(date[1]), sha) for date, sha in zip(dates, read, strict=True) if date]
+        every = [sha for _, sha in sorted(dated, key=lambda pair: -pair[0])]
+        chosen = min(most, len(every))
+        return [every[i * len(every) // chosen] for i in range(chosen)]
 
     def files(self, revision: str) -> list[Entry]:
         """The ordinary files of a revision: no links, no submodules."""
-        entries = []
-        for line in self._run("ls-tree", "-r", "-l", "-z", "--full-tree", revision).split(b"\0")[:-1]:
-            facts, _, path = line.partition(b"\t")
-            mode, _, blob, size = facts.split()
-            if mode.startswith(b"100"):
-                length = int(size) if size.isdigit() else 0  # of an object that is not there
-                entries.append(Entry(path.decode("utf-8", "replace"), blob.decode(), length))
+        entries: list[Entry] = []
+        with self._git("ls-tree", "-r", "-l", "-z", "--full-tree", revision) as git:
+            assert git.stdout
+            rest = b""
+            while data := git.stdout.read(1 << 20):
+                *lines, rest = (rest + data).split(b"\0")
+                entries += filter(None, map(_entry, lines))
+                if len(entries) > MOST_FILES:
+                    raise InputError(f"{self.folder}: a revision of more than {MOST_FILES:,} files")
         return entries
 
-    def contents(self, blobs: Iterable[str]) -> Iterator[bytes | None]:
-        """The blobs' contents, None for one that is missing."""
-        command = [*self.command, "cat-file", "--batch"]
-        with subprocess.Popen(
-            command,
-            env=_ENVIRONMENT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        ) as git:
-            assert git.stdin
+    def contents(self, objects: Iterable[str]) -> Iterator[bytes | None]:
+        """The contents of objects, None for one that is missing."""
+        with self._git("cat-file", "--batch") as git:
             assert git.stdout
-            for blob in blobs:
-                git.stdin.write(blob.encode() + b"\n")
-                git.stdin.flush()
-                header = git.stdout.readline().split()
-                if not header:
-                    raise InputError(f"{self.folder}: git ended while it was read")
-                if header[-1] == b"missing":
+            for header in self._asked(git, objects):
+                if len(header) < 3:
                     yield None
-                else:
-                    yield git.stdout.read(int(header[2]))
-                    git.stdout.read(1)
+                    continue
+                data = git.stdout.read(int(header[2]) + 1)
+                if len(data) <= int(header[2]):
+                    raise InputError(f"{self.folder}: git ended while it was read")
+                yield data[:-1]
 
-    def _run(self, *arguments: str) -> bytes:
+    def _sizes(self, objects: list[str]) -> dict[str, int]:
+        """The size of each commit or tag in bytes; of anything else, more than any size."""
+        with self._git("cat-file", "--batch-check") as git:
+            headers = list(self._asked(git, objects))
+        return {
+            name: int(header[2]) if header[1] in (b"commit", b"tag") else 1 << 62
+            for name, header in zip(objects, headers, strict=True)
+        }
+
+    def _asked(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
+        """Ask for objects one by one; yield the answers' headers: name, type and size, or `missing`."""
+        assert git.stdin
+        assert git.stdout
+        for name in objects:
+            git.stdin.write(name.encode() + b"\n")
+            git.stdin.flush()
+            header = git.stdout.readline().split()
+            if not header:
+                raise InputError(f"{self.folder}: git ended while it was read")
+            yield header
+
+    @contextmanager
+    def _git(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run git; raise InputError with its message if it fails."""
+        errors = self._scratch / "errors"
+        command = ["git", f"--git-dir={self._scratch}", *arguments]
+        pipe, broken = subprocess.PIPE, False
         try:
-            done = subprocess.run(
-                [*self.command, *arguments], env=_ENVIRONMENT, capture_output=True, check=False
-            )
+            with (
+                errors.open("wb") as stderr,
+                subprocess.Popen(
+                    command, env=self._environment, cwd=self._scratch, stdin=pipe, stdout=pipe, stderr=stderr
+                ) as git,
+            ):
+                try:
+                    yield git
+                except BaseException:
+                    git.kill()
+                    raise
         except FileNotFoundError:
             raise InputError(f"{self.folder}: reading git repositories needs git") from None
-        if done.returncode:
-            message = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
-            raise InputError(f"{self.folder}: {message[0]}")
-        return done.stdout
+        except BrokenPipeError:
+            broken = True
+        if broken or git.returncode:
+            lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise InputError(f"{self.folder}: {lines[0] if lines else 'git failed'}")
+
+    def _commit(self, name: str) -> str:
+        """The object that a ref points to, "" if there is none."""
+        folder = self._location.own if name == "HEAD" else self._location.common
+        for _ in range(5):  # refs that point to refs
+            data = _read(folder / name, 4096).strip()
+            if _NAME.match(data):
+                return data.decode()
+            if not data.startswith(b"ref: refs/"):
+                return self._packed.get(name, "")
+            name = os.fsdecode(data.removeprefix(b"ref: "))
+            folder = self._location.common
+            if "\0" in name or ".." in Path(name).parts:
+                break
+        return ""
+
+
+def _entry(line: bytes) -> Entry | None:
+    """A line of `git ls-tree`, None for what is no ordinary file."""
+    facts, _, path = line.partition(b"\t")
+    mode, _, blob, size = facts.split()
+    length = int(size) if size.isdigit() else 0  # of an object that is not there
+    return Entry(path.decode("utf-8", "replace"), blob.decode(), length) if mode.startswith(b"100") else None
+
+
+def _packed_refs(common: Path) -> dict[str, str]:
+    rows = (line.partition(b" ") for line in _read(common / "packed-refs", _LARGEST_REFS).splitlines())
+    return {os.fsdecode(name): sha.decode() for sha, _, name in rows if _NAME.match(sha)}
+
+
+def _check_objects(folder: Path, objects: Path) -> None:
+    """Raise InputError if git would leave the folder `objects`, or wait for ever, in reading it."""
+    if _read(objects / "info" / "alternates", 1):
+        raise InputError(f"{folder}: has objects in other repositories (objects/info/alternates)")
+    for file in _files(objects, special=True):
+        raise InputError(f"{folder}: {file} is a link or no file")
+
+
+def _files(top: Path, special: bool = False) -> Iterator[Path]:
+    """The regular files below a folder; or, if `special`, all that are neither files nor folders."""
+    folders = [top]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(Path(entry.path))
+                    elif entry.is_file(follow_symlinks=False) is not special:
+                        yield Path(entry.path)
+        except OSError:
+            continue  # git will say what it misses
+
+
+def _read(file: Path, most: int) -> bytes:
+    """The first bytes of a regular file; nothing where there is none."""
+    try:
+        if not stat.S_ISREG(os.stat(file).st_mode):  # noqa: PTH116
+            return b""
+        with file.open("rb") as data:
+            return data.read(most)
+    except (OSError, ValueError):
+        return b""

@@ -1,4 +1,4 @@
-"""What is done to a batch of files and comments, wherever it is done: comments, clean texts, a part."""
+"""Makes a part of a corpus from a batch of files and comments: comments, clean texts, a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from simllm.code.languages import LANGUAGES, Function
 from simllm.errors import InputError
-from simllm.text import clean
+from simllm.text import LONGEST, clean
 from train.corpus.comment import Comment
 from train.corpus.decontaminate import Evaluated
 from train.corpus.extract import document, extract
@@ -19,7 +19,7 @@ from train.corpus.part_file import Row, Writer
 from train.corpus.sources import Docstring, Item
 from train.corpus.tally import Tallies, Tally
 
-LONGEST = 20_000  # characters of a text; no person reads so much at a function
+_TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 
 
 def make(data: bytes, file: Path, excluded: Evaluated) -> None:
@@ -82,7 +82,7 @@ def _kept(raw: str, excluded: Evaluated, tally: Tally) -> str:
         tally.add("too long", raw)
         return ""
     text = clean(raw)
-    if not re.search("[a-z].* .*[a-z]", text):
+    if not _TWO_WORDS.match(text):
         tally.add("fewer than two words", raw)
     elif text in excluded:
         tally.add("in a rated set", text)

@@ -1,10 +1,10 @@
-"""A part of a corpus on the disk: comments with their cleaned texts, and tables of their hashes."""
+"""The file of a part of a corpus: comments with their cleaned texts, and tables of their hashes."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm.errors import InputError
+from simllm.io import files
 from train.corpus.comment import Comment
 from train.corpus.deduplicate import SIGNATURE, signature
 from train.corpus.text_identity import identity
@@ -22,6 +24,7 @@ TEXT = np.dtype([("identity", "u8"), ("comment", "u8"), ("repository", "u8")])
 # What a comment can be paired by, 0 for nothing; and, by their rows, what comments may override.
 KEYS = np.dtype([("summary", "u8"), ("function", "u8"), ("name", "u8")])
 OVERRIDES = np.dtype([("row", "u8"), ("name", "u8")])
+_CHECKSUM = 16  # bytes
 
 
 @dataclass(frozen=True)
@@ -39,24 +42,42 @@ class Row:
 
 
 class Part:
-    """A file of rows, with the tables about them."""
+    """A file of rows, with the tables about them. A checksum follows the tables."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def __getitem__(self, table: str) -> NDArray[Any]:
         """`texts` (T,) of TEXT, `signatures` (T, SIGNATURE), `keys` (R,) of KEYS, or `overrides`."""
-        with np.load(self.file) as arrays:
+        data = self._read()
+        if data is None:
+            raise InputError(f"{self.file}: is damaged; run the same command again to make it anew")
+        with np.load(io.BytesIO(data)) as arrays:
             return arrays[table]
 
+    def is_whole(self) -> bool:
+        """Return whether the file is there and has the right checksum; raise InputError as `_read`."""
+        return self._read() is not None
+
     def facts(self) -> dict[str, Any]:
-        """The `source`, and what was `found` on the way from it."""
+        """The `source` of the part, and the counts of what was `found` on the way from the source."""
         return json.loads(self["facts"].tobytes())
 
     def rows(self) -> Iterator[Row]:
         """The comments of which a text is left."""
         for line in self["rows"].tobytes().splitlines():
             yield Row(*json.loads(line))
+
+    def _read(self) -> bytes | None:
+        """The tables; None if the file is missing or damaged. Raises InputError if it cannot be read."""
+        try:
+            whole = self.file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(f"{self.file}: cannot be read ({error.strerror})") from None
+        data, checksum = whole[:-_CHECKSUM], whole[-_CHECKSUM:]
+        return data if _checksum(data) == checksum else None
 
 
 class Writer:
@@ -85,19 +106,29 @@ class Writer:
         self.lines.append(json.dumps([row.comment, row.summary, row.rest]))
 
     def write(self, file: Path, facts: dict[str, Any]) -> None:
-        """Write the part, whole or not at all."""
-        partial = file.with_suffix(f".{os.getpid()}.partial")
-        with partial.open("wb") as target:
-            np.savez(
-                target,
-                texts=np.array(self.texts, TEXT),
-                signatures=np.array(self.signatures, np.uint8).reshape(-1, SIGNATURE),
-                keys=np.array(self.keys, KEYS),
-                overrides=np.array(self.overrides, OVERRIDES),
-                rows=np.frombuffer("\n".join(self.lines).encode(), np.uint8),
-                facts=np.frombuffer(json.dumps(facts).encode(), np.uint8),
-            )
-        partial.rename(file)
+        """Write the part, whole or not at all; raise InputError if it cannot be written."""
+        tables = io.BytesIO()
+        np.savez(
+            tables,
+            texts=np.array(self.texts, TEXT),
+            signatures=np.array(self.signatures, np.uint8).reshape(-1, SIGNATURE),
+            keys=np.array(self.keys, KEYS),
+            overrides=np.array(self.overrides, OVERRIDES),
+            rows=np.frombuffer("\n".join(self.lines).encode(), np.uint8),
+            facts=np.frombuffer(json.dumps(facts).encode(), np.uint8),
+        )
+        data = tables.getvalue()
+        try:
+            with files.temporary(file) as partial:
+                partial.write_bytes(data + _checksum(data))
+                files.sync(partial)
+                partial.replace(file)
+        except OSError as error:
+            raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_CHECKSUM).digest()
 
 
 def _hash(*names: str) -> int:

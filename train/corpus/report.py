@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm.io.files import printable
+from train.corpus.finished import PAGE, REPORT
 from train.corpus.part_file import Row
 from train.corpus.report_page import page
 from train.corpus.tally import Tallies, Tally
@@ -45,7 +47,7 @@ class Report:
         language = row.comment["language"] or "unknown"
         for counts in (
             self._languages.setdefault(language, Counter()),
-            self._sources.setdefault(source, Counter()),
+            self._sources.setdefault(printable(source), Counter()),
         ):
             counts["comments"] += 1
             counts["texts"] += len(kept)
@@ -53,13 +55,13 @@ class Report:
             counts[language] += 1
         self._repositories[row.comment["repository"] or "unknown"] += 1
         where = " ".join(row.comment[key] for key in ("repository", "path", "function")).strip()
-        self._samples.add(language, f"{row.texts[0]}\t{where}")
+        self._samples.add(language, row.texts[0], where)
         for text in kept:
             self._text(text, "summary" if text == row.summary else "description")
 
     def pair(self, a: str, b: str, kind: str) -> None:
         """Count a pair."""
-        self._pairs.add(kind, f"{a}\t{b}")
+        self._pairs.add(kind, a, b)
 
     def _text(self, text: str, kind: str) -> None:
         words = text.split()
@@ -80,16 +82,16 @@ class Report:
             "lengths": {kind: dict(sorted(counts.items())) for kind, counts in self._lengths.items()},
             "vocabulary": [*self._growth, (self._count, len(self._vocabulary))],
             "near_duplicates": [(texts[copy], texts[first]) for copy, first in self._near],
-            "pairs": {"counts": dict(self._pairs.counts), "examples": _split(self._pairs)},
-            "samples": _split(self._samples),
+            "pairs": {"counts": dict(self._pairs.counts), "examples": _sorted(self._pairs)},
+            "samples": _sorted(self._samples),
         }
 
     def write(self, folder: Path, found: Tallies) -> None:
         """Write `report.json` and `report.html`."""
         facts = self.facts(found)
-        (folder / "report.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        (folder / "report.html").write_text(page(facts), encoding="utf-8")
+        (folder / REPORT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        (folder / PAGE).write_text(page(facts), encoding="utf-8")
 
 
-def _split(tally: Tally) -> dict[str, list[list[str]]]:
-    return {kind: [text.split("\t") for text in some] for kind, some in sorted(tally.examples.items())}
+def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
+    return dict(sorted(tally.examples.items()))

@@ -1,22 +1,22 @@
-"""Readers: every source gives files of code, or comments, one by one."""
+"""Readers of sources: each gives files of code, or comments, one by one."""
 
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io.files import lines, parsed, text_under
-from train.corpus import trees
+from simllm.io.files import lines, parsed, printable, text_under
+from train.corpus import finished, trees
 from train.corpus.comment import Comment
 from train.corpus.tally import Tally
 from train.corpus.trees import Code
 
 INSTALLED_PYTHON = "installed-python"
-COMMENTS = "comments.jsonl"  # of a corpus
 _KNOWN = [field.name for field in fields(Comment)]
 
 
@@ -35,33 +35,47 @@ Item = Code | Docstring | Comment
 
 
 def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
-    """Yield what a source holds.
+    """Yield the files of code, or the comments, in a source.
 
     A source is a path or glob pattern of folders of source trees, git repositories, built
-    corpora, JSON lines (`*.jsonl`) or plain lines (any other file), gzipped where the name
-    ends in `.gz`; or `installed-python`, the Python modules on this machine. What cannot be
-    read is counted in `tally`; raises InputError only where there is nothing of that name.
+    corpora, JSON lines (`*.jsonl`) or plain lines (any other file), gzipped if the name
+    ends in `.gz`; or `installed-python`, the Python modules on this machine. Unreadable files
+    are counted in `tally`. Raises InputError only if nothing has that name.
     """
     if source == INSTALLED_PYTHON:
         yield from trees.installed_python(tally)
     for path in matching(source):
-        if path.is_dir() and not (path / COMMENTS).is_file():
+        if path.is_dir() and not finished.facts(path):
             yield from trees.folder(path, tags, tally)
             continue
+        if str(path) != source and not (path.is_dir() or path.is_file()):
+            tally.add("no file", printable(path))  # a pipe that nobody writes to, or a device
+            continue
         try:
-            yield from _texts(path / COMMENTS if path.is_dir() else path, tally)
+            yield from _texts(path / finished.COMMENTS if path.is_dir() else path, tally)
         except InputError as error:
             tally.add("unreadable file", str(error))
 
 
 def matching(pattern: str) -> list[Path]:
-    """The files that a pattern names, sorted; raise InputError where there is none."""
+    """Return the files that a path or a glob pattern names, sorted.
+
+    An existing path is taken as it is, whatever characters it has. Raises InputError if there is
+    no such file.
+    """
     if pattern == INSTALLED_PYTHON:
         return []
+    if os.path.lexists(pattern):
+        return [Path(pattern)]
     files = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
     if not files:
         raise InputError(f"source {pattern!r}: no such file")
     return [Path(file) for file in files]
+
+
+def check(source: str) -> list[Path]:
+    """Return the files and folders that a source reads; raise InputError if there is none."""
+    return list(trees.installed_folders()) if source == INSTALLED_PYTHON else matching(source)
 
 
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:

@@ -1,10 +1,11 @@
-"""Where the first sentence ends."""
+"""The end of the first sentence of a paragraph."""
 
 from __future__ import annotations
 
 import re
 
-_END = re.compile(r"[.!?]+[\"')\]]*(?=\s)|[。！？]")  # noqa: RUF001
+_END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s)|[。！？]")  # noqa: RUF001
+_SEEN = re.compile(r"\S")
 
 # After these a point ends no sentence; after those only where the next word is capitalized.
 _NEVER = """
@@ -23,19 +24,24 @@ def first_sentence(paragraph: str) -> str:
     >>> first_sentence("Rounds, e.g. to 1.5. Never fails.")
     'Rounds, e.g. to 1.5.'
     """
-    for match in _END.finditer(paragraph):
-        if _ends(paragraph[: match.start()], match[0], paragraph[match.end() :].lstrip()):
+    word = re.search(r"\w", paragraph)
+    if not word:
+        return paragraph
+    for match in _END.finditer(paragraph, word.end()):
+        before = paragraph[max(0, match.start() - 40) : match.start()]
+        after = _SEEN.search(paragraph, match.end())
+        if _ends(before, match[0], after[0] if after else ""):
             return paragraph[: match.end()]
     return paragraph
 
 
 def _ends(before: str, mark: str, after: str) -> bool:
-    """Say whether a sentence ends between the two, at `mark`."""
-    word = re.split(r"[\s(\[\"'/]", before[-40:])[-1].lower()
+    """Say whether a sentence ends at `mark`, between 40 characters and the next one that is no space."""
+    word = re.split(r"[\s(\[\"'/]", before)[-1].lower()
     quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")  # '.' speaks of a point
-    if quoted or not re.search(r"\w", before) or word in _never:
+    if quoted or word in _never:
         return False
     if word in _sometimes or mark.startswith("..") or not mark.startswith("."):
-        return not (after[:1].islower() or after[:1] in (",", ";", ":", ")", "]"))
-    initial = len(word) == 1 and before[-1:].isupper() and not after[:1].islower()  # J. Doe
-    return not initial and after[:1] not in (",", ";", ")")
+        return not (after.islower() or after in (",", ";", ":", ")", "]"))
+    initial = len(word) == 1 and before[-1:].isupper() and not after.islower()  # J. Doe
+    return not initial and after not in (",", ";", ")")

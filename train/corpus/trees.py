@@ -1,9 +1,8 @@
-"""Finds the code in source trees and git repositories."""
+"""Readers of the code in source trees and git repositories."""
 
 from __future__ import annotations
 
 import os
-import stat
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from importlib import metadata
 from pathlib import Path, PurePath
 
 from simllm.errors import InputError
+from simllm.io.files import printable
 from train.corpus import git
 from train.corpus.extract import LANGUAGES, LARGEST
 from train.corpus.tally import Tally
@@ -32,19 +32,19 @@ class Code:
 
 def folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
     """The code below a folder. A git repository is one repository, and so is a folder in `root`."""
-    if git.is_repository(root):
-        yield from _revisions(root, "/".join(root.resolve().parts[-2:]), tags, tally)
+    if repository := _repository(root, root, tally):
+        yield from _revisions(repository, _name(root, 2), tags, tally)
         return
     for path, is_folder in _entries(root, tally):
         if is_folder:
             yield from _tree(path, root, tags, tally)
         else:
-            yield from _file(path, root, root.resolve().name, "", tally)
+            yield from _file(path, root, _name(root), "", tally)
 
 
 def installed_python(tally: Tally) -> Iterator[Code]:
     """This Python's standard library and installed packages; every top-level name is a repository."""
-    library, packages = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
+    library, packages = installed_folders()
     for path, is_folder in _entries(library, tally):
         walk = _walk(path, tally) if is_folder else iter([path])
         for file in walk:
@@ -53,26 +53,45 @@ def installed_python(tally: Tally) -> Iterator[Code]:
     for path, is_folder in _entries(packages, tally):
         walk = _walk(path, tally) if is_folder else iter([path])
         for file in walk:
-            yield from _file(file, packages, path.stem, licences.get(path.stem, ""), tally)
+            yield from _file(file, packages, printable(path.stem), licences.get(path.stem, ""), tally)
+
+
+def installed_folders() -> tuple[Path, Path]:
+    """The folders of this Python's standard library and of the installed packages."""
+    library, packages = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
+    return library, packages
+
+
+def _name(folder: Path, parts: int = 1) -> str:
+    return printable("/".join(folder.resolve().parts[-parts:]))
 
 
 def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
     """A folder of `root`, with the git repositories in it, if any, read as such."""
-    licence = _licence(os.listdir(top)) if os.access(top, os.R_OK) else ""  # noqa: PTH208
-    repositories: list[Path] = []
-    for file in _walk(top, tally, repositories):
-        yield from _file(file, top, top.name, licence, tally)
+    licence = _licence(_names(top))
+    repositories: list[git.Location] = []
+    for file in _walk(top, tally, repositories, root):
+        yield from _file(file, top, printable(top.name), licence, tally)
     for inner in repositories:
-        yield from _revisions(inner, inner.relative_to(root).as_posix(), tags, tally)
+        yield from _revisions(inner, printable(inner.folder.relative_to(root).as_posix()), tags, tally)
 
 
-def _walk(top: Path, tally: Tally, repositories: list[Path] | None = None) -> Iterator[Path]:
-    """The files below a folder, sorted; git repositories are left out and listed, where asked."""
+def _names(folder: Path) -> list[str]:
+    try:
+        return [printable(name) for name in os.listdir(folder)]  # noqa: PTH208
+    except OSError:  # counted where its files are read
+        return []
+
+
+def _walk(
+    top: Path, tally: Tally, repositories: list[git.Location] | None = None, root: Path | None = None
+) -> Iterator[Path]:
+    """The files below a folder, sorted; git repositories in `root` are left out and listed, if asked."""
     folders = [top]
     while folders:
         here = folders.pop()
-        if repositories is not None and git.is_repository(here):
-            repositories.append(here)
+        if repositories is not None and root and (repository := _repository(here, root, tally)):
+            repositories.append(repository)
             continue
         inner = []
         for path, is_folder in _entries(here, tally):
@@ -83,21 +102,30 @@ def _walk(top: Path, tally: Tally, repositories: list[Path] | None = None) -> It
         folders += reversed(inner)
 
 
+def _repository(folder: Path, root: Path, tally: Tally) -> git.Location | None:
+    """The git repository in a folder; if it leads out of `root`, only plain files are read."""
+    try:
+        return git.find(folder, root)
+    except InputError as error:
+        tally.add("git folder elsewhere", str(error))
+        return None
+
+
 def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
     """The files and folders in a folder, sorted, without links, hidden ones and dependencies."""
     found = []
     try:
         with os.scandir(here) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                mode = entry.stat(follow_symlinks=False).st_mode
-                if stat.S_ISDIR(mode) and not _foreign(entry.name):
-                    found.append((Path(entry.path), True))
-                elif stat.S_ISREG(mode):
+                if entry.is_dir(follow_symlinks=False):
+                    if not _foreign(entry.name):
+                        found.append((Path(entry.path), True))
+                elif entry.is_file(follow_symlinks=False):
                     found.append((Path(entry.path), False))
-                elif stat.S_ISLNK(mode):
-                    tally.add("symbolic link", entry.path)
+                else:
+                    tally.add("symbolic link" if entry.is_symlink() else "no file", printable(entry.path))
     except OSError as error:
-        tally.add("unreadable folder", f"{here}: {error.strerror}")
+        tally.add("unreadable folder", f"{printable(here)}: {error.strerror}")
     return found
 
 
@@ -106,41 +134,62 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
     if not language:
         return
     try:
-        if (size := file.stat().st_size) > LARGEST:
-            tally.add("file too large", f"{file}: {size:,} bytes")
-            return
-        data = file.read_bytes()
+        with file.open("rb") as opened:
+            data = opened.read(LARGEST + 1)
+            size = os.fstat(opened.fileno()).st_size
     except OSError as error:
-        tally.add("unreadable file", f"{file}: {error.strerror}")
+        tally.add("unreadable file", f"{printable(file)}: {error.strerror}")
         return
-    path = file.relative_to(root).as_posix().encode("utf-8", "replace").decode()
-    yield Code(data, language, path, repository, licence)
+    if len(data) > LARGEST:
+        tally.add("file too large", f"{printable(file)}: {size:,} bytes")
+    else:
+        yield Code(data, language, printable(file.relative_to(root).as_posix()), repository, licence)
 
 
-def _revisions(root: Path, name: str, tags: int, tally: Tally) -> Iterator[Code]:
+def _revisions(location: git.Location, name: str, tags: int, tally: Tally) -> Iterator[Code]:
     """The code of a git repository's revisions; a file that did not change is read once."""
-    repository, name, seen = git.Repository(root), name.removesuffix(".git"), set()
+    name, seen = name.removesuffix(".git"), set[str]()
     try:
-        for revision in repository.revisions(tags):
-            files, wanted = repository.files(revision), []
-            licence = _licence([entry.path for entry in files])
-            for entry in files:
-                path = PurePath(entry.path)
-                if path.suffix not in LANGUAGES or any(map(_foreign, path.parts[:-1])) or entry.blob in seen:
-                    continue
-                seen.add(entry.blob)
-                if entry.size > LARGEST:
-                    tally.add("file too large", f"{root}: {entry.path}: {entry.size:,} bytes")
-                else:
-                    wanted.append(entry)
-            contents = repository.contents(entry.blob for entry in wanted)
-            for entry, data in zip(wanted, contents, strict=True):
-                if data is None:
-                    tally.add("unreadable file", f"{root}: {entry.path}: not in the repository")
-                else:
-                    yield Code(data, LANGUAGES[PurePath(entry.path).suffix], entry.path, name, licence)
+        with git.opened(location) as repository:
+            for revision in [repository.head, *_tags(repository, tags, tally)]:
+                try:
+                    yield from _revision(repository, revision, name, seen, tally)
+                except InputError as error:
+                    tally.add("unreadable revision", str(error))
     except InputError as error:
         tally.add("unreadable repository", str(error))
+
+
+def _tags(repository: git.Repository, most: int, tally: Tally) -> list[str]:
+    try:
+        return repository.tags(most) if most else []
+    except InputError as error:
+        tally.add("unreadable tags", str(error))
+        return []
+
+
+def _revision(
+    repository: git.Repository, revision: str, name: str, seen: set[str], tally: Tally
+) -> Iterator[Code]:
+    """The code of a revision that was not `seen` in another one."""
+    wanted = []
+    files = repository.files(revision)
+    for entry in files:
+        path = PurePath(entry.path)
+        if path.suffix not in LANGUAGES or any(map(_foreign, path.parts[:-1])) or entry.blob in seen:
+            continue
+        seen.add(entry.blob)
+        if entry.size > LARGEST:
+            tally.add("file too large", f"{repository.folder}: {entry.path}: {entry.size:,} bytes")
+        else:
+            wanted.append(entry)
+    licence = _licence([entry.path for entry in files])
+    contents = repository.contents(entry.blob for entry in wanted)
+    for entry, data in zip(wanted, contents, strict=True):
+        if data is None:
+            tally.add("unreadable file", f"{repository.folder}: {entry.path}: not in the repository")
+        else:
+            yield Code(data, LANGUAGES[PurePath(entry.path).suffix], entry.path, name, licence)
 
 
 def _foreign(folder: str) -> bool:
@@ -156,6 +205,9 @@ def _installed_licences() -> dict[str, str]:
     """The licence file of each top-level name that is installed, from site-packages."""
     found = {}
     for name, distributions in metadata.packages_distributions().items():
-        files = metadata.files(distributions[0]) or []
+        try:
+            files = metadata.files(distributions[0]) or []
+        except (ValueError, metadata.PackageNotFoundError):  # a broken installation
+            continue
         found[name] = min((str(f) for f in files if f.name.lower().startswith(_LICENCES)), default="")
     return found

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from simllm.evaluation.human_correlation import correlate
 from simllm.io import files
 from simllm.metric import SimLLM
 from simllm.metrics import registry
+from simllm.metrics.protocol import Metric, pair_scores
 from simllm.scoring import token_matching
 from train.runtime import config as configs
 from train.runtime.command_line import add_overwrite, check_output, exit_status
@@ -75,7 +77,7 @@ def _write(options: argparse.Namespace) -> None:
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     """All figures of a model, with those of the baselines beside them."""
     names = ("simllm", *config.baselines)
-    found, missing = registry.load(names, model)
+    found, missing = registry.load_all(names, model)
     if missing:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
     triples = contrast.cleaned(contrast.load())
@@ -104,10 +106,10 @@ def agreement(file: Path, names: Sequence[str], model: Path) -> dict[str, Any]:
     return {"pairs": rows[0].n, **found}
 
 
-def by_kind(metric: registry.Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+def by_kind(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
     """The share of triples that a metric gets right: of each form, all together and by kind."""
     won, forms, kinds = (
-        contrast.wins_of(metric.score, triples),
+        contrast.wins(partial(pair_scores, metric), triples),
         np.array(triples.forms),
         np.array(triples.kinds),
     )

@@ -231,7 +231,8 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
 
     The key of an override may lead into a value (`model.hidden_size=128`). A number counts the
     items of a list from 0 (`positives.1.share=0.5`). An item that becomes null is left out
-    (`positives.1=null`). Raises InputError for whatever is wrong.
+    (`positives.1=null`). In every text `${data}` becomes the folder of the data sets: the key
+    `data`, if there is one, or else `data_root()`. Raises InputError for whatever is wrong.
     """
     return build(cls, _read(file, overrides), str(file))
 
@@ -246,7 +247,16 @@ def _read(file: Path, overrides: list[str]) -> Any:
         raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from None
     for override in overrides:
         _override(values, portable(override))
-    return _texts(_without_gaps(values), _local)
+    values = _texts(_without_gaps(values), _local)
+    root = (values.pop("data", None) if isinstance(values, dict) else None) or data_root()
+    if not isinstance(root, str):
+        raise InputError(f"{file}: data must name a folder, not {root!r}")
+    return _texts(values, lambda text: text.replace("${data}", root))
+
+
+def data_root() -> str:
+    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, or else `data`."""
+    return os.environ.get("SIMLLM_DATA") or "data"
 
 
 def portable(values: Any) -> Any:

@@ -1,11 +1,11 @@
-"""`simllm evaluate contrast`: does a rewording score higher than a change of meaning?"""
+"""The command `simllm evaluate contrast`: whether rewordings score higher than changes of meaning."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from simllm.cli.evaluate import metric_choice
+from simllm.cli import metric_choice
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
@@ -34,15 +34,17 @@ def run(options: argparse.Namespace) -> None:
         from simllm.metrics.text import jaccard
     files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
     triples = contrast.cleaned(contrast.load(options.triples or contrast.OWN))
-    found, missing = registry.load(metric_choice.names(options.metrics), options.model)
+    found, missing = registry.load_all(metric_choice.names(options.metrics), options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
     for name, shares in metric_choice.of_each(
         found, missing, lambda score: contrast.accuracies(score, triples)
     ):
         rows.append((name, *shares))
-    forms, kinds = (dict.fromkeys(labels) for labels in (triples.forms, triples.kinds))
+    columns = ["metric", "all"]
+    for what, labels in (("form", triples.forms), ("kind", triples.kinds)):
+        columns += [f"{what} {of}" if of in columns else of for of in dict.fromkeys(labels)]
     table = Table(
-        columns=("metric", "all", *forms, *kinds),
+        columns=columns,
         rows=rows,
         summary={"triples": len(triples.references), "chance": 0.5, "ties": "count half"},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm.cli.evaluate import metric_choice
+from simllm.cli import metric_choice
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> None:
             "ratings": options.ratings.name,
             "pairs": result.rows[0].n,
             "interval": "95% bootstrap",
+            "p": "two-sided permutation test",
             **{f"signature of {row.metric}": row.signature for row in result.rows},
         },
     )

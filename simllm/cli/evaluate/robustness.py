@@ -1,11 +1,11 @@
-"""`simllm evaluate robustness`: do scores follow the meaning when summaries are edited?"""
+"""The command `simllm evaluate robustness`: whether scores follow the meaning of edited summaries."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from simllm.cli.evaluate import metric_choice
+from simllm.cli import metric_choice
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [given] if given else [], options.overwrite)
     summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
     made = edits(summaries, lexicon.load(), options.seed)
-    found, missing = registry.load(metric_choice.names(options.metrics), options.model)
+    found, missing = registry.load_all(metric_choice.names(options.metrics), options.model)
     rows, separation, failures = [], {}, {}
     for name, result in metric_choice.of_each(
         found, missing, lambda score: robustness(score, made, options.examples)

@@ -1,4 +1,4 @@
-"""`simllm evaluate study`: the paper's five questions on rated sets, as a page, JSON and LaTeX."""
+"""The command `simllm evaluate study`: the paper's five questions on rated sets, as page, JSON, LaTeX."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from simllm.cli.evaluate import metric_choice
+from simllm.cli import metric_choice
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS

@@ -37,7 +37,10 @@ def runs(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[Place]:
 
 def undress_block(raw: str) -> str:
     """Take the marks of a block comment away, and the stars before its lines if all have one."""
-    lines = re.sub(r"\A/\*+|\**\*/\s*\Z", "", raw).split("\n")
+    inside = re.sub(r"\A/\*+", "", raw)
+    if inside.rstrip().endswith("*/"):
+        inside = inside.rstrip()[:-1].rstrip("*")
+    lines = inside.split("\n")
     starred = all(re.match(r"\s*(?:\*|\Z)", line) for line in lines[1:])
     star = re.compile(r"\A\s*\*+" if starred else r"\A\s*\*(?=\s*(?:@|\Z))")
     return cleandoc("\n".join([lines[0], *(star.sub("", line) for line in lines[1:])]))

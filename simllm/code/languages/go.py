@@ -9,6 +9,7 @@ from tree_sitter import Node
 
 from simllm.code.languages.base import Language, Place, beginning, field
 from simllm.code.languages.comment_marks import runs, undress_block, undress_lines
+from simllm.code.languages.node_path import NodePath
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*//[^\n]*\n)++)[ \t]*(func\b|[A-Z]\w*\()?")
 _BLOCK = re.compile(rb"(?m)^(/\*(?s:.*?)(?:\*/|\Z))[ \t]*\n?(func\b)?")
@@ -20,19 +21,19 @@ def _places(code: bytes) -> Iterator[Place]:
     yield from sorted(found, key=lambda place: place.start)
 
 
-def _function(node: Node) -> Node | None:
-    return beginning(node, _FUNCTIONS)
+def _function(path: NodePath) -> NodePath | None:
+    return beginning(path, _FUNCTIONS)
 
 
 def _undress(raw: str) -> str:
     if raw.startswith("/*"):
         return undress_block(raw)
-    directives = re.compile(r"[ \t]*//(?:[a-z]+:[a-z]|nolint|export |line |\+build)[^\n]*\n")
+    directives = re.compile(r"(?<![ \t])[ \t]*//(?:[a-z]+:[a-z]|nolint|export |line |\+build)[^\n]*\n")
     return undress_lines(directives.sub("", raw), "//")
 
 
 def _name(node: Node) -> str:
-    receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field(node, "receiver"))
+    receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field(node, "receiver")[-1_000:])
     return (f"{receiver[1]}." if receiver else "") + field(node, "name")
 
 

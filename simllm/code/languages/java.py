@@ -1,9 +1,8 @@
 """Java: a Javadoc comment before a method or constructor."""
 
-from tree_sitter import Node
-
 from simllm.code.languages.base import Language, beginning, field
 from simllm.code.languages.comment_marks import blocks, undress_block
+from simllm.code.languages.node_path import NodePath
 
 _FUNCTIONS = frozenset(
     {
@@ -15,8 +14,8 @@ _FUNCTIONS = frozenset(
 )
 
 
-def _function(node: Node) -> Node | None:
-    return beginning(node, _FUNCTIONS)
+def _function(path: NodePath) -> NodePath | None:
+    return beginning(path, _FUNCTIONS)
 
 
 LANGUAGE = Language(

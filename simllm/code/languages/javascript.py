@@ -8,6 +8,7 @@ from tree_sitter import Node
 
 from simllm.code.languages.base import Language, beginning, field, text
 from simllm.code.languages.comment_marks import blocks, undress_block
+from simllm.code.languages.node_path import NodePath
 
 _NAMED = frozenset(
     {
@@ -38,12 +39,15 @@ _DECORATOR = frozenset({"decorator"})
 _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_declarator"}
 
 
-def _function(node: Node) -> Node | None:
-    """Return the declaration that begins at `node`, past its decorators, if it holds a function."""
-    declaration = beginning(node, _OPENS) or beginning(node, _DECORATOR)
+def _function(path: NodePath) -> NodePath | None:
+    """Return the path to the declaration that begins here, past its decorators, if it holds a function."""
+    found = beginning(path, _OPENS) or beginning(path, _DECORATOR)
+    if not found:
+        return None
+    declaration: Node | None = found[-1]
     while declaration and declaration.type == "decorator":
         declaration = declaration.next_named_sibling
-    return declaration if declaration and _inside(declaration) else None
+    return [*found[:-1], declaration] if declaration and _inside(declaration) else None
 
 
 def _inside(node: Node) -> Node | None:

@@ -1,15 +1,14 @@
 """PHP: a PHPDoc comment before a function or method."""
 
-from tree_sitter import Node
-
 from simllm.code.languages.base import Language, beginning, field
 from simllm.code.languages.comment_marks import blocks, undress_block
+from simllm.code.languages.node_path import NodePath
 
 _FUNCTIONS = frozenset({"function_definition", "method_declaration"})
 
 
-def _function(node: Node) -> Node | None:
-    return beginning(node, _FUNCTIONS)
+def _function(path: NodePath) -> NodePath | None:
+    return beginning(path, _FUNCTIONS)
 
 
 LANGUAGE = Language(

@@ -6,29 +6,31 @@ import re
 from collections.abc import Iterator
 from inspect import cleandoc
 
-from tree_sitter import Node
-
 from simllm.code.languages.base import Language, Place, field
+from simllm.code.languages.node_path import NodePath
 
+# A colon at the end of a line, empty lines and comments, and a string. Where no string follows, the
+# match is still as long: no colon in these comments can do better, and the file is read once.
 _DOCSTRING = re.compile(
     rb""":[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*+[ \t]*"""
-    rb"""([rRuU]?(?:(\"\"\"|''')(?s:.*?)(?:(?<!\\)\2|\Z)|"[^"\n]*"|'[^'\n]*'))"""
+    rb"""([rRuU]?(?:(\"\"\"|''')(?s:.*?)(?:(?<!\\)\2|\Z)|"[^"\n]*"|'[^'\n]*'))?"""
 )
 
 
 def _places(code: bytes) -> Iterator[Place]:
     for match in _DOCSTRING.finditer(code):
-        yield Place(match.start(1), match.end(1), match.start(1))
+        if match[1]:
+            yield Place(match.start(1), match.end(1), match.start(1))
 
 
-def _function(node: Node) -> Node | None:
-    """Return the function of which the string at `node` is the docstring."""
-    start = node.start_byte
-    parent: Node | None = node
-    while parent and parent.start_byte == start and parent.type != "block":
-        parent = parent.parent
-    if parent and parent.type == "block" and parent.parent and parent.parent.type == "function_definition":
-        return parent.parent
+def _function(path: NodePath) -> NodePath | None:
+    """Return the path to the function of which the string at the end of `path` is the docstring."""
+    start = path[-1].start_byte
+    at = len(path) - 1
+    while at > 0 and path[at].start_byte == start and path[at].type != "block":
+        at -= 1
+    if at > 0 and path[at].type == "block" and path[at - 1].type == "function_definition":
+        return path[:at]
     return None
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tree_sitter import Node
-
 from simllm.code.languages.base import Language, Place, beginning, field
 from simllm.code.languages.comment_marks import runs, undress_lines
+from simllm.code.languages.node_path import NodePath
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")
 _BLOCK = re.compile(rb"(?m)^(=begin(?s:.*?)(?:^=end|\Z))[^\n]*\n?[ \t]*(def\b)?")
@@ -20,8 +19,8 @@ def _places(code: bytes) -> Iterator[Place]:
     yield from sorted(found, key=lambda place: place.start)
 
 
-def _function(node: Node) -> Node | None:
-    return beginning(node, _FUNCTIONS)
+def _function(path: NodePath) -> NodePath | None:
+    return beginning(path, _FUNCTIONS)
 
 
 def _undress(raw: str) -> str:

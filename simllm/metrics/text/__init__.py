@@ -14,12 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from simllm.errors import InputError
+from simllm.metrics.protocol import Score as Score
 
-Score = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]  # candidates, references -> (n,)
+SINGLE_DIGITS = 6  # decimals of a score from single-precision embeddings; the rest depends on the batch
 
 
 class UnavailableError(InputError):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.io.strict import read_json
-from simllm.metrics.text import Score, UnavailableError
+from simllm.metrics.text import SINGLE_DIGITS, Score, UnavailableError
 
 
 def load(model: str) -> Score:
@@ -27,7 +27,8 @@ def load(model: str) -> Score:
     scorer = BERTScorer(model_type=model, num_layers=read_json(config)["num_hidden_layers"])
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-        return scorer.score(list(candidates), list(references))[2].numpy().astype(np.float64)
+        values = scorer.score(list(candidates), list(references))[2].numpy().astype(np.float64)
+        return values.round(SINGLE_DIGITS)
 
     return score
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import Score, UnavailableError
+from simllm.metrics.text import SINGLE_DIGITS, Score, UnavailableError
 from simllm.model.similarity import cosine
 
 
@@ -27,7 +27,8 @@ def load(model: str) -> Score:
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
         texts = [*candidates, *references]
         embeddings = encoder.encode(texts, show_progress_bar=False, convert_to_numpy=True)
-        return cosine(embeddings[: len(candidates)], embeddings[len(candidates) :])
+        values = cosine(embeddings[: len(candidates)], embeddings[len(candidates) :])
+        return values.round(SINGLE_DIGITS)
 
     return score
 

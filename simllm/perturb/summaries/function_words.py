@@ -1,4 +1,4 @@
-"""Words of closed classes: there are few of each, and they hold a sentence together."""
+"""Function words: determiners, prepositions, conjunctions, pronouns and auxiliaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of words that a model is tested with: nothing that it learns from may give them away."""
+"""Held-out pairs of words, by which a model is tested; its training data must not contain them."""
 
 from __future__ import annotations
 

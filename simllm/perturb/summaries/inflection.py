@@ -1,4 +1,4 @@
-"""Inflected forms of English words: regular rules, and a table of what they get wrong."""
+"""Inflected forms of English words, by regular rules and a table of exceptions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _ENDINGS += [("ing", ""), ("ing", "e"), ("ying", "ie")]
 
 
 def inflected(kind: str, base: str, irregular: Irregular) -> Forms:
-    """All forms of a word of this kind: base, -s, past, participle, -ing of a verb, singular and
-    plural of a noun, the word itself of any other. Of several words a verb's first, a noun's
-    last is inflected.
+    """Return all forms of a word.
+
+    A verb has base, -s, past, participle and -ing; a noun has singular and plural; any other word has
+    only itself. Of several words the first of a verb is inflected, the last of a noun.
     """
     if (kind, base) in irregular:
         return irregular[kind, base]
@@ -33,7 +34,7 @@ def inflected(kind: str, base: str, irregular: Irregular) -> Forms:
 
 
 def family(form: str, irregular: Irregular) -> set[str]:
-    """All forms of each verb and each noun that this may be a form of, and itself."""
+    """Return this form and all forms of the verbs and nouns that it may belong to."""
     bases = {base for (_, base), forms in irregular.items() if form in forms}
     bases |= {form.removesuffix(old) + new for old, new in _ENDINGS if form.endswith(old)}
     forms = (inflected(kind, base, irregular) for kind in ("verb", "noun") for base in bases if base)
@@ -41,7 +42,7 @@ def family(form: str, irregular: Irregular) -> set[str]:
 
 
 def article(following: str) -> str:
-    """The indefinite article before a word."""
+    """Return the indefinite article before a word."""
     letters = r"(?:[aefhilmnorsx]|url|api|xml|html|http|sql|rgb|sha|md5|id)\b"
     if re.match(r"(?:hour|honest|heir)", following) or (re.match(letters, following) and len(following) < 5):
         return "a" if following in ("url",) else "an"

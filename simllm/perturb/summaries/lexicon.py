@@ -1,4 +1,4 @@
-"""What the rules know of words: which mean the same in a summary, and which do not.
+"""The lexicon: which words mean the same in a summary, which do not, and their forms.
 
 synonyms.txt       verb: compute, calculate
 antonyms.txt       verb: open | close, shut          any of the left against any of the right
@@ -28,7 +28,7 @@ _OPEN = ("verb", "noun", "adjective", "adverb")  # kinds of words of which there
 
 @dataclass(frozen=True)
 class Replacement:
-    """A word that may stand where another does, and the kind of word that it is then."""
+    """A word that may replace another, and its part of speech."""
 
     kind: str
     word: str
@@ -39,7 +39,7 @@ Replacements = dict[str, list[Replacement]]  # by the word or the words that the
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Everything in `data`, but for what is held out."""
+    """Everything in `data`, without the held-out pairs."""
 
     synonyms: Replacements  # abbreviations among them
     abbreviations: Replacements  # a word for its abbreviation, and the other way round
@@ -55,11 +55,10 @@ class Lexicon:
 
 
 def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> Lexicon:
-    """Read the lexicon, without the pairs of words that are held out to test with.
+    """Read the lexicon, without the pairs of words that are held out for tests.
 
-    A held-out pair (in any form) is neither among the synonyms nor what two phrases differ by,
-    and of the verbs, nouns, adjectives and adverbs among opposites and neighbours none is one
-    of the two, whatever it is paired with there.
+    No two synonyms, and no two phrases, differ by a held-out pair in any form. The verbs, nouns,
+    adjectives and adverbs of these pairs are not among opposites and neighbours at all.
     """
     irregular = irregular_forms(folder)
     held = HeldOut(held_out, irregular)
@@ -91,7 +90,7 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
 
 
 def irregular_forms(folder: Path = FOLDER) -> Irregular:
-    """The forms of irregular verbs and nouns, by kind and base."""
+    """Return the forms of irregular verbs and nouns, by kind and base."""
     words = ((kind, tuple(_words(rest))) for kind, rest in _entries(folder / "irregular.txt"))
     return {(kind, forms[0]): forms for kind, forms in words}
 
@@ -127,7 +126,7 @@ def _abbreviations(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozenset[str]]:
-    """All forms of all verbs, held out or not: how a word stands in a sentence is no secret."""
+    """All forms of all verbs by each form, and all forms of nouns; held-out words are among them."""
     files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "neighbours")]
     entries = [(kind, rest.replace("|", ",")) for file in files for kind, rest in _entries(file)]
     verbs: dict[str, Forms] = {}
@@ -135,8 +134,9 @@ def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozen
     for kind, base in [*irregular, *((kind, base) for kind, rest in entries for base in _words(rest))]:
         if kind == "verb" and " " not in base:
             forms = inflected(kind, base, irregular)
-            verbs = dict.fromkeys(forms, forms) | verbs  # what came first stays
-            verbs[base] = forms  # but for `lay`, which `lie` has, too
+            for form in forms:
+                verbs.setdefault(form, forms)
+            verbs[base] = forms  # `lay` is a verb of its own, not only a form of `lie`
         elif kind == "noun":
             nouns |= set(inflected(kind, base, irregular))
     return verbs, frozenset(nouns)

@@ -1,4 +1,4 @@
-"""Edits that keep the meaning of a summary, one at a time: what a metric should hardly notice."""
+"""Small edits that keep the meaning of a summary, one at a time; a metric should hardly notice them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _ARTICLES = frozenset(("the", "a", "an"))
 
 
 def case(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """As a sentence begins, in capitals, in title case."""
+    """Capitalise the first letter, all letters, or every word."""
     yield from (text[:1].upper() + text[1:], text.upper(), text.title())
 
 
 def punctuation(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Without the stop at the end, or with one; without commas."""
+    """Remove or add the full stop at the end; remove all commas."""
     yield text.removesuffix(" .") if text.endswith(" .") else f"{text} ."
     yield text.replace(" ,", "")
 
 
 def articles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Without any article."""
+    """Remove all articles."""
     yield " ".join(word for word in text.split() if word not in _ARTICLES)
 
 
 def typos(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each longer word with two neighbouring letters inside it exchanged."""
+    """Exchange two neighbouring letters inside a longer word, for each such word."""
     for match in re.finditer(r"\b[a-z]{5,}\b", text):
         word = match[0]
         at = int(random.integers(1, len(word) - 2))
@@ -40,19 +40,19 @@ def typos(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
 
 def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each abbreviation written out, each word that has one abbreviated."""
+    """Write out an abbreviation, or abbreviate a word, for each such word."""
     return _said_otherwise(text, lexicon.abbreviations, lexicon)
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each small number in words, or in digits."""
+    """Write a small number in words instead of digits, or the other way round, for each such number."""
     words = text.split()
     for place in range(len(words)):
         yield " ".join([*words[:place], other_spelling(words, place), *words[place + 1 :]])
 
 
 def synonyms(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each word that has a synonym, as this."""
+    """Replace a word by a synonym, for each word that has one."""
     return _said_otherwise(text, lexicon.synonyms, lexicon)
 
 

@@ -14,8 +14,8 @@ from simllm.perturb.summaries.numerals import other_number
 from simllm.perturb.summaries.sentence import replace, replaceable
 from simllm.text import clean
 
-# What a negation is put into, or taken out of. (?!…): the other is there already. Where `if` means
-# `whether`, nothing can be put in its place.
+# Patterns that add or remove a negation. (?!…) keeps a negation from being added twice. `if` is not
+# replaced where it means `whether`.
 _ASKING = (
     "check checks checking test tests determine determines verify verifies tell tells see know out ask asks"
 )
@@ -45,7 +45,7 @@ _SWAPPED_AROUND = frozenset("to from into onto with by of in on before after ove
 
 
 def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[str, str] | None:
-    """(kind, text) with one change of meaning, of a kind drawn at random; None where none fits."""
+    """Change the meaning once, by a kind drawn at random; return (kind, text), or None if no kind fits."""
     for number in random.permutation(len(KINDS)):
         name = list(KINDS)[number]
         changed = (clean(option) for option in KINDS[name](text, lexicon, random))
@@ -56,17 +56,17 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
 
 
 def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each word that has an opposite, as this."""
+    """Replace a word by its opposite, for each word that has one."""
     return _exchanged(text, lexicon.opposites, lexicon, random)
 
 
 def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each word that belongs to a category, as another one of it."""
+    """Replace a word by another one of its category, for each word that has a category."""
     return _exchanged(text, lexicon.neighbours, lexicon, random)
 
 
 def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each number, as another one."""
+    """Replace a number by another one, for each number."""
     words = text.split()
     for place, word in enumerate(words):
         if word != "one" and (other := other_number(word, random)) is not None:  # it may be no number
@@ -74,7 +74,7 @@ def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterato
 
 
 def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each statement that can be denied, denied; each denial, taken back."""
+    """Negate a statement, or remove a negation, at each place where that is possible."""
     for pattern, new in _NEGATIONS:
         for match in pattern.finditer(text):
             yield text[: match.start()] + match.expand(new) + text[match.end() :]
@@ -91,7 +91,7 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
 
 
 def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Each two things around a preposition, exchanged: copies a to b, copies b to a."""
+    """Exchange the two things around a preposition (copies a to b, copies b to a), for each preposition."""
     words = text.split()
     if _SYMMETRIC.search(text):
         return
@@ -126,7 +126,7 @@ def _exchanged(
 
 
 def _thing_before(words: list[str], end: int, lexicon: Lexicon) -> int:
-    """Where the thing begins that ends before `end`: up to three words and a determiner."""
+    """Find the start of the noun phrase that ends before `end`: up to three words and a determiner."""
     start = end
     while start > 1 and end - start < 3 and _names(words[start - 1], lexicon):
         start -= 1
@@ -134,7 +134,7 @@ def _thing_before(words: list[str], end: int, lexicon: Lexicon) -> int:
 
 
 def _thing_after(words: list[str], start: int, lexicon: Lexicon) -> int:
-    """Where the thing ends that begins at `start`; there, if it does not end after three words."""
+    """Find the end of the noun phrase at `start`; return `start` if it has more than three words."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
     while end < len(words) and _names(words[end], lexicon):
         end += 1

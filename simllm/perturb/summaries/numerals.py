@@ -11,18 +11,19 @@ _JOINTS = frozenset("-./:_#")  # of names with numbers
 
 
 def other_spelling(words: list[str], place: int) -> str:
-    """`2` for `two` and the other way round, from 2 to 12; any other word, or part of a name, as it is."""
+    """Return `2` for `two` and `two` for `2`, up to 12; any other word, or part of a name, unchanged."""
     word = words[place]
     before, after = words[:place][-1:], words[place + 1 : -1][:1]  # the last word may be a full stop
     if _JOINTS.intersection(before + after):  # utf - 8, python 3 . 11
         return word
     if word in _WORDS[2:]:
         return str(_WORDS.index(word))
-    return _WORDS[int(word)] if word.isdigit() and 2 <= int(word) < len(_WORDS) else word
+    is_small = word.isdigit() and len(word) <= 2 and 2 <= int(word) < len(_WORDS)
+    return _WORDS[int(word)] if is_small else word
 
 
 def other_number(word: str, random: np.random.Generator) -> str | None:
-    """Another number, written like this one; None for a word that is no number."""
+    """Draw another number, written like this one; None for a word that is no number."""
     for series in (_WORDS, _ORDINALS, _TIMES):
         if word in series:
             others = [other for other in series if other != word][:7]

@@ -16,7 +16,7 @@ _MOVABLE = PREPOSITIONS - {"of", "than", "as", "about"}  # what these begin belo
 
 
 def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str]:
-    """The same words, one or more, in another structure; as they are, where none of the rules fits."""
+    """Change the structure of a sentence by one rule; return it unchanged if no rule fits."""
     for number in random.permutation(len(_RULES)):
         changed = _RULES[number](words, lexicon, random)
         if changed and changed != words:
@@ -25,7 +25,7 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
 
 
 def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Copies the file to the disk: the file is copied to the disk."""
+    """Make the sentence passive: "copies the file to the disk", "the file is copied to the disk"."""
     forms = lexicon.verb_forms.get(words[0], ("",))
     end = _thing(words, 1)
     if words[0] not in forms[:2] or end == 1 or {",", "and"} & set(words):
@@ -39,7 +39,7 @@ def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Copies the file to the disk: to the disk, copies the file."""
+    """Move a phrase to the front: "copies the file to the disk", "to the disk, copies the file"."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     places = [i for i, word in enumerate(body) if i > 1 and word in _MOVABLE]
@@ -51,7 +51,7 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Recursively copies the folder: copies the folder recursively; and the other way round."""
+    """Move an adverb: "recursively copies the folder", "copies the folder recursively", or back."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     if len(body) < 3:
@@ -62,7 +62,7 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
 
 
 def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """The size of the list: the list's size, or the list size; and the other way round."""
+    """Change a genitive: "the size of the list", "the list's size" or "the list size", or back."""
     for place, word in enumerate(words):
         if word == "of" and place:
             start, end = _before(words, place), _thing(words, place + 1)
@@ -81,7 +81,7 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
 
 
 def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Returns the list: return the list, this method returns the list; and the other way round."""
+    """Change the mood: "returns the list", "return the list", "this method returns the list"."""
     forms = lexicon.verb_forms.get(words[0], ("",))
     for subject in _SUBJECTS:
         size = len(subject.split())
@@ -110,7 +110,7 @@ def _is_adverb(word: str) -> bool:
 
 
 def _thing(words: list[str], start: int) -> int:
-    """Where the thing ends that begins at `start`: a determiner and up to four words."""
+    """Find the end of the noun phrase at `start`: a determiner and up to four words."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
     while (
         end < len(words) and end - first < 4 and words[end] not in FUNCTION_WORDS and words[end][0].isalnum()
@@ -120,7 +120,7 @@ def _thing(words: list[str], start: int) -> int:
 
 
 def _before(words: list[str], end: int) -> int:
-    """Where the thing begins that ends before `end`, its determiner included."""
+    """Find the start of the noun phrase that ends before `end`, with its determiner."""
     start = end
     while (
         start and end - start < 4 and words[start - 1] not in FUNCTION_WORDS and words[start - 1][0].isalnum()

@@ -1,4 +1,4 @@
-"""Edits that keep the meaning of a summary."""
+"""Rewordings: summaries said in other words, by rule."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 
 
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Say the same in other words; how many of them change is drawn, too.
+    """Say the same in other words; the share of changed words is drawn at random, too.
 
-    Where the rules know nothing about a text, it stays as it is.
+    A text that no rule fits is returned unchanged.
     """
     strength = random.choice([0.15, 0.5, 0.9])
     for _ in range(2):
@@ -42,7 +42,7 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 
 
 def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Put one phrase for another of the same meaning, where the text has any."""
+    """Replace one phrase by another of the same meaning, if the text has a known phrase."""
     words = frozenset(text.split())
     fitting = [template for template in lexicon.templates if template.words <= words]
     for number in random.permutation(len(fitting)):
@@ -55,7 +55,7 @@ def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 
 
 def _in_place(text: str, template: Template, other: str, lexicon: Lexicon) -> str | None:
-    """The text with this phrase for the template's; None where it does not fit."""
+    """Replace the template's phrase by another; return None if it does not fit."""
     match = template.pattern.search(text)
     if match is None:
         return None
@@ -72,7 +72,7 @@ def _in_place(text: str, template: Template, other: str, lexicon: Lexicon) -> st
 
 
 def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generator, share: float) -> list[str]:
-    """Put synonyms for this share of the words that have any, one at least."""
+    """Replace this share of the words that have synonyms, at least one of them."""
     places = list(replaceable(words, lexicon.synonyms, lexicon))
     if not places:
         return words
@@ -86,6 +86,6 @@ def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generato
 
 
 def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:
-    """Leave out the articles, all or some of them."""
+    """Remove the articles, all or some of them."""
     share = random.choice([0.5, 1.0])
     return [word for word in words if word not in ("the", "a", "an") or random.random() >= share] or words

@@ -1,4 +1,4 @@
-"""Which words of a cleaned summary may be replaced, and what the sentence is afterwards."""
+"""Replacement of words in a cleaned summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 3  # words that are replaced together
 def replaceable(
     words: list[str], table: Replacements, lexicon: Lexicon
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield (start, end, replacements) of each run of words that the table has an answer for."""
+    """Yield (start, end, replacements) of each run of words that the table can replace."""
     for start in range(len(words)):
         for end in range(min(start + _LONGEST, len(words)), start, -1):
             options = table.get(" ".join(words[start:end]))
@@ -26,7 +26,7 @@ def replaceable(
 
 
 def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
-    """The words with [start, end) replaced; an indefinite article before it agrees."""
+    """Replace the words [start, end); an indefinite article before them is made to agree."""
     before = words[:start]
     if before and before[-1] in ("a", "an"):
         before = [*before[:-1], article(new)]

@@ -2,9 +2,9 @@
 
     ^returns the {1}$ | ^gets the {1}$ | ^the {1}$
 
-{1} is one to eight words, `^` the start of the text and `$` its end, or the full stop there.
-Each phrase of a line may become any other of it, but those with `^the`, `^a` or `^an` are only
-written: a text that begins so may as well be a sentence.
+{1} stands for one to eight words, `^` for the start of the text and `$` for its end, or the full stop
+there. Any phrase of a line may be replaced by any other. But phrases with `^the`, `^a` or `^an` only
+replace others: a text that begins with an article may be a whole sentence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD = r"(?![,;:.()](?: |$))\S+"
 
 @dataclass(frozen=True)
 class Template:
-    """A phrase with slots, as a pattern to be found, and the phrases that it may become."""
+    """A phrase with slots, as a pattern, and the phrases that may replace it."""
 
     pattern: re.Pattern[str]
     words: frozenset[str]  # that a text must have for the pattern to be there
@@ -31,7 +31,7 @@ class Template:
 
 
 def templates(file: Path, held: HeldOut) -> list[Template]:
-    """Read the phrases; none becomes one that a held-out pair of words tells from it."""
+    """Read the phrases; those that differ by a held-out pair of words do not replace each other."""
     found = []
     for _, line in lines(file):
         if line.strip() and not line.startswith("#"):

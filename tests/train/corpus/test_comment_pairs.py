@@ -1,5 +1,12 @@
-from tests.train.corpus.conftest import rows
+import json
+from itertools import pairwise
+
+import numpy as np
+
+from tests.train.corpus.conftest import lines, rows
 from train.corpus import build
+from train.corpus.deduplicate import Near, signature
+from train.corpus.text_identity import words
 from train.runtime.config import CorpusConfig
 
 OLD = '"""Module."""\n\ndef area(shape):\n    """Give the surface of a shape."""\n'
@@ -29,6 +36,51 @@ def test_a_function_in_two_versions_is_a_pair(tmp_path, git, tree):
 def test_functions_of_one_name_in_one_file_are_none(tmp_path, git, tree):
     again = NEW.partition("\n\n")[2].replace("how large", "how small")
     assert not corpus(tmp_path, git, tree, NEW + "\n\n" + again)
+
+
+def test_no_text_that_is_held_out_is_in_a_pair(tmp_path):
+    """Paragraphs repeat the texts of other comments: exactly, nearly, and cut into two."""
+    long = [" ".join(f"word{(n * k) % 997}" for k in range(1, 61)) for n in range(1, 201)]
+    with (tmp_path / "a.jsonl").open("w") as file:
+        for n in range(200):
+            other = long[(n + 7) % 200]
+            added = (f"Adds the item of kind {abs(n - 4)}.", other, f"{other} more")
+            cut = other.index(" ", 200)
+            more = [long[n], added[n % 4]] if n % 4 < 3 else [other[:cut], other[cut:]]
+            summary = f"Adds the item of kind {n}."
+            row = {"summary": summary, "description": "\n\n".join([summary, *more])}
+            file.write(json.dumps(row) + "\n")
+    build.build(CorpusConfig((str(tmp_path / "a.jsonl"),), test_share=0.3), tmp_path / "corpus")
+    held = lines(tmp_path / "corpus", "test.txt")
+    pairs = rows(tmp_path / "corpus", "pairs.jsonl")
+    assert len(held) > 50
+    assert len(pairs) > 50
+    near = Near(np.array([signature(text) for text in held]))
+    paragraphs = [text for text in held if not 10 < len(words(text)) < 60]  # no halves
+    for pair in pairs:
+        assert not near(np.array([signature(pair[key]) for key in "ab"])).any()
+        assert not [text for text in paragraphs if text in pair["b"] or overlap(text, pair["b"]) > 0.95]
+
+
+def test_a_text_between_one_to_train_on_and_one_that_is_held_out_is_in_no_pair(tmp_path):
+    with (tmp_path / "a.jsonl").open("w") as file:
+        for n in range(80):
+            words = [f"word{(n * k) % 997}" for k in range(1, 61)]
+            first, between, last = (" ".join(words[:cut] + ["other"] * (60 - cut)) for cut in (60, 57, 54))
+            described = {"summary": f"Adds item {n}.", "description": f"Adds item {n}.\n\n{between}"}
+            for row in ({"summary": first}, {"summary": last}, described):
+                file.write(json.dumps(row) + "\n")
+    build.build(CorpusConfig((str(tmp_path / "a.jsonl"),), test_share=0.3), tmp_path / "corpus")
+    near = Near(np.array([signature(text) for text in lines(tmp_path / "corpus", "test.txt")]))
+    pairs = [row["b"] for row in rows(tmp_path / "corpus", "pairs.jsonl")]
+    assert len(pairs) > 5
+    assert not near(np.array([signature(text) for text in pairs])).any()
+
+
+def overlap(text, whole):
+    """The share of a text's word pairs that are in another one."""
+    pairs = set(pairwise(words(text)))
+    return len(pairs & set(pairwise(words(whole)))) / len(pairs)
 
 
 def test_pairs_train_the_contrastive_stage(tree, tmp_path):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simllm.text import clean
-from train.corpus.deduplicate import SHORT, SIGNATURE, originals, signature, similarity
+from train.corpus.deduplicate import NEAR, SHORT, SIGNATURE, Near, originals, signature, similarity
 from train.corpus.text_identity import identity, words
 
 TEXTS = st.lists(
@@ -53,6 +53,26 @@ def test_long_texts_with_a_word_of_difference_are_near():
     assert found(texts).tolist() == [0, 0, 0, 3]
 
 
+def test_texts_near_to_one_of_a_set_are_found():
+    random = np.random.default_rng(0)
+    some = random.integers(0, 4, (300, SIGNATURE), np.uint8)  # few values: many agree in a band
+    others = some[random.integers(0, 300, 600)].copy()
+    for row in others:
+        row[random.choice(SIGNATURE, random.integers(0, 12), replace=False)] += 4
+    expected = [bool((similarity(some, row[None]) >= NEAR).any()) for row in others]
+    assert 100 < sum(expected) < 500
+    assert Near(some)(others).tolist() == expected
+    assert not Near(some[:0])(others).any()
+    assert not len(Near(some)(others[:0]))
+
+
+def test_a_text_with_too_many_to_compare_counts_as_near():
+    some = np.random.default_rng(0).integers(0, 256, (200, SIGNATURE), np.uint8)
+    some[:, :5] = 1
+    assert Near(some)(np.ones((1, SIGNATURE), np.uint8)).tolist() == [True]
+    assert Near(some[:90])(np.ones((1, SIGNATURE), np.uint8)).tolist() == [False]
+
+
 def test_the_estimate_is_close_to_the_overlap(comments):
     random = np.random.default_rng(0)
     texts = [clean(text) for text in comments if len(text.split()) > 30][:400]
@@ -69,7 +89,7 @@ def test_real_near_duplicates_are_found(comments):
     missed = 0
     for index in np.flatnonzero(original != np.arange(len(texts))):
         assert overlap(texts[index], texts[original[index]]) > 0.75
-    for a in range(0, len(texts), 7):
+    for a in range(0, len(texts), 20):
         near = [b for b in range(a) if overlap(texts[a], texts[b]) > 0.97]
         missed += bool(near) and original[a] == a
     assert missed == 0

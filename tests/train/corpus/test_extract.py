@@ -1,10 +1,12 @@
 import re
+import time
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simllm.code.languages import base
 from train.corpus.extract import LANGUAGES, LARGEST, extract
 
 
@@ -32,6 +34,7 @@ DROPPED = [
     ("unfinished", "Scal computes\n *\n * <pre>x = a*x</pre>", "void run() { }"),
     ("not English", "Gibt den Namen der Klasse zurück.", "void run() { }"),
     ("fewer than two words", "Constructor.", "Runner() { }"),
+    ("too long", "Runs it" + "\n * and it" * 150, "void run() { }"),
 ]
 
 
@@ -160,3 +163,41 @@ def test_the_summary_begins_the_description(text, lines):
         words = re.findall(r"\w+", comment.summary)
         assert not comment.description or re.findall(r"\w+", comment.description)[: len(words)] == words
         assert "\n" not in comment.summary
+
+
+# Each takes minutes where a rule reads the same characters again and again.
+HOSTILE = [
+    ("python", "", "# a:\n", ""),
+    ("python", "def f():\n", "#:#", "\n    'Adds two.'\n"),
+    ("python", "class A(", "a", "):\n  def f():\n    'Adds two.'\n"),
+    ("python", 'def f():\n  """Adds two. ', "\n", '"""\n'),
+    ("javascript", "/** Adds two. */", "a.", "b = function () {}"),
+    ("javascript", "/** Adds two. ", "*", "*\n*/\nfunction f() {}"),
+    ("javascript", "/** Adds ", "`", "\n*/\nfunction f() {}"),
+    ("javascript", "/** a", ".", "\n*/\nfunction f() {}"),
+    ("typescript", "", "/** a */", ""),
+    ("java", "", "class A { /** Adds it. */ void f() {}", ""),
+    ("go", "package a\n// Adds two.", " ", "\nfunc F() {}\n"),
+    ("ruby", "# Adds two.\n", "#\n", "#\ndef f; end\n"),
+    ("php", "<?php\n", "/** a */\n", ""),
+]
+
+
+@pytest.mark.parametrize(("language", "before", "piece", "after"), HOSTILE)
+def test_hostile_code_takes_linear_time(language, before, piece, after):
+    code = before + piece * (200_000 // len(piece)) + after
+    code += "\n" * (len(code) // 190)  # else its lines are too long for code
+    started = time.process_time()
+    list(extract(code.encode(), language, Counter()))
+    assert time.process_time() - started < 20
+
+
+def test_a_file_that_takes_the_parser_too_long_is_left(monkeypatch):
+    monkeypatch.setattr(base, "LONGEST_PARSE", 0.5)
+    hostile = b"def f():\n" + b"#\n" * 100_000 + b"    'Adds two.'\n"
+    started = time.process_time()
+    with pytest.raises(TimeoutError, match="parsing took more than"):
+        list(extract(hostile, "python", Counter()))
+    assert time.process_time() - started < 20
+    good = b"def f():\n    'Adds two.'\n"
+    assert [c.summary for c in extract(good, "python", Counter())] == ["Adds two."]

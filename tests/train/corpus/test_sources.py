@@ -1,11 +1,13 @@
 import gzip
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
 
 from simllm.errors import InputError
+from train.corpus import git as git_reader
 from train.corpus import sources
 from train.corpus.comment import Comment
 from train.corpus.sources import Docstring
@@ -78,7 +80,7 @@ def test_a_broken_repository_is_named(git, tmp_path):
     found, tally = read(folder)
     assert not found
     assert tally.counts["unreadable repository"] == 1
-    assert str(folder) in tally.examples["unreadable repository"][0]
+    assert str(folder) in tally.examples["unreadable repository"][0][0]
 
 
 def test_links_large_files_and_unreadable_folders_are_counted(tree, tmp_path):
@@ -98,14 +100,193 @@ def test_links_large_files_and_unreadable_folders_are_counted(tree, tmp_path):
 
 
 def test_a_deep_tree_is_walked(tmp_path):
-    deep = tmp_path.joinpath("all", *["d"] * 1200)
+    deep = tmp_path.joinpath("all", *["d"] * 1020)
     subprocess.run(["mkdir", "-p", deep], check=True)  # too deep for Python's own
     try:
         (deep / "m.py").write_text("x = 1")
         found, _ = read(tmp_path / "all")
     finally:
         subprocess.run(["rm", "-r", tmp_path / "all"], check=True)
-    assert [code.path for code in found] == ["d/" * 1199 + "m.py"]
+    assert [code.path for code in found] == ["d/" * 1019 + "m.py"]
+
+
+def test_a_tag_of_no_commit_costs_only_itself(tree, git, tmp_path):
+    work = tree(tmp_path / "work", 1)
+    git(work, "init")
+    for version in range(3):
+        (work / "m0.py").write_text(f'def f():\n    """Counts all the things, version {version}."""\n')
+        git(work, "add", ".")
+        git(work, "commit", "-m", str(version))
+        git(work, "tag", f"v{version}")
+    git(work, "tag", "file", "HEAD:m0.py")
+    git(work, "tag", "-a", "-m", "a file", "annotated", "HEAD:m0.py")
+    (work / ".git" / "refs" / "tags" / "gone").write_text("1" * 40 + "\n")
+    (work / ".git" / "refs" / "tags" / "odd").write_text("ref: refs/../../../secret\n")
+    found, _ = read(work, tags=9)
+    assert {code.data.split(b"version ")[1][:1] for code in found} == {b"0", b"1", b"2"}
+
+
+def test_packed_refs_and_linked_work_trees_are_read(tree, git, tmp_path):
+    work = tree(tmp_path / "all" / "work", 3)
+    git(work, "init")
+    git(work, "add", ".")
+    git(work, "commit", "-m", "first")
+    git(work, "tag", "-a", "-m", "one", "v1")
+    git(work, "worktree", "add", "-b", "other", "../linked")
+    (tmp_path / "all" / "linked" / "new.py").write_text("not committed")
+    git(work, "pack-refs", "--all")
+    found, tally = read(tmp_path / "all", tags=3)
+    assert [code.repository for code in found] == ["linked"] * 3 + ["work"] * 3
+    assert not tally.counts
+
+
+def test_a_sha256_repository_is_read(tree, git, tmp_path):
+    work = tree(tmp_path / "work", 3)
+    git(work, "init", "--object-format=sha256")
+    git(work, "add", ".")
+    git(work, "commit", "-m", "first")
+    assert len(read(work)[0]) == 3
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_git_folder_outside_the_source_is_not_followed(kind, tree, git, tmp_path):
+    secret = tree(tmp_path / "secret", 3)
+    git(secret, "init")
+    git(secret, "add", ".")
+    git(secret, "commit", "-m", "first")
+    work = tree(tmp_path / "all" / "work", 2, "plain")
+    if kind == "link":
+        (work / ".git").symlink_to(secret / ".git")
+    else:
+        (work / ".git").write_text(f"gitdir: {secret / '.git'}\n")
+    for source in (tmp_path / "all", work):
+        found, tally = read(source)
+        assert [code.path for code in found] == ["m0.py", "m1.py"]
+        assert all(b"plain" in code.data for code in found)
+        assert tally.counts["git folder elsewhere"] == 1
+
+
+@pytest.mark.parametrize("way", ["alternates", "link", "pipe", "common"])
+def test_objects_outside_the_source_are_not_read(way, tree, git, tmp_path):
+    secret, work = tree(tmp_path / "secret", 3), tmp_path / "all" / "work"
+    git(secret, "init")
+    git(secret, "add", ".")
+    git(secret, "commit", "-m", "first")
+    work.mkdir(parents=True)
+    git(work, "init")
+    theirs, own = secret / ".git", work / ".git"
+    (own / "HEAD").write_bytes((theirs / "refs" / "heads" / "main").read_bytes())
+    if way == "alternates":
+        (own / "objects" / "info" / "alternates").write_text(f"{theirs / 'objects'}\n")
+    elif way == "common":
+        (own / "commondir").write_text(f"{theirs}\n")
+    elif way == "pipe":
+        os.mkfifo(own / "objects" / "pack" / "pack-1.idx")
+    else:
+        for folder in (theirs / "objects").iterdir():
+            if len(folder.name) == 2:
+                (own / "objects" / folder.name).symlink_to(folder)
+    found, tally = read(tmp_path / "all")
+    assert not found
+    assert tally.counts["unreadable repository"] + tally.counts["git folder elsewhere"] == 1
+
+
+def test_pipes_in_the_place_of_refs_are_not_opened(tree, git, tmp_path):
+    work = tree(tmp_path / "work", 3)
+    git(work, "init")
+    git(work, "add", ".")
+    git(work, "commit", "-m", "first")
+    for name in ("packed-refs", "config.worktree", "refs/tags/v1", "info/grafts", "commondir"):
+        (work / ".git" / name).parent.mkdir(exist_ok=True)
+        os.mkfifo(work / ".git" / name)
+    assert len(read(work, tags=2)[0]) == 3
+
+
+def test_a_repository_cannot_name_commands(tree, git, tmp_path, monkeypatch):
+    work = tree(tmp_path / "work", 3)
+    git(work, "init")
+    git(work, "add", ".")
+    git(work, "commit", "-m", "first")
+    git(tmp_path, "clone", "--bare", work, tmp_path / "bare.git")
+    blob = subprocess.run(
+        ["git", "rev-parse", "HEAD:m1.py"], cwd=work, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    run = tmp_path / "run"
+    for folder in (work / ".git", tmp_path / "bare.git"):
+        command = f"touch {run}"
+        (folder / "include").write_text(f'[core]\nfsmonitor = "{command}"\n')
+        (folder / "config").write_text(
+            f'[core]\nrepositoryformatversion = 1\nfsmonitor = "{command}"\nsshCommand = "{command}"\n'
+            f'gitProxy = "{command}"\npager = "{command}"\nhooksPath = {tmp_path}\n'
+            f'alternateRefsCommand = "{command}"\n[include]\npath = include\n'
+            f'[extensions]\npartialClone = origin\n[remote "origin"]\nurl = {tmp_path}\n'
+            f'promisor = true\nuploadpack = "{command};"\n[filter "f"]\nsmudge = "{command}"\n'
+            f'[diff "d"]\ntextconv = "{command}"\n'
+        )
+        (folder / "info" / "attributes").write_text("* filter=f diff=d\n")
+    (work / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    old = tmp_path / "bin" / "git"  # knows nothing of the variable that forbids fetching
+    old.parent.mkdir()
+    old.write_text(f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec {shutil.which("git")} "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(old.parent), prepend=os.pathsep)
+    found, tally = read(work, tags=1)
+    assert [code.path for code in found] == ["m0.py", "m2.py"]
+    assert tally.counts["unreadable file"] == 1
+    assert len(read(tmp_path / "bare.git", tags=1)[0]) == 3
+    assert not run.exists()
+
+
+def test_a_few_trees_that_stand_for_billions_of_files_are_refused(git, tmp_path, monkeypatch):
+    monkeypatch.setattr(git_reader, "MOST_FILES", 10_000)
+    git(tmp_path, "init")
+
+    def tree_of(row):
+        rows = "".join(f"{row}\tf{n}.py\0" for n in range(10))
+        command = ["git", "mktree", "-z"]
+        done = subprocess.run(command, input=rows, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return f"040000 tree {done.stdout.strip()}"
+
+    command = ["git", "hash-object", "-w", "--stdin"]
+    blob = subprocess.run(command, input="x", cwd=tmp_path, capture_output=True, text=True, check=True)
+    row = f"100644 blob {blob.stdout.strip()}"
+    for _ in range(9):
+        row = tree_of(row)
+    identity = ["-c", "user.name=A", "-c", "user.email=a@b"]
+    command = ["git", *identity, "commit-tree", "-m", "bomb", row.split()[-1]]
+    commit = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    (tmp_path / ".git" / "HEAD").write_text(commit)
+    found, tally = read(tmp_path)
+    assert not found
+    assert "more than 10,000 files" in tally.examples["unreadable revision"][0][0]
+
+
+def test_an_existing_path_with_brackets_is_no_pattern(tmp_path):
+    folder = tmp_path / "[old]"
+    folder.mkdir()
+    (folder / "x*.txt").write_text("adds two lists\n")
+    (folder / "xy.txt").write_text("removes it\n")
+    assert read(folder / "x*.txt")[0] == [Comment("adds two lists")]
+
+
+def test_pipes_among_files_are_skipped(tmp_path):
+    os.mkfifo(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_text("adds two lists\n")
+    found, tally = read(tmp_path / "*.txt")
+    assert found == [Comment("adds two lists")]
+    assert tally.counts["no file"] == 1
+
+
+def test_names_that_are_too_long_are_walked_around(tmp_path):
+    deep = tmp_path.joinpath("all", *["d" * 250] * 15)
+    deep.mkdir(parents=True)
+    (tmp_path / "all" / "m.py").write_text("x = 1")
+    command = ["python3", "-c", "import os\nfor _ in range(3): os.mkdir('d' * 250); os.chdir('d' * 250)"]
+    subprocess.run(command, cwd=deep, check=True)
+    found, tally = read(tmp_path / "all")
+    subprocess.run(["rm", "-r", tmp_path / "all"], check=True)  # too deep for Python's own
+    assert [code.path for code in found] == ["m.py"]
+    assert tally.counts["unreadable folder"] == 1
 
 
 def test_codesearchnet_is_read_as_published(tmp_path):

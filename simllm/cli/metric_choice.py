@@ -7,14 +7,14 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from simllm.errors import InputError
 from simllm.io import tables
 
 if TYPE_CHECKING:
-    from simllm.metrics.registry import Metric
-    from simllm.metrics.text import Score
+    from simllm.metrics.protocol import Metric, Score
 
 Result = TypeVar("Result")
 
@@ -25,10 +25,10 @@ def add_option(command: argparse.ArgumentParser) -> None:
 
 
 def names(given: str | None) -> list[str]:
-    """The names that the option has, or all; raise InputError for one that is none."""
+    """Return the metrics named by the option, or all; raise InputError for an unknown name."""
     from simllm.metrics import registry
 
-    chosen = list(registry.ALL) if given is None else [name.strip() for name in given.split(",")]
+    chosen = list(registry.names()) if given is None else [name.strip() for name in given.split(",")]
     registry.check(chosen)
     return chosen
 
@@ -36,18 +36,19 @@ def names(given: str | None) -> list[str]:
 def of_each(
     found: Sequence[Metric], missing: dict[str, str], compute: Callable[[Score], Result]
 ) -> Iterator[tuple[str, Result]]:
-    """What `compute` makes of each metric, with its name; `missing` takes those that have no scores."""
+    """Yield the name of each metric and the result of `compute`; put metrics without scores in `missing`."""
+    from simllm.metrics.protocol import pair_scores
     from simllm.metrics.text import UnavailableError
 
     for metric in found:
         try:
-            yield metric.name, compute(metric.score)
+            yield metric.name, compute(partial(pair_scores, metric))
         except UnavailableError as error:
             missing[metric.name] = str(error)
 
 
 def write(table: tables.Table, missing: dict[str, str], options: argparse.Namespace) -> None:
-    """Write the table; what was asked for and is missing is warned of, and in the summary."""
+    """Write the table; warn about missing metrics, and list them in the summary."""
     for name, remedy in missing.items():
         warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
     left_out = {f"without {name}": remedy for name, remedy in missing.items()}
@@ -56,7 +57,7 @@ def write(table: tables.Table, missing: dict[str, str], options: argparse.Namesp
 
 @contextlib.contextmanager
 def eval_extra() -> Iterator[None]:
-    """What `simllm evaluate` imports is not installed with simllm itself."""
+    """Turn a failing import into InputError that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,0 +1,174 @@
+"""Draw the figures of the documentation as SVG, each for light and for dark pages.
+
+    python docs/images/draw.py
+
+The agreement with human ratings is read from `checkpoints/default/figures.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FIGURES = HERE.parents[1] / "checkpoints" / "default" / "figures.json"
+FONT = "font-family='system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif'"
+THEMES = {
+    "light": {"text": "#1f2328", "weak": "#59636e", "line": "#d1d9e0", "box": "#f6f8fa", "accent": "#3f51b5"},
+    "dark": {"text": "#e6edf3", "weak": "#9198a1", "line": "#3d444d", "box": "#1b2028", "accent": "#9fa8ff"},
+}
+SETS = {"rated/haque2022": "Haque et al. 2022", "rated/shen2021_leclair": "Shen et al. 2021"}
+METRICS = {"simllm": "simllm", "rouge-l": "ROUGE-L", "jaccard": "Jaccard", "word-vectors": "word vectors"}
+ROOMS = [
+    ("cli", "the commands: parse options, call the API, print"),
+    ("evaluation", "ratings, correlation, studies, contrast, robustness"),
+    ("analysis", "comparing systems, explaining a score, rewards"),
+    ("metric.py", "SimLLM, the learned metric"),
+    ("scoring", "encoding, token matching, streams of pairs"),
+    ("metrics", "the baselines and the registry of metrics"),
+    ("perturb", "rewordings and changes of meaning, by rule"),
+    ("code", "tree-sitter grammars: comments of seven languages"),
+    ("stats", "bootstrap, permutation tests, correlations, raters"),
+    ("model", "encoder, tokenizer, pooling, the model folder"),
+    ("io", "files, folders, strict JSON and YAML, tables"),
+    ("text.py", "the cleaning of summaries"),
+    ("errors.py", "InputError"),
+]
+TRAINING = [
+    "source trees, git, files",
+    "comments",
+    "cleaned texts, split 9:1",
+    "vocabulary, token shards",
+    "permuted batches",
+    "pretrained model folder",
+    "contrastive stage",
+    "model folder and card",
+]
+TRAINING_ROOMS = "corpus corpus tokens pretrain runtime contrastive release".split()
+SCORING = ["candidate, reference", "tokens", "states", "embeddings", "scores", "table, JSON, report"]
+SCORING_ROOMS = "model scoring model model io".split()
+
+
+def agreement(theme: dict[str, str]) -> str:
+    """Draw Spearman's correlation with human ratings, and its interval, for each metric and set."""
+    spearman = json.loads(FIGURES.read_text(encoding="utf-8"))["spearman"]
+    width, height, left, panel, gap = 760, 244, 118, 284, 56
+    low, high = 0.5, 0.9
+    parts = []
+    for number, (name, title) in enumerate(SETS.items()):
+        start = left + number * (panel + gap)
+
+        def x(value: float, start: int = start) -> float:
+            return start + (value - low) / (high - low) * panel
+
+        rows = spearman[name]
+        parts.append(_text(start, 24, title, theme["text"], 15, weight=600))
+        parts.append(_text(start, 43, f"{rows['pairs']:,} rated pairs", theme["weak"], 12.5))
+        for tick in (0.5, 0.6, 0.7, 0.8, 0.9):
+            parts.append(_line(x(tick), 56, x(tick), 196, theme["line"]))
+            parts.append(_text(x(tick), 213, f"{tick:.1f}", theme["weak"], 12, anchor="middle"))
+        for row, (metric, shown) in enumerate(METRICS.items()):
+            y = 74 + row * 34
+            found = rows[metric]
+            own = metric == "simllm"
+            color = theme["accent"] if own else theme["weak"]
+            if not number:
+                label = theme["accent"] if own else theme["text"]
+                parts.append(
+                    _text(left - 14, y + 5, shown, label, 14, anchor="end", weight=600 if own else 400)
+                )
+            parts.append(_line(x(found["low"]), y, x(found["high"]), y, color, 3))
+            parts.append(f"<circle cx='{x(found['rho']):.1f}' cy='{y}' r='5.5' fill='{color}'/>")
+            value = f"{found['rho']:.3f}".lstrip("0")
+            parts.append(_text(x(found["rho"]), y - 10, value, color, 12, anchor="middle"))
+    caption = "Spearman correlation with human ratings, with 95% bootstrap intervals"
+    parts.append(_text(left, height - 6, caption, theme["weak"], 12.5))
+    return _svg(width, height, caption, parts)
+
+
+def architecture(theme: dict[str, str]) -> str:
+    """Draw the rooms of the code, and the way of the data through training and scoring."""
+    width, row = 960, 36
+    height = 96 + row * len(ROOMS) + 12
+    parts = [
+        _text(24, 28, "simllm (installed)", theme["text"], 16, weight=600),
+        _text(24, 48, "imports only point down this list", theme["weak"], 13),
+        _text(508, 28, "train (from a checkout)", theme["text"], 16, weight=600),
+        _text(508, 48, "imports simllm, never the reverse", theme["weak"], 13),
+        _text(756, 28, "scoring", theme["text"], 16, weight=600),
+        _text(756, 48, "the way of two texts", theme["weak"], 13),
+    ]
+    for number, (room, what) in enumerate(ROOMS):
+        y = 64 + number * row
+        own = room in ("cli", "metric.py")
+        parts.append(_box(24, y, 444, row - 6, theme, own))
+        parts.append(
+            _text(36, y + 20, room, theme["accent"] if own else theme["text"], 13.5, weight=600, mono=True)
+        )
+        parts.append(_text(128, y + 20, what, theme["text"], 12.5))
+    for x, package, steps, rooms in (
+        (508, "train", TRAINING, TRAINING_ROOMS),
+        (756, "simllm", SCORING, SCORING_ROOMS),
+    ):
+        for number, step in enumerate(steps):
+            y = 64 + number * 60
+            last = number == len(steps) - 1
+            parts.append(_box(x, y, 204 if package == "train" else 180, 38, theme, last))
+            parts.append(_text(x + 12, y + 24, step, theme["accent"] if last else theme["text"], 13))
+            if not last:
+                parts.append(_arrow(x + 24, y + 40, y + 58, theme["weak"]))
+                room = f"{package}/{rooms[number]}"
+                parts.append(_text(x + 38, y + 53, room, theme["weak"], 11.5, mono=True))
+    return _svg(width, height, "The rooms of the code, and the way of the data", parts)
+
+
+def _svg(width: int, height: int, title: str, parts: list[str]) -> str:
+    return (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
+        f"height='{height}' role='img' {FONT}>\n<title>{title}</title>\n" + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def _text(
+    x: float, y: float, text: str, color: str, size: float, anchor: str = "start", weight: int = 400,
+    mono: bool = False,
+) -> str:  # fmt: skip
+    font = " font-family='ui-monospace, SFMono-Regular, Menlo, Consolas, monospace'" if mono else ""
+    return (
+        f"<text x='{x:.1f}' y='{y:.1f}' fill='{color}' font-size='{size}' text-anchor='{anchor}' "
+        f"font-weight='{weight}'{font}>{text}</text>"
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, color: str, width: float = 1) -> str:
+    return (
+        f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}' stroke='{color}' "
+        f"stroke-width='{width}' stroke-linecap='round'/>"
+    )
+
+
+def _box(x: float, y: float, width: float, height: float, theme: dict[str, str], strong: bool) -> str:
+    stroke = theme["accent"] if strong else theme["line"]
+    return (
+        f"<rect x='{x}' y='{y}' width='{width}' height='{height}' rx='6' fill='{theme['box']}' "
+        f"stroke='{stroke}'/>"
+    )
+
+
+def _arrow(x: float, top: float, bottom: float, color: str) -> str:
+    head = f"<path d='M {x - 4} {bottom - 7} L {x} {bottom - 1} L {x + 4} {bottom - 7}' fill='none' "
+    return _line(x, top, x, bottom - 2, color, 1.5) + head + f"stroke='{color}' stroke-width='1.5'/>"
+
+
+def drawings() -> dict[str, str]:
+    """Return the content of every figure by its file name."""
+    return {
+        f"{figure.__name__}-{name}.svg": figure(theme)
+        for figure in (agreement, architecture)
+        for name, theme in THEMES.items()
+    }
+
+
+if __name__ == "__main__":
+    for name, content in drawings().items():
+        (HERE / name).write_text(content, encoding="utf-8")

@@ -1,0 +1,52 @@
+"""`simllm score --metrics A,B,…`: one column of scores for each metric."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from simllm.cli import metric_choice, pair_source
+from simllm.cli.pair_source import Source
+from simllm.errors import InputError
+from simllm.io import tables
+
+if TYPE_CHECKING:
+    from simllm.metrics.protocol import MetricScores
+
+# The other options of `simllm score` belong to the learned metric alone.
+_ALONE: dict[str, str | int | None] = {"pooling": None, "similarity": None, "frequencies": None}
+_ALONE |= {"mode": "exact", "on_long": "truncate", "scale": "raw", "skip": 0}
+
+
+def run(options: argparse.Namespace, source: Source) -> None:
+    """Score all pairs by each metric, and write the table."""
+    for name, default in _ALONE.items():
+        if getattr(options, name) != default:
+            raise InputError(f"--{name.replace('_', '-')} does not go with --metrics")
+    chosen = metric_choice.names(options.metrics)
+    rows = list(source.rows())
+    with metric_choice.eval_extra():
+        from simllm.metrics import registry
+        from simllm.metrics.protocol import Example
+        from simllm.metrics.text import UnavailableError
+    examples = [Example(row.candidate, row.reference) for row in rows]
+    scored: dict[str, MetricScores] = {}
+    summary: dict[str, Any] = {"pairs": len(rows)}
+    for name in dict.fromkeys(chosen):
+        try:
+            scored[name] = registry.load(name, options.model).score(examples)
+        except UnavailableError as error:
+            raise InputError(f"metric {name}: {error}") from None
+        summary[f"mean {name}"] = float(scored[name].values.mean())
+        summary[f"signature of {name}"] = scored[name].signature
+    form = tables.format_for(options.format, options.output)
+    columns = [scores.values.tolist() for scores in scored.values()]
+    table = tables.Table(
+        [*(["id"] if options.id_field else []), *scored, "candidate", "reference"],
+        [
+            [*pair_source.shown_id(row, form if options.id_field else None), *values, *row[:2]]
+            for row, *values in zip(rows, *columns, strict=True)
+        ],
+        summary,
+    )
+    tables.write(table, form, options.output)

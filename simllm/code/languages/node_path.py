@@ -1,0 +1,76 @@
+"""Paths from the root of a syntax tree to the nodes at given byte offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tree_sitter import Node
+
+NodePath = Sequence[Node]  # from the root to a node, each inside the one before
+
+
+class Cursor:
+    """Finds the innermost node at a byte offset, and its ancestors.
+
+    Offsets that rise take linear time in all, since every node is visited once. The tree's own
+    `descendant_for_byte_range` and `parent` begin at the root each time.
+    """
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._offset = 0
+        self._restart()
+
+    def path(self, offset: int) -> NodePath:
+        """Return the path to the innermost node that holds the byte at `offset`."""
+        if offset < self._offset:
+            self._restart()
+        self._offset = offset
+        self._leave(offset)
+        self._enter(offset)
+        inside = self._path[-1].start_byte <= offset
+        return self._path if inside or len(self._path) == 1 else self._path[:-1]
+
+    def _restart(self) -> None:
+        self._cursor = self._root.walk()
+        self._path = [self._root]
+        self._no_child = False  # whether no child of the last node reaches the offset
+
+    def _leave(self, offset: int) -> None:
+        """Go to the first node that ends after `offset`, to the right or outwards."""
+        while self._path[-1].end_byte <= offset:
+            if self._next():
+                self._no_child = False
+            elif not self._up():
+                return
+
+    def _enter(self, offset: int) -> None:
+        """Go down to the innermost node that holds `offset`, or begins after it."""
+        while not self._no_child and self._path[-1].start_byte <= offset:
+            if not self._cursor.goto_first_child():
+                return
+            self._path.append(self._here())
+            while self._path[-1].end_byte <= offset:
+                if not self._next():
+                    self._up()
+                    return
+
+    def _next(self) -> bool:
+        """Go to the next sibling, if there is one."""
+        if not self._cursor.goto_next_sibling():
+            return False
+        self._path[-1] = self._here()
+        return True
+
+    def _up(self) -> bool:
+        """Go from a last child to its parent, if there is one."""
+        if not self._cursor.goto_parent():
+            return False
+        self._path.pop()
+        self._no_child = True
+        return True
+
+    def _here(self) -> Node:
+        node = self._cursor.node
+        assert node
+        return node

@@ -1,0 +1,42 @@
+"""The command `simllm` as tests run it: within this process, or in one of its own."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from unittest import mock
+
+from simllm import cli
+
+
+def run(*arguments, input="", cwd=None, env=None):
+    """Run the command within this process, which saves the seconds that importing PyTorch takes.
+
+    Returns what `subprocess.run` returns: args, returncode, stdout, stderr.
+    """
+    words = [str(word) for word in arguments]
+    out, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    stdin = io.TextIOWrapper(io.BytesIO(input.encode()), encoding="utf-8")
+    with contextlib.ExitStack() as held:
+        held.enter_context(contextlib.chdir(cwd or "."))
+        held.enter_context(mock.patch.dict(os.environ, env or {}))
+        held.enter_context(mock.patch.object(sys, "stdin", stdin))
+        held.enter_context(contextlib.redirect_stdout(out))
+        held.enter_context(contextlib.redirect_stderr(errors))
+        try:
+            status = cli.main(words)
+        except SystemExit as stop:
+            status = stop.code
+    out.flush()
+    errors.flush()
+    return subprocess.CompletedProcess(
+        words, status or 0, out.buffer.getvalue().decode(), errors.buffer.getvalue().decode()
+    )
+
+
+def process(*arguments, **options):
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "simllm", *map(str, arguments)]
+    options = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
+    return subprocess.run(command, **options)

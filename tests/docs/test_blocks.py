@@ -1,0 +1,65 @@
+"""Every command and code block of the README and the documentation works, and prints what stands there."""
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.docs.markdown_blocks import PAGES, Session, blocks, commands, parse, same
+
+FOUND = {str(page.relative_to(ROOT)): blocks(page) for page in PAGES}
+WITH_BLOCKS = [name for name, found in FOUND.items() if found]
+WITH_SLOW_BLOCKS = [
+    name
+    for name, found in FOUND.items()
+    if any(block.slow or "tests.benchmarks" in block.code for block in found)
+]
+
+
+def check(found, folder, lane):
+    session = Session(folder)
+    for block in found:
+        if not block.run:
+            assert block.language == "sh", f"{block}: a Python block that is not run"
+            for command in commands(block.code):
+                if lane == "slow" or "tests.benchmarks" not in command:  # they import much
+                    parse(command)
+        elif lane == "slow" or not block.slow:
+            printed = session.run(block)
+            if block.expected is not None:
+                assert same(block.expected, printed), (
+                    f"{block} prints:\n{printed}\ninstead of:\n{block.expected}"
+                )
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS)
+def test_quick_blocks(page, tmp_path):
+    check(FOUND[page], tmp_path, "quick")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_SLOW_BLOCKS)
+def test_slow_blocks(page, tmp_path):
+    check(FOUND[page], tmp_path, "slow")
+
+
+def test_a_block_that_is_not_run_says_why():
+    for found in FOUND.values():
+        for block in found:
+            for note in block.notes:
+                assert note in ("slow",) or note.startswith(("exit ", "not run, ")), f"{block}: {note}"
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "alike"),
+    [
+        ("score 0.5386", "score 0.5387", True),
+        ("score 0.5386", "score 0.5389", False),
+        ("a\n…\nz", "a\nb\nc\nz\n", True),
+        ("a\n…\nz", "a\nb\n", False),
+        ("version:0.1.0", "version:0.2.0", True),
+        ("1,433 ratings", "1,434 ratings", True),
+        ("2.2e-07", "2.3e-07", True),
+        ("adds two", "adds three", False),
+    ],
+)
+def test_outputs_may_differ_in_the_last_digit_only(expected, printed, alike):
+    assert same(expected, printed) == alike

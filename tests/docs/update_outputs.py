@@ -1,0 +1,36 @@
+"""Write what the blocks of the documentation print into their `text` blocks.
+
+    python -m tests.docs.update_outputs                    # all pages
+    python -m tests.docs.update_outputs docs/scoring.md
+
+Blocks whose output has a line `…` are left as they are, and named if they no longer hold.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.docs.markdown_blocks import PAGES, Session, blocks, same
+
+
+def update(page):
+    """Run a page's blocks and write their outputs."""
+    lines, found = page.read_text(encoding="utf-8").splitlines(), []
+    with tempfile.TemporaryDirectory() as folder:
+        session = Session(Path(folder))
+        for block in blocks(page):
+            if block.run:
+                printed = session.run(block)
+                if block.expected is not None and not same(block.expected, printed):
+                    found.append((block, printed))
+    for block, printed in reversed(found):
+        if "…" in block.expected.splitlines():
+            print(f"{block} prints something else:\n{printed}")
+        else:
+            lines[block.expected_lines] = [line.rstrip() for line in printed.strip("\n").splitlines()]
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PAGES:
+        update(Path(name).resolve())

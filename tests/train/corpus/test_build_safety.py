@@ -1,0 +1,308 @@
+"""What a build must not touch, and what must not stop it."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from importlib import metadata
+
+import pytest
+
+from simllm.errors import InputError
+from simllm.io import folders
+from tests.conftest import ROOT
+from tests.train.corpus.conftest import lines, rows
+from train.corpus import build, make_part, part_workers, trees
+from train.corpus.decontaminate import Evaluated
+from train.corpus.tally import Tally
+from train.runtime.config import CorpusConfig
+
+COMMAND = [sys.executable, "-m", "train.corpus", "build"]
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """A file of a hundred texts."""
+    file = tmp_path / "texts.txt"
+    file.write_text("".join(f"adds number {n} to the list\n" for n in range(100)))
+    return file
+
+
+def config(*sources, **options):
+    return CorpusConfig(tuple(map(str, sources)), **options)
+
+
+def refused(done):
+    """Whether a command ended with one line and status 2."""
+    return done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+
+
+# The output folder
+
+
+def test_folders_that_simllm_did_not_make_are_kept(texts, tmp_path, command):
+    names = ("corpus.old", "corpus.partial", "corpus.parts", "diary")
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "diary.txt").write_text("Dear diary")
+    done = command("build", texts, "--out", tmp_path / "diary")
+    assert refused(done)
+    assert "holds files that simllm did not write" in done.stderr
+    assert command("build", texts, "--out", tmp_path / "corpus").returncode == 0
+    assert all((tmp_path / name / "diary.txt").read_text() == "Dear diary" for name in names)
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "corpus", "texts.txt"}
+
+
+def test_a_foreign_folder_in_the_place_of_the_parts_is_refused(texts, tmp_path):
+    (tmp_path / ".corpus.parts").mkdir()
+    (tmp_path / ".corpus.parts" / "000000-0123456789abcdef01234567.npz").write_text("mine")
+    with pytest.raises(InputError, match=r"\.corpus\.parts: holds files that simllm did not write"):
+        build.build(config(texts), tmp_path / "corpus")
+    assert len([*(tmp_path / ".corpus.parts").iterdir()]) == 1
+
+
+def test_a_file_among_the_parts_is_kept(texts, tmp_path):
+    folders.own(tmp_path / ".corpus.parts")
+    (tmp_path / ".corpus.parts" / "notes.npz").write_text("mine")
+    build.build(config(texts), tmp_path / "corpus")
+    assert [path.name for path in (tmp_path / ".corpus.parts").iterdir() if path.name != folders.MARKER] == [
+        "notes.npz"
+    ]
+
+
+@pytest.mark.parametrize("text", ["not JSON", "[]", '{"config": {"sources": []}}', '{"name": "mine"}'])
+def test_a_corpus_json_of_somebody_else(text, tree, texts, tmp_path):
+    theirs = tree(tmp_path / "all" / "code")
+    for name in ("corpus.json", "comments.jsonl", "train.txt", "test.txt", "pairs.jsonl"):
+        (theirs.parent / name).write_text(text)
+    with pytest.raises(InputError, match="holds files that simllm did not write"):
+        build.build(config(texts), theirs.parent)
+    built = build.build(config(theirs.parent), tmp_path / "corpus")
+    assert built["files"]["read"] == 40
+    assert (theirs.parent / "corpus.json").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("source", "out"),
+    [
+        ("all", "all"),
+        ("all", "all/corpus"),
+        ("all/code", "all"),
+        ("all/*", "all/code"),
+        ("all/*/m1.py", "all"),
+        ("all/code/m1.py", "all/code"),
+        ("link", "all/corpus"),
+        ("all", "link/corpus"),
+        ("installed-python", "all/corpus"),
+    ],
+)
+def test_an_output_at_inside_or_above_a_source_is_refused(source, out, tree, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tree(tmp_path / "all" / "code", 3)
+    (tmp_path / "link").symlink_to("all")
+    monkeypatch.setattr(trees, "installed_folders", lambda: (tmp_path / "all", tmp_path / "packages"))
+    with pytest.raises(InputError, match=r"is the source|holds files"):
+        build.build(config(source), tmp_path / out)
+    (tmp_path / "all" / folders.MARKER).write_text('{"files": []}')
+    with pytest.raises(InputError, match=r"is the source|holds files"):
+        build.build(config(source), tmp_path / out)
+
+
+def test_the_current_folder_is_refused(texts, tmp_path, command):
+    (tmp_path / "empty").mkdir()
+    done = command("build", texts, "--out", ".", cwd=tmp_path / "empty")
+    assert refused(done)
+    assert "current folder" in done.stderr
+    assert not [*(tmp_path / "empty").iterdir()]
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(part_workers, "make", None)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: is not a folder"):
+        build.build(config(texts), tmp_path / "file" / "corpus")
+
+
+def test_a_second_build_of_an_output_is_refused(texts, tmp_path, command):
+    os.mkfifo(tmp_path / "pipe")
+    arguments = [*COMMAND, str(tmp_path / "pipe"), "--out", str(tmp_path / "corpus")]
+    first = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    with (tmp_path / "pipe").open("w") as pipe:  # waits until the first one reads
+        done = command("build", texts, "--out", tmp_path / "corpus")
+        pipe.write(texts.read_text())
+    assert first.wait(60) == 0
+    assert refused(done)
+    assert "another process is writing there" in done.stderr
+    assert len(lines(tmp_path / "corpus", "train.txt")) > 80
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus", "pipe", "texts.txt"}
+
+
+# Odd texts and names
+
+
+def test_long_texts_and_tabs_are_shown_in_the_report(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        "".join(
+            json.dumps({"summary": f"adds {n} " + "and more " * 60, "repository": "a\tb", "path": "c\td"})
+            + "\n"
+            for n in range(20)
+        )
+    )
+    build.build(config(tmp_path / "a.jsonl"), tmp_path / "corpus")
+    report = json.loads((tmp_path / "corpus" / "report.json").read_text())
+    assert all(len(text) == 400 and where == "a\tb c\td" for text, where in report["samples"]["unknown"])
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {}])
+def test_names_and_texts_that_are_no_utf8(locale, tree, tmp_path):
+    source, out = tmp_path / "src\udcff", tmp_path / "out\udcff"  # so Python shows the byte FF in a name
+    tree(source / "code", 30).rename(source / "caf\udce9 é")
+    text = 'def f():\n    """Zählt alle Dinge — and counts the names."""\n'
+    (source / "caf\udce9 é" / "\udcff.py").write_text(text, encoding="utf-8")
+    (tmp_path / "more.jsonl").write_text(
+        '{"text": "adds two \\ud800 lists", "language": "\\udfff", "path": "\\ud800"}\n'
+    )
+    done = subprocess.run(
+        [*COMMAND, source, tmp_path / "more.jsonl", "--out", out],
+        cwd=ROOT, capture_output=True, env={"PATH": os.environ["PATH"], **locale}, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = rows(out, "comments.jsonl")
+    assert {row.get("repository", "") for row in found} == {"", "caf\ufffd é"}
+    assert {"\ufffd.py", "\ufffd"} < {row["path"] for row in found}
+    report = json.loads((out / "report.json").read_text())
+    assert any(name.endswith("src\ufffd") for name in report["sources"])
+    assert "zahlt alle dinge - and counts the names ." in {
+        *lines(out, "train.txt"),
+        *lines(out, "test.txt"),
+    }
+
+
+# Parts
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    """Makes the parts of a small corpus; returns them."""
+    monkeypatch.setattr(part_workers, "BATCH", 2000)
+    (tmp_path / "a.txt").write_text("".join(f"adds number {n} to the list\n" for n in range(100)))
+
+    def make():
+        asked = config(tmp_path / "a.txt")
+        return part_workers.make(asked, tmp_path / "parts", 1, Evaluated(()), Tally())
+
+    return make
+
+
+def content(made):
+    return [part.file.read_bytes() for part in made]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "swapped"])
+def test_a_damaged_part_is_made_anew(damage, parts, capsys):
+    made = parts()
+    whole, file = content(made), made[2].file
+    data = bytearray(whole[2])
+    data[len(data) // 2] ^= 1
+    file.write_bytes(
+        {"cut": whole[2][:-9], "flipped": data, "emptied": b"", "swapped": whole[2][::-1]}[damage]
+    )
+    with pytest.raises(InputError, match=r"is damaged; run the same command again"):
+        made[2].facts()
+    stamps = [part.file.stat().st_mtime_ns for part in made]
+    assert content(parts()) == whole
+    assert f"{file}: is damaged; it is made anew" in capsys.readouterr().err
+    changed = [part.file.stat().st_mtime_ns != stamp for part, stamp in zip(made, stamps, strict=True)]
+    assert changed == [n == 2 for n in range(len(made))]
+
+
+def test_a_part_that_cannot_be_read_is_an_error(parts, monkeypatch):
+    made = parts()
+    whole = content(made)
+
+    def broken(self):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(made[0].file), "read_bytes", broken)
+        with pytest.raises(InputError, match=r"\.npz: cannot be read \(Input/output error\)"):
+            parts()
+    assert content(made) == whole
+
+
+def test_a_build_that_failed_is_resumed(tmp_path, texts, monkeypatch):
+    monkeypatch.setattr(part_workers, "BATCH", 2000)
+    build.build(config(texts), tmp_path / "whole", workers=1)
+    made = []
+
+    def make(data, file, excluded):
+        made.append(file)
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        make_original(data, file, excluded)
+
+    make_original = make_part.make
+    monkeypatch.setattr(make_part, "make", make)
+    with pytest.raises(KeyboardInterrupt):
+        build.build(config(texts), tmp_path / "corpus", workers=1)
+    assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "whole", ".corpus.parts"}
+    build.build(config(texts), tmp_path / "corpus", workers=1)
+    assert len(made) == len(set(made)) + 1
+    for name in ("train.txt", "test.txt", "comments.jsonl", "report.json"):
+        assert (tmp_path / "corpus" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "whole", "corpus"}
+
+
+def test_parts_that_a_kill_left_beside_a_finished_corpus_are_removed(tmp_path, texts):
+    first = build.build(config(texts), tmp_path / "corpus")
+    folders.own(tmp_path / ".corpus.parts")
+    (tmp_path / ".corpus.parts" / "000000-0123456789abcdef01234567.npz").write_text("left")
+    assert build.build(config(texts), tmp_path / "corpus") == first
+    assert not (tmp_path / ".corpus.parts").exists()
+
+
+def test_other_libraries_make_other_parts(monkeypatch):
+    part_workers._version.cache_clear()
+    first = part_workers._version()
+    installed = [*metadata.distributions()]
+
+    class Newer:
+        name, version = "rensa", "99"
+
+    monkeypatch.setattr(metadata, "distributions", lambda: [*installed, Newer])
+    part_workers._version.cache_clear()
+    assert part_workers._version() != first
+    part_workers._version.cache_clear()
+
+
+def test_a_full_disk_is_one_line(tmp_path):
+    (tmp_path / "many.txt").write_text("".join(f"adds {n} to the list number {n}\n" for n in range(3000)))
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    done = subprocess.run(
+        [*COMMAND, str(tmp_path / "many.txt"), "--out", str(tmp_path / "corpus")],
+        cwd=ROOT, capture_output=True, text=True, preexec_fn=limit, check=False, timeout=100,
+    )  # fmt: skip
+    assert refused(done)
+    assert re.search(r"cannot be written \(File too large\)", done.stderr)
+    assert not (tmp_path / "corpus").exists()
+    assert [path.name for path in (tmp_path / ".corpus.parts").iterdir()] == [folders.MARKER]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_their_parent(kill, tmp_path):
+    (tmp_path / "many.txt").write_text("".join(f"adds {n} to list {n * n}\n" for n in range(800_000)))
+    command = [*COMMAND, str(tmp_path / "many.txt"), "--workers", "2", "--out", str(tmp_path / "corpus")]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True)
+    while not [*(tmp_path / ".corpus.parts").glob("*.npz")]:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(kill)
+    process.communicate(timeout=20)  # ends when no process holds the standard output

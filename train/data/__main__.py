@@ -1,0 +1,73 @@
+"""Fetch the public data sets that models are trained and measured on.
+
+    python -m train.data fetch
+    python -m train.data fetch emse_deepcom stsb_en --root data
+    python -m train.data fetch --list
+
+Each set comes from the git repository of its authors, or from a copy, at a fixed commit; only the
+files that are needed are read. Every converted file is verified. Files that are there and intact are
+left as they are: rerun the same command to resume. `--list` shows the licence and the terms of each
+set. Exit status: 0 done, 2 bad input or no connection, 130 from the keyboard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from simllm.io import tables
+from train.data import catalog
+from train.data.catalog import Catalog, DataSet
+from train.data.fetch import fetch
+from train.data.origin import GITHUB
+from train.runtime import config as configs
+from train.runtime.command_line import exit_status
+
+
+def main() -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.data",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command = parser.add_subparsers(required=True, metavar="fetch").add_parser(
+        "fetch", help="fetch data sets"
+    )
+    command.add_argument("names", nargs="*", metavar="NAME", help="data sets; default: all")
+    command.add_argument(
+        "--root", type=Path, default=Path(configs.data_root()),
+        help="folder of the data; default: the environment variable SIMLLM_DATA, or data",
+    )  # fmt: skip
+    command.add_argument("--list", action="store_true", help="show the data sets, and fetch nothing")
+    command.add_argument(
+        "--host", default=GITHUB, help="URL or folder of the repositories OWNER/NAME; default: %(default)s"
+    )
+    command.add_argument(
+        "--catalog", type=Path, default=catalog.FILE, help="table of the data sets; default: %(default)s"
+    )
+    options = parser.parse_args()
+    return exit_status(lambda: _fetch(options))
+
+
+def _fetch(options: argparse.Namespace) -> None:
+    table = configs.load(Catalog, options.catalog, [])
+    chosen = table.chosen(options.names)
+    if options.list:
+        _show(chosen)
+        return
+    with TemporaryDirectory(prefix="simllm-data-") as cache:
+        fetch(table, chosen, options.root, options.host, Path(cache))
+
+
+def _show(sets: list[DataSet]) -> None:
+    """Print the sets as a table; the last columns are not cut."""
+    rows = [["name", "texts", "licence", "terms", "what"]]
+    rows += [[found.name, f"{found.rows:,}", found.licence, found.terms, found.about] for found in sets]
+    sys.stdout.write(tables.lines(rows, [max(map(len, column)) for column in zip(*rows, strict=True)]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Readers of texts about code: each yields rows with a `text`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from train.data.source_file import Row, SourceFile
+
+_LONGEST = 400  # characters of a docstring
+_MARKUP = re.compile("DCNL|DCSP|DCTB")  # a line feed, a blank, a tab
+# What follows the description in a docstring.
+_REST = re.compile(":param|:type|:return|@param|Args:|Parameters|Returns:|>>>")
+
+
+def lines(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield one text a line."""
+    for file in files:
+        for line in file.lines():
+            yield {"text": line}
+
+
+def lines_with_id(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the text after the first tab of each line (TL-CodeSum)."""
+    for file in files:
+        for line in file.lines():
+            yield {"text": line.partition("\t")[2]}
+
+
+def titles(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the titles in the third column (CodeNN)."""
+    for file in files:
+        for columns in file.columns():
+            yield {"text": columns[2]}
+
+
+def comment_files(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield one text a file: what follows "COM:" (FunCom)."""
+    for file in files:
+        _, _, comment = file.text.partition("COM:")
+        yield {"text": comment.replace("<s>", "").replace("</s>", "")}
+
+
+def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the descriptions that quoted docstrings begin with (code-docstring-corpus)."""
+    for file in files:
+        for line in file.lines():
+            text = _MARKUP.sub(" ", line).strip("'\" ")
+            yield {"text": _REST.split(text, maxsplit=1)[0][:_LONGEST]}
+
+
+def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the intents of CoNaLa, as found and as rewritten."""
+    for file in files:
+        for item in file.json():
+            for name in ("intent", "rewritten_intent"):
+                if item[name] is not None:
+                    yield {"source": f"conala/{name}", "text": item[name]}
+
+
+def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the queries and docstrings of CoSQA."""
+    for file in files:
+        for item in file.json():
+            yield {"source": "cosqa/query", "text": item["doc"]}
+            yield {"source": "cosqa/docstring", "text": item["docstring_tokens"]}
+
+
+def numbered_lists(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield every text of JSON objects whose keys are numbers and whose values are lists of texts."""
+    for file in files:
+        for texts in file.json().values():
+            for text in texts:
+                yield {"text": text}

@@ -1,0 +1,58 @@
+"""Readers of pairs of texts about code: paraphrases by people, and references with generated summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from train.data.source_file import Row, SourceFile
+
+_MOST = 5  # descriptions of one command that are paired
+_LONGEST = 120  # characters of a command that name a group
+
+
+def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield all pairs of the texts that share the id before the tab (CodeNN)."""
+    for file in files:
+        groups: dict[str, list[str]] = {}
+        for identifier, text in file.columns():
+            groups.setdefault(identifier, []).append(text.strip())
+        language = file.path.parts[-3]
+        for identifier, texts in groups.items():
+            for a, b in combinations(texts, 2):
+                yield {"group": f"codenn-{language}-{identifier}", "a": a, "b": b}
+
+
+def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield pairs of the descriptions of one command: the first file's lines, by the second's (nl2bash)."""
+    descriptions, commands = (file.lines() for file in files)
+    groups: dict[str, dict[str, None]] = {}
+    for text, command in zip(descriptions, commands, strict=True):
+        groups.setdefault(command.strip(), {}).setdefault(text.strip())
+    for command, texts in groups.items():
+        for a, b in combinations(list(texts)[:_MOST], 2):
+            yield {"group": f"nl2bash-{command[:_LONGEST]}", "a": a, "b": b}
+
+
+def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the intents of CoNaLa that a person has rewritten, with the rewritten ones."""
+    for file in files:
+        for item in file.json():
+            a, b = item["intent"].strip(), (item["rewritten_intent"] or "").strip()
+            if b and a != b:
+                yield {"group": f"conala-{item['question_id']}", "a": a, "b": b}
+
+
+def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield references and what models made of them (CodeSumEvaluation).
+
+    A line of a `test.pred` belongs to the same line of the nearest `test.gold`, in its folder or above.
+    """
+    files = list(files)
+    golds = {file.path.parent: file.lines() for file in files if file.path.name == "test.gold"}
+    for file in files:
+        if file.path.name == "test.pred":
+            gold = next(golds[folder] for folder in file.path.parents if folder in golds)
+            dataset, model = file.path.parts[2:4]
+            for reference, candidate in zip(gold, file.lines(), strict=True):
+                yield {"dataset": dataset, "model": model, "reference": reference, "candidate": candidate}

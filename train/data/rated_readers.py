@@ -1,0 +1,120 @@
+"""Readers of summaries and snippets that people have rated."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterable, Iterator
+from statistics import fmean
+from xml.etree import ElementTree
+
+from simllm.errors import InputError
+from train.data.source_file import Row, SourceFile
+
+# Columns of Haque et al. that are not values of metrics.
+_HAQUE = {"", "Unnamed: 0", "function_id", "user_id", "accurate", "adequate", "concise", "similarity"}
+_HAQUE |= {"source", "text", "text.1", "function", "bleu_cat"}
+_ASPECTS = ("accurate", "adequate", "concise")
+_SHEN_METRICS = ("bleu4", "bleu42", "rouge", "cider", "ciderd")
+
+
+def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the pairs of Haque et al. (2022), each with its ratings and the authors' metrics.
+
+    A pair is rated by six people. Three see the reference first, three the candidate; each rates
+    the first text's accuracy, adequacy and conciseness, and the similarity of both.
+    """
+    for file in files:
+        groups: dict[str, list[dict[str, str]]] = {}
+        for row in csv.DictReader(io.StringIO(file.text, newline="")):
+            groups.setdefault(row["function_id"], []).append(row)
+        for identifier, rows in groups.items():
+            sides = {
+                "candidate": [row for row in rows if row["source"] == "baseline"],
+                "reference": [row for row in rows if row["source"] == "reference"],
+            }
+            first = sides["reference"][0]
+            ratings = [int(row["similarity"]) for row in rows]
+            yield {
+                "id": int(identifier),
+                "language": "java",
+                "reference": first["text"],
+                "candidate": first["text.1"],
+                "candidate_clean": " ".join(first["text.1"].replace("<UNK>", "").split()),
+                "rating": fmean(ratings),
+                "ratings": ratings,
+                "raters": [int(row["user_id"]) for row in rows],
+                **{
+                    f"{aspect}_{side}": [int(row[aspect]) for row in rated]
+                    for side, rated in sides.items()
+                    for aspect in _ASPECTS
+                },
+                "metrics": {
+                    name: float(value) if value else None
+                    for name, value in first.items()
+                    if name not in _HAQUE
+                },
+            }
+
+
+def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the pairs of Shen et al. (2021), each with one merged rating; from an Excel sheet.
+
+    Raises InputError if the package `xlrd` is not installed.
+    """
+    try:
+        import xlrd
+    except ImportError:
+        raise InputError("reading the Excel sheet of shen2021_leclair needs `pip install xlrd`") from None
+    for file in files:
+        sheet = xlrd.open_workbook(file_contents=file.data, logfile=io.StringIO()).sheet_by_index(0)
+        header, *rows = (sheet.row_values(number) for number in range(sheet.nrows))
+        rows = [dict(zip(header, row, strict=True)) for row in rows]
+        rows = [row for row in rows if row["human"] != "human"]  # the header stands in the middle, too
+        for number, row in enumerate(rows):
+            yield {
+                "id": number,
+                "language": "java",
+                "reference": row["ref"],
+                "candidate": row["can"],
+                "rating": float(row["human"]),
+                "ratings": [int(row["human"])],
+                "fid": str(int(row["id"])),
+                "code": row["code"],
+                "metrics": {name: float(row[name]) for name in _SHEN_METRICS},
+            }
+
+
+def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the snippets of Evtikhiev et al. (2023): five systems against a reference, with grades."""
+    for file in files:
+        for number, item in enumerate(file.json()):
+            systems = [key.removeprefix("grade-") for key in item if key.startswith("grade-")]
+            for system in systems:
+                if system == "snippet":  # the reference has grades, too
+                    continue
+                yield {
+                    "id": f"{number}/{system}",
+                    "reference": item["snippet"][0],
+                    "candidate": item[system],
+                    "language": "python",
+                    "system": system,
+                    "ratings": item[f"grade-{system}"],
+                }
+
+
+def commit_messages(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield commit messages and those generated for them, which people have rated (CommitMsgEmpirical)."""
+    for file in files:
+        for row in csv.DictReader(io.StringIO(file.text, newline="")):
+            yield {"reference": row["Reference"], "candidate": row["Generation"]}
+
+
+def texts_of_workbook(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the texts in an Excel workbook (.xlsx), wherever they stand."""
+    for file in files:
+        with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
+            strings = ElementTree.fromstring(archive.read("xl/sharedStrings.xml"))
+        for string in strings:
+            yield {"text": "".join(string.itertext())}

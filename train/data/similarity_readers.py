@@ -1,0 +1,32 @@
+"""Readers of sentence pairs whose similarity people have rated: rows with `a`, `b` and `score`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from train.data.source_file import Row, SourceFile
+
+
+def stsb(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the pairs of STS-B, from comma-separated values."""
+    for file in files:
+        for a, b, score in file.csv():
+            yield {"a": a, "b": b, "score": float(score)}
+
+
+def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the pairs of SICK, each also with its judgement of entailment, `nli`."""
+    for file in files:
+        rows = file.columns()
+        next(rows)  # the header
+        for _, a, b, score, judgement in rows:
+            yield {"a": a, "b": b, "score": float(score), "nli": judgement}
+
+
+def semeval(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield the scored pairs of the SemEval tasks, each with the name of its `set`."""
+    for file in files:
+        for columns in file.columns():
+            if columns[0]:
+                a, b = columns[-2:]
+                yield {"set": file.path.stem, "score": float(columns[0]), "a": a, "b": b}
