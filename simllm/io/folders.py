@@ -149,8 +149,8 @@ def replacing(folder: Path) -> Iterator[Path]:
 def remove(folder: Path) -> None:
     """Remove the files that simllm wrote into `folder`, and the folder if nothing else is left."""
     for name in _written(folder) or ():
-        inner = list(Path(name).parents)[:-1]
-        if not any((folder / path).is_symlink() for path in inner):  # a link leads out of the folder
+        above = list(Path(name).parents)[:-1]
+        if not any((folder / path).is_symlink() for path in above):  # a link leads out of the folder
             (folder / name).unlink(missing_ok=True)
     if _files(folder) == [MARKER]:
         (folder / MARKER).unlink()
