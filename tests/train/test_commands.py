@@ -103,6 +103,7 @@ def test_a_folder_of_a_user_is_not_released_into(call, model_folder, inputs, mon
     assert content(inputs) == before
 
 
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
 @pytest.mark.parametrize("name", ["simllm.json", ".simllm"])
 def test_a_model_folder_of_a_user_is_not_changed(call, model_folder, inputs, monkeypatch, name):
     """Without its marker, or with a file that simllm did not write, it is the user's."""

@@ -58,6 +58,16 @@ def test_reads_nothing_that_is_excluded(update_folder, beside, tmp_path):
     assert len(found & set(texts)) > 0.8 * len(texts)  # cleaned
 
 
+def test_damaged_texts_are_written_again(update_folder, beside, tmp_path):
+    overrides = [*beside, f"out={tmp_path}"]
+    Contrastive(settings(update_folder, *overrides), World())
+    (kept,) = tmp_path.glob("language-model/*/texts.txt")
+    whole = kept.read_text()
+    kept.write_text(whole[: len(whole) // 2])
+    Contrastive(settings(update_folder, *overrides), World())
+    assert kept.read_text() == whole
+
+
 def test_by_several_processes(run, update_folder, beside, tmp_path):
     whole = update(update_folder, World(), *beside)
     assert_equal(update(update_folder, World(), "cache_gradients=true", *beside), whole)

@@ -1,10 +1,13 @@
+import errno
 import functools
 import json
 import operator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from simllm.errors import InputError
 from simllm.text import clean
 from train.tokens import shards
 
@@ -45,17 +48,54 @@ def test_what_is_there_is_not_written_again(written, texts, tokenizer, tmp_path)
     assert file.stat().st_mtime_ns != before
 
 
-@pytest.mark.parametrize("name", ["ids-00001.npy", "lengths-00000.npy"])
-def test_a_flipped_bit_is_noticed_and_repaired(written, texts, tokenizer, tmp_path, capsys, name):
-    expected, file = written.read(np.arange(written.tokens)), tmp_path / "shards" / name
+def cut_off(file):
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def flip_a_bit(file):
     data = bytearray(file.read_bytes())
     data[-3] ^= 4
     file.write_bytes(data)
-    with pytest.raises(ValueError, match="damaged"):
+
+
+@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, Path.unlink])
+@pytest.mark.parametrize("name", ["ids-00001.npy", "lengths-00000.npy", "shards.json"])
+def test_damaged_files_are_noticed_and_written_again(
+    written, texts, tokenizer, tmp_path, capsys, name, damage
+):
+    if (name, damage) == ("shards.json", flip_a_bit):
+        damage = cut_off  # a flipped bit may leave a JSON object of the same meaning
+    expected = written.read(np.arange(written.tokens))
+    damage(tmp_path / "shards" / name)
+    with pytest.raises(shards.Damaged, match=r"damaged|cannot be read"):
         shards.load(tmp_path / "shards")
     again = shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
     assert "written anew" in capsys.readouterr().err
     assert (again.read(np.arange(again.tokens)) == expected).all()
+
+
+def test_a_file_that_cannot_be_read_is_an_error(written, texts, tokenizer, tmp_path, monkeypatch):
+    """It may be readable at the next start: nothing is written again."""
+    file = tmp_path / "shards" / "ids-00001.npy"
+    before = file.stat().st_mtime_ns
+
+    def fail(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(shards.hashlib, "file_digest", fail)
+    with pytest.raises(InputError, match=r"cannot be read \(Input/output error\)"):
+        shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    assert file.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("changed", ["corpus", "tokenizer", "max_length"])
+def test_shards_of_other_inputs_are_not_used(written, texts, tokenizer, tmp_path, changed):
+    info = tmp_path / "shards" / "shards.json"
+    before = json.loads(info.read_text())
+    other = 32 if changed == "max_length" else "other"
+    info.write_text(json.dumps(before | {"made_with": before["made_with"] | {changed: other}}))
+    shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    assert json.loads(info.read_text()) == before
 
 
 def test_a_missing_file_is_named(written, tmp_path):
