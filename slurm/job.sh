@@ -84,10 +84,10 @@ field() {
     grep -o " $1=[^ ]*" | head -n 1 | cut -d= -f2
 }
 
-# contents FOLDER: the names of all files that a run has left, without temporary ones.
+# contents FOLDER: the files in the folders of a run (corpus, vocabulary, states, …), without temporary ones.
 contents() {
     [ -d "$1" ] || return 0
-    (cd "$1" && find . -name '.?*' -prune -o -type f -print | sort)
+    (cd "$1" && find . -name '.?*' -prune -o -type f -path './*/*' -print | sort)
 }
 
 # no_restart STATUS ASKED BEFORE AFTER: why the training is not to be started again, or nothing.
@@ -120,7 +120,7 @@ requeue() {
         state=$(scontrol --oneliner show job "$job" | field JobState) || state=''
         # Whoever cancels or requeues the job stops it in the same way, but then it is not RUNNING.
         if [ -n "$state" ] && [ "$state" != RUNNING ]; then
-            echo "the job is $state"
+            echo "somebody cancelled or requeued the job (its state is $state)"
             return
         fi
         # If its state stays unknown, the last try is made all the same.

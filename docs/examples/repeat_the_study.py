@@ -3,21 +3,23 @@
     python docs/examples/repeat_the_study.py --data folder/with/rated/sets --out report
     python docs/examples/repeat_the_study.py --out report
 
-`--data` is a folder with the sets that have human ratings: haque2022.jsonl (or the CSV table of Haque et
-al.) and shen2021_leclair.jsonl. Without them, the script takes the small made-up set in `data/`, whose
+`--data` is the folder of the sets that have human ratings: haque2022.jsonl (or the CSV table of Haque et
+al.) and shen2021_leclair.jsonl; `python -m train.data fetch haque2022 shen2021_leclair` fetches them into
+`data/rated`, the default. Without them, the script takes the small made-up set in `data/`, whose
 figures mean nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from simllm import cli
 
 HERE = Path(__file__).parent
-RATED = HERE.parents[2] / "shared" / "data" / "rated"  # beside the checkout
+RATED = Path(os.environ.get("SIMLLM_DATA") or "data") / "rated"
 SETS = ("haque2022.jsonl", "shen2021_leclair.jsonl")
 METRICS = "simllm,bleu,rouge-l,chrf,jaccard,tf-idf"
 

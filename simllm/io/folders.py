@@ -56,13 +56,15 @@ def check(folder: Path) -> None:
 def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
     """Raise InputError unless simllm may replace `folder` by one that holds files of these names.
 
-    The folder must pass `check`, must not be the current one, and must not hold files of these names
-    that simllm did not write.
+    The folder must pass `check`, must not be the current one or a mount point, and must not hold
+    files of these names that simllm did not write.
     """
     check(folder)
     real = files.real(folder)
     if real == files.real(Path()):
         raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
+    if os.path.ismount(real):
+        raise InputError(f"{folder}: is a mount point, which cannot be replaced; name a folder in it")
     taken = set(names) & set(_names(real)) - set(_written(real) or ())
     if taken:
         raise InputError(f"{folder / min(taken)}: was not written by simllm; move it away")
@@ -147,7 +149,9 @@ def replacing(folder: Path) -> Iterator[Path]:
 def remove(folder: Path) -> None:
     """Remove the files that simllm wrote into `folder`, and the folder if nothing else is left."""
     for name in _written(folder) or ():
-        (folder / name).unlink(missing_ok=True)
+        above = list(Path(name).parents)[:-1]
+        if not any((folder / path).is_symlink() for path in above):  # a link leads out of the folder
+            (folder / name).unlink(missing_ok=True)
     if _files(folder) == [MARKER]:
         (folder / MARKER).unlink()
     for inner in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):

@@ -9,15 +9,18 @@ A comment on the line above a block says what is special about it:
 The `text` block right after a block is what the block prints. A line `…` in it stands for any lines.
 """
 
+import argparse
 import contextlib
 import functools
 import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,7 @@ from simllm import metric
 from simllm.cli import main
 from simllm.model import checkpoint
 from tests.conftest import ROOT
+from train.runtime import config
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DATA = ROOT / "docs" / "examples" / "data"
@@ -224,26 +228,33 @@ def _job(words):
     return ["python", "-m", module, *arguments] if module else ["simllm", "evaluate", *arguments]
 
 
+# The commands that take `key=value`, and the class of their configuration.
+_CONFIGS = {
+    "train.pretrain": lambda: config.PretrainConfig,
+    "train.contrastive": lambda: config.ContrastiveConfig,
+    "train.release.measure": lambda: import_module("train.release.measure").MeasureConfig,
+}
+
+
 def _parse_module(module, arguments):
-    import argparse
-    import runpy
+    def stopping(name):
+        real = getattr(argparse.ArgumentParser, name)
 
-    from train.release.measure import MeasureConfig
-    from train.runtime import config
+        def parse_and_stop(*arguments, **options):
+            raise _ParsedError(real(*arguments, **options))
 
-    real = argparse.ArgumentParser.parse_args
-
-    def parse_args(parser, given=None, namespace=None):
-        raise _ParsedError(real(parser, given, namespace))
+        return parse_and_stop
 
     err = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(ROOT), contextlib.redirect_stderr(err):
-        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
+        for name in ("parse_args", "parse_intermixed_args"):
+            patch.setattr(argparse.ArgumentParser, name, stopping(name))
         patch.setattr(sys, "argv", [module, *arguments])
         try:
             if module == "simllm":
                 main(arguments)
             else:
+                patch.delitem(sys.modules, module, raising=False)  # or runpy warns that it is there already
                 runpy.run_module(module, run_name="__main__")
         except _ParsedError as parsed:
             options = parsed.options
@@ -253,13 +264,8 @@ def _parse_module(module, arguments):
             raise AssertionError(err.getvalue()) from None
         except BaseException as error:
             raise AssertionError(f"{module} {arguments}: {error!r}") from error
-        classes = {
-            "train.pretrain": config.PretrainConfig,
-            "train.contrastive": config.ContrastiveConfig,
-            "train.release.measure": MeasureConfig,
-        }
-        if module in classes:
-            config.load(classes[module], options.config, options.overrides)
+        if module in _CONFIGS:
+            config.load(_CONFIGS[module](), options.config, options.overrides)
 
 
 _VERSION = re.compile(r"version:[^|\s]+|(?<=:)\d+\.\d+\.\d+")

@@ -42,7 +42,8 @@ def test_repeat_the_study_on_made_up_ratings(tmp_path):
 def test_repeat_the_study_on_rated_sets(tmp_path):
     if not (SHARED / "data" / "rated").is_dir():
         pytest.skip(f"no rated sets in {SHARED / 'data' / 'rated'}")
-    done = run(EXAMPLES / "repeat_the_study.py", "--out", tmp_path / "report", "--metrics", "simllm,jaccard")
+    arguments = ("--data", SHARED / "data" / "rated", "--out", tmp_path / "report")
+    done = run(EXAMPLES / "repeat_the_study.py", *arguments, "--metrics", "simllm,jaccard")
     assert done.returncode == 0, done.stderr
     assert re.search(r"haque2022 +simllm +1 +0\.8", done.stdout)
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.docs.markdown_blocks import PAGES
+from tests.test_layout import ROOMS
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+ (.*?)(?: \{#([\w-]+)\})?$", re.M)
@@ -40,11 +41,11 @@ def test_drawings_are_up_to_date():
     spec.loader.exec_module(module)
     for name, content in module.drawings().items():
         assert (file.parent / name).read_text() == content, f"{name}: run python docs/images/draw.py"
+    assert [room.removesuffix(".py") for room, _ in module.ROOMS] == ROOMS
 
 
 @pytest.mark.slow
 def test_site_builds_strictly(tmp_path):
-    pytest.importorskip("mkdocs", reason="needs the extra docs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

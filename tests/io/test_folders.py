@@ -101,6 +101,15 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "real" / "result").read_text() == "2"
 
 
+def test_refuses_a_mount_point(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "volume")
+    with (
+        pytest.raises(InputError, match="volume: is a mount point"),
+        folders.replacing(tmp_path / "volume"),
+    ):
+        pass
+
+
 def test_refuses_a_loop_of_links_a_file_and_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "file").write_text("mine")

@@ -64,7 +64,8 @@ class Cluster:
             **{name: value for name, value in os.environ.items() if not name.startswith(ours)},
             **({"VIRTUAL_ENV": sys.prefix} if sys.prefix != sys.base_prefix else {}),
             "SLURM_CONF": str(folder / "slurm.conf"),
-            "MASTER_ADDR": "127.0.0.1",  # the names of the nodes are known to SLURM alone
+            "MASTER_ADDR": "elsewhere.invalid",  # of the shell that submits, nothing to the jobs
+            "MASTER_PORT": "1",
             "GLOO_SOCKET_IFNAME": "lo",
             "OMP_NUM_THREADS": "1",  # the nodes have more CPUs than the machine
         }
@@ -105,7 +106,7 @@ class Cluster:
         end = time.monotonic() + seconds
         while not what():
             assert time.monotonic() < end, f"{self.slurm('squeue', '-t', 'all')}\n{self.output(job)}"
-            time.sleep(0.1)
+            time.sleep(0.02)
 
     def finish(self, job: str, state: str = "COMPLETED") -> dict[str, str]:
         """Wait for the end of a job, which has to be this one; returns the job's facts."""
@@ -114,14 +115,30 @@ class Cluster:
         assert self.state(job) == state, self.output(job)
         return self.facts(job)
 
-    def pause(self, job: str, line: str) -> None:
-        """Stop the processes that train, once they have printed the line.
+    def pause(self, job: str, text: str) -> None:
+        """Stop the processes that train, once they have printed the text.
 
         What happens to the job next happens in the middle of its training, however fast the
         machine is. They run again after `resume`, or when SLURM asks them to end.
         """
-        self.until(lambda: line in self.output(job), job)
+        self.until(lambda: text in self.output(job), job)
         self.slurm("scancel", "--signal=STOP", f"{job}.0")  # the step: a stopped job is no RUNNING one
+
+    def ranks(self, job: str) -> dict[int, int]:
+        """Process ids of a job's training processes, by their ranks."""
+        found = {}
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                variables = (place / "environ").read_bytes().decode("utf-8", "replace").split("\0")
+                command = (place / "cmdline").read_bytes().split(b"\0")
+                if f"SLURM_JOB_ID={job}" in variables and b"-m" in command and b"python" in command[0]:
+                    rank = next(v for v in variables if v.startswith("SLURM_PROCID="))
+                    found[int(rank.partition("=")[2])] = int(place.name)
+        return found
+
+    def time_is_up(self, job: str) -> None:
+        """Do what SLURM does before the time of a job is up: signal its batch script."""
+        self.slurm("scancel", "--batch", "--signal=USR1", job)
 
     def resume(self, job: str) -> None:
         """Let the paused processes run again."""

@@ -1,10 +1,10 @@
-import json
 import os
 import shutil
 
 import pytest
 
 from tests.slurm.cluster import DAEMONS, running
+from tests.train.conftest import few_comments  # noqa: F401
 
 
 @pytest.fixture(scope="session")
@@ -18,11 +18,3 @@ def cluster(tmp_path_factory):
         (pytest.fail if os.environ.get("REQUIRE_SLURM") == "1" else pytest.skip)(obstacle)
     with running(tmp_path_factory.mktemp("slurm")) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="session")
-def texts(comments, tmp_path_factory):
-    """A file of comments to train on."""
-    file = tmp_path_factory.mktemp("texts") / "comments.jsonl"
-    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in comments))
-    return file

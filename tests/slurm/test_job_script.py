@@ -73,9 +73,13 @@ def test_a_stopped_job_that_saved_a_state_is_requeued(job, tmp_path, status):
 
 
 def test_a_crash_that_saved_nothing_is_not_requeued(job, tmp_path):
-    errors, code = finish(job("exit 134"))
+    """What every start writes is no progress, nor are temporary files."""
+    files = "config.json lock .simllm states/.state-00000004.partial/sha256 .corpus.partial/train.txt"
+    write = f"cd $OUT; for file in {files}; do mkdir -p $(dirname $file); touch $file; done"
+    errors, code = finish(job(f"mkdir $OUT; ({write}); exit 134"))
     reason = "nothing was saved since the job started, and the training ended with exit status 134"
     assert (errors, code) == (f"not requeued: {reason}\n", 134)
+    assert (tmp_path / "run" / ".corpus.partial" / "train.txt").exists()
     assert not requeued(tmp_path)
 
 
@@ -126,7 +130,8 @@ def test_the_number_of_restarts_is_limited(job, tmp_path):
 
 def test_a_cancelled_job_is_not_requeued(job, tmp_path):
     errors, _ = finish(job(f"{SAVE}; exit 75", STATE="CANCELLED"))
-    assert errors == RESUBMITTED + "not requeued: the job is CANCELLED\n"
+    reason = "somebody cancelled or requeued the job (its state is CANCELLED)"
+    assert errors == f"{RESUBMITTED}not requeued: {reason}\n"
     assert not requeued(tmp_path)
 
 
@@ -146,3 +151,22 @@ def test_the_ranks_meet_on_the_first_node_of_the_job(job, tmp_path):
     inherited = {"MASTER_ADDR": "elsewhere", "MASTER_PORT": "1", "RANK": "5", "WORLD_SIZE": "8"}
     assert finish(job("exit 0", **inherited)) == ("", 0)
     assert (tmp_path / "environment").read_text() == "10.0.0.1:20007 unset\n"
+
+
+def test_it_is_a_job_and_no_command():
+    done = subprocess.run(
+        ["bash", "slurm/pretrain.sbatch"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    message = "error: this is a job script: sbatch slurm/pretrain.sbatch …\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+@pytest.mark.parametrize("script", ["pretrain", "contrastive"])
+def test_without_a_config_it_says_how_it_is_used(script):
+    slurm = {"SLURM_JOB_ID": "1", "SLURM_CPUS_ON_NODE": "1", "VIRTUAL_ENV": sys.prefix}
+    done = subprocess.run(
+        ["bash", f"slurm/{script}.sbatch"],
+        cwd=ROOT, env=os.environ | slurm, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    usage = f"sbatch slurm/{script}.sbatch CONFIG [key=value …]"
+    assert (done.returncode, done.stderr) == (2, f"error: no config given: {usage}\n")

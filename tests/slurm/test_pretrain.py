@@ -1,109 +1,95 @@
-"""Jobs on two nodes with two processes each: whatever happens to them, the weights are the same."""
+"""Pretraining as jobs of a real SLURM: whatever happens to them, the weights are the same."""
 
 import os
-import subprocess
-import sys
+import signal
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.train.pretrain.test_runs import SMALL, assert_same_weights
+from tests.train.runs import Runner, assert_same_weights, pretraining
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = "slurm/pretrain.sbatch"
-
-
-def arguments(texts, out, *overrides):
-    return [
-        "configs/debug.yaml",
-        f"out={out}",
-        f"corpus.sources=[{texts}]",
-        *SMALL,
-        "updates=100",
-        "test_texts=50",
-        *overrides,
-    ]
-
-
-@pytest.fixture(scope="module")
-def undisturbed(texts, tmp_path_factory):
-    """The folder of a run of four processes without SLURM."""
-    out = tmp_path_factory.mktemp("undisturbed") / "run"
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=4", "-m", "train.pretrain"]
-    done = subprocess.run(
-        [*torchrun, *arguments(texts, out)],
-        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return out
+# Long enough to be paused after the first evaluation, however fast the machine is.
+LONG = ["updates=60", "warmup_updates=10", "evaluate_every=10"]
+ONE_RANK = ["--nodes=1", "--ntasks-per-node=1"]
+RERUN = "rerun the same command to resume"
 
 
 @pytest.fixture
-def submit(cluster, texts, tmp_path):
+def submit(cluster, few_comments, tmp_path):
     """Submit the run into `tmp_path / "run"`, with options for sbatch."""
-    return lambda *options: cluster.submit("--nodes=2", *options, SCRIPT, *arguments(texts, tmp_path / "run"))
+    return lambda *options, out=None: cluster.submit(
+        *options, SCRIPT, *pretraining(few_comments, out or tmp_path / "run", *LONG)
+    )
 
 
-@pytest.fixture
-def assert_it_went_on(cluster, undisturbed, tmp_path):
-    """The job saved, started again where it was, and ended with the weights of an undisturbed run."""
-
-    def check(job):
-        facts, output = cluster.finish(job), cluster.output(job)
-        assert int(facts["Restarts"]) >= 1
-        assert "the same command goes on" in output
-        assert "resuming after update" in output
-        assert_same_weights(tmp_path / "run", undisturbed)
-
-    return check
+def restarted(cluster, job):
+    """Wait for the end of a job; return how often it was started again."""
+    restarts = int(cluster.finish(job)["Restarts"])
+    assert cluster.output(job).count("resuming after update") == restarts
+    return restarts
 
 
-def test_two_nodes_train_as_one_machine_does(cluster, submit, undisturbed, tmp_path):
-    facts = cluster.finish(submit())
-    assert (facts["NumNodes"], facts["Restarts"]) == ("2", "0")
-    assert_same_weights(tmp_path / "run", undisturbed)
-
-
-def test_preempted(cluster, submit, assert_it_went_on):
-    job = submit()
-    cluster.pause(job, "update 4 ")
+def test_two_nodes_are_preempted_and_train_as_one_machine_does(cluster, submit, few_comments, tmp_path):
+    job = submit("--nodes=2", "--ntasks-per-node=2")
+    cluster.pause(job, "update 10 ")
     cluster.finish(cluster.submit("--partition=high", "--nodes=2", "--exclusive", "--wrap=true"))
-    assert_it_went_on(job)
-
-
-def test_out_of_time(cluster, submit, assert_it_went_on):
-    job = submit("--time=2", "--signal=B:USR1@30")  # SLURM may be up to a minute early
-    cluster.pause(job, "update 4 ")
-    cluster.until(lambda: "asked to stop" in cluster.output(job), job, seconds=150)
-    cluster.resume(job)
-    assert_it_went_on(job)
-
-
-def test_requeued_by_an_admin(cluster, submit, assert_it_went_on):
-    job = submit()
-    cluster.pause(job, "update 4 ")
-    cluster.slurm("scontrol", "requeue", job)
-    assert_it_went_on(job)
-
-
-def test_cancelled_it_is_gone_until_it_is_submitted_again(cluster, submit, undisturbed, tmp_path):
-    job = submit()
-    cluster.pause(job, "update 4 ")
-    cluster.slurm("scancel", job)
-    assert cluster.finish(job, "CANCELLED")["Restarts"] == "0"
-    assert "the same command goes on" in cluster.output(job)
-    again = submit()
-    cluster.finish(again)
-    assert "resuming after update" in cluster.output(again)
-    assert cluster.state(job) == "CANCELLED"
+    assert restarted(cluster, job) == 1
+    assert RERUN in cluster.output(job)
+    undisturbed = tmp_path / "undisturbed"
+    ranks = Runner(tmp_path / "output").ranks(
+        4, "train.pretrain", *pretraining(few_comments, undisturbed, *LONG)
+    )
+    assert [rank.finish() for rank in ranks] == [0] * 4, ranks[0].errors
     assert_same_weights(tmp_path / "run", undisturbed)
 
 
-def test_an_array_is_a_run_for_each_index(cluster, texts, tmp_path):
+def test_out_of_time(cluster, submit, few_comments, tmp_path):
+    """A job that has saved something is requeued; one whose time is too short to start is not."""
+    os.mkfifo(tmp_path / "slow.jsonl")  # nobody writes into it
+    limits = [*ONE_RANK, "--time=1", "--signal=B:USR1@50"]  # SLURM looks every half minute
+    slow = pretraining(tmp_path / "slow.jsonl", tmp_path / "slow", *LONG)
+    too_short, job = cluster.submit(*limits, SCRIPT, *slow), submit(*limits)
+    cluster.pause(job, "update 10 ")
+    for each in (job, too_short):
+        cluster.until(lambda each=each: "asked to stop" in cluster.output(each), each)
+    cluster.resume(job)
+    facts = cluster.finish(too_short, "FAILED")
+    assert (facts["ExitCode"], facts["Restarts"]) == ("75:0", "0")
+    reason = "not requeued: nothing was saved since the job started; give it more --time"
+    assert cluster.output(too_short).splitlines()[-1] == reason
+    assert restarted(cluster, job) >= 1
+
+
+def test_one_process_crashes_while_the_other_is_asked_to_stop(cluster, submit, tmp_path):
+    job = submit("--nodes=2", "--ntasks-per-node=1")
+    cluster.pause(job, "update 10 ")
+    os.kill(cluster.ranks(job)[1], signal.SIGABRT)
+    cluster.time_is_up(job)
+    cluster.resume(job)
+    assert restarted(cluster, job) == 1
+    assert "Aborted" in cluster.output(job)
+
+
+def test_requeued_by_an_admin_and_then_cancelled(cluster, submit, tmp_path):
+    """What was cancelled is not started again."""
+    job = submit(*ONE_RANK)
+    cluster.pause(job, "update 10 ")
+    cluster.slurm("scontrol", "requeue", job)
+    cluster.pause(job, "resuming after update")
+    cluster.slurm("scancel", job)
+    assert cluster.finish(job, "CANCELLED")["Restarts"] == "1"
+    assert cluster.output(job).count(RERUN) == 2
+    assert "not requeued: somebody cancelled or requeued the job" in cluster.output(job).splitlines()[-1]
+
+
+def test_an_array_is_a_run_for_each_index(cluster, few_comments, tmp_path):
     """The number of the last of its jobs is also the number of the array."""
-    array = cluster.submit("--array=1-2", SCRIPT, *arguments(texts, tmp_path / "seed-%a", "seed=%a"))
-    cluster.pause(array, "update 4 ")
-    cluster.slurm("scancel", "--batch", "--signal=USR1", f"{array}_2")  # as when its time is up
+    runs = pretraining(few_comments, tmp_path / "seed-%a", *LONG, "seed=%a")
+    array = cluster.submit("--array=1-2", *ONE_RANK, SCRIPT, *runs)
+    cluster.pause(array, "update 10 ")
+    cluster.time_is_up(f"{array}_2")
     cluster.resume(array)
     restarts = [cluster.finish(f"{array}_{index}")["Restarts"] for index in (1, 2)]
     assert restarts == ["0", "1"]
@@ -118,3 +104,4 @@ def test_bad_input_ends_it_with_one_clear_line(cluster, tmp_path):
     errors = [line for line in cluster.output(job).splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
     assert "unknown key updats" in errors[0]
+    assert cluster.output(job).splitlines()[-1] == "not requeued: the training ended with exit status 2"

@@ -15,7 +15,8 @@ from simllm.errors import InputError
 from simllm.io import folders
 from tests.conftest import ROOT
 from train import reproduce
-from train.corpus import git as git_reader
+from train.corpus import trees as corpus_trees
+from train.corpus.tally import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
 from train.reproduce import commands, repositories
@@ -43,8 +44,7 @@ def test_a_repository_is_fetched_once_at_its_revision(tmp_path):
     fetched = reproduce.tree(trees, "owner/name", revisions[0], host)
     assert fetched == trees / "owner+name" / "repo"
     assert git(fetched, "show", "HEAD:file.py") == "first"
-    with git_reader.opened(git_reader.find(fetched, trees)) as repository:
-        assert [entry.path for entry in repository.files("HEAD")] == ["file.py"]
+    assert [code.data for code in corpus_trees.folder(fetched, 0, Tally())] == [b"first"]
     assert reproduce.tree(trees, "owner/name", revisions[1], "file:///nowhere") == fetched  # taken as it is
     assert git(fetched, "show", "HEAD:file.py") == "first"
     with pytest.raises(InputError, match="owner/other: cannot be fetched at"):

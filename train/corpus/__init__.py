@@ -1,1 +1,1 @@
-"""From sources of comments to clean, deduplicated, decontaminated, split texts."""
+"""The corpus: clean, deduplicated, decontaminated and split texts from sources of comments."""

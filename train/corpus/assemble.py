@@ -92,7 +92,7 @@ def _write_pairs(
     folder: Path,
     report: Report,
 ) -> None:
-    """Write the pairs of texts, none of them `leaky`: held out, or near to a text that is."""
+    """Write the pairs of texts; a text that is `leaky`, held out or near to one that is, is in no pair."""
     pairs = Pairs(_table(made, "keys", KEYS), _overrides(made))
     at = 0  # index of the next text
     with _opened(folder / PAIRS) as file:
@@ -108,7 +108,7 @@ def _write_pairs(
 
 
 def _joined(paragraphs: list[str], leaks: Near) -> str:
-    """The paragraphs as one text; "" if it is near to a text that is held out, as a whole."""
+    """Return the paragraphs as one text; "" if the whole is near to a text that is held out."""
     kept = [text for text in paragraphs if text]
     whole = " ".join(kept)
     return "" if len(kept) > 1 and leaks(signature(whole)[None])[0] else whole

@@ -1,4 +1,4 @@
-"""What extraction gives: the documentation of one function."""
+"""The documentation of one function, as the extraction returns it."""
 
 from __future__ import annotations
 

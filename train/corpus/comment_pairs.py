@@ -1,4 +1,4 @@
-"""Pairs of comments that mean the same: of one function in two versions, or overridden."""
+"""Pairs of comments that mean the same: of two versions of a function, or of a method and its override."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Pairs:
-    """Finds the pairs by the comments' keys, then gives their texts as the comments come by."""
+    """Pairs of comments, found by the comments' keys; their texts are collected one comment at a time."""
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
         """Take (R,) of `part.KEYS` and any number of `part.OVERRIDES`."""
@@ -38,7 +38,7 @@ class Pairs:
 
 
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """(P, 2) rows: of each function, every version and the next."""
+    """Return (P, 2) rows: each version of a function and the next one."""
     rows = np.flatnonzero((keys["function"] != 0) & (keys["summary"] != 0))
     rows = rows[np.argsort(keys["function"][rows], kind="stable")]
     same = keys["function"][rows[1:]] == keys["function"][rows[:-1]]
@@ -46,7 +46,7 @@ def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[np.int64]:
-    """(P, 2) rows: a function that overrides, and the first of the name that it overrides."""
+    """Return (P, 2) rows: a function, and the first function of the name that it overrides."""
     named = np.flatnonzero((keys["summary"] != 0) & (keys["name"] != 0))
     names, first = np.unique(keys["name"][named], return_index=True)
     rows = overrides["row"].astype(np.int64)

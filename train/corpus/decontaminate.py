@@ -1,4 +1,4 @@
-"""Decontamination: no text that a model will be judged on may be trained on."""
+"""Decontamination: texts that a model will be evaluated on are kept out of the corpus."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WORDS = 4  # of a shorter text, such as "creates a new", one comment in forty i
 class Evaluated:
     """Texts of evaluation sets; `text in evaluated` asks for a cleaned text.
 
-    It is in there when it is equal to one of them, or has one of them in it, or is a part of
-    one, word for word. Texts of fewer than four words count only where they are equal.
+    The answer is yes if the text is equal to one of them, contains one, or is a part of one, word
+    for word. Texts of fewer than four words count only if they are equal.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -44,7 +44,7 @@ class Evaluated:
 
 
 def read(patterns: Iterable[str]) -> Evaluated:
-    """The texts of rated files: references and candidates, as given and as cleaned by their authors."""
+    """Return the texts of rated files: references and candidates, raw and as their authors cleaned them."""
     names = ("reference", "candidate", "candidate_clean", "a", "b")
     found = []
     for file in (file for pattern in patterns for file in matching(pattern)):

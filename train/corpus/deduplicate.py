@@ -80,7 +80,7 @@ class Near:
 
 
 def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """(N,) estimated shares of word pairs from (N, SIGNATURE) and (N, SIGNATURE)."""
+    """Return (N,) estimated shares of common word pairs, from (N, SIGNATURE) and (N, SIGNATURE)."""
     return np.asarray((first == second).mean(1))
 
 

@@ -1,4 +1,4 @@
-"""How the documentation comments of each language are written: what ends their prose, what is markup."""
+"""Rules for the documentation comments of each language: the end of their prose, and their markup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Rules = list[tuple[re.Pattern[str], str]]
 
 @dataclass(frozen=True)
 class Dialect:
-    """The prose goes up to `ends`; `blocks` are for all of it, `inline` for each paragraph."""
+    """Rules for one language: prose ends at `ends`; `blocks` are for all prose, `inline` for a paragraph."""
 
     ends: re.Pattern[str] = re.compile(r"(?!)")
     blocks: Rules = field(default_factory=list)

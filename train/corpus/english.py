@@ -1,4 +1,4 @@
-"""Is a sentence English? A text of another alphabet is not, nor one of another language's small words."""
+"""A test for English sentences: by the alphabet, and by the small words of other languages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _english, _foreign = frozenset(_ENGLISH.split()), frozenset(_FOREIGN.split())
 
 
 def english(text: str) -> bool:
-    """Say whether a text looks English, or too short to tell.
+    """Return whether a text looks English, or is too short to tell.
 
     >>> english("Gibt den Namen der Klasse zurück.")
     False

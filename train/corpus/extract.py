@@ -1,4 +1,4 @@
-"""From the source of a file to the documentation of its functions."""
+"""Extraction of the documentation of functions from source code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def extract(
 
 
 def document(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
-    """The documentation of a function, or None where a filter takes it."""
+    """Return the documentation of a function, or None if a filter rejects it."""
     paragraphs = markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
     description = "\n\n".join(paragraphs)

@@ -22,12 +22,12 @@ class Documented:
 
 
 def reason(found: Documented) -> str | None:
-    """Return the name of the first filter that takes a comment, None where it is kept."""
+    """Return the name of the first filter that rejects a comment, None if the comment is kept."""
     return next((name for name, takes in FILTERS.items() if takes(found)), None)
 
 
 def generated(code: bytes) -> bool:
-    """Say whether a file was written by a program: its header says so, or its lines are too long."""
+    """Return whether a program wrote a file: its header says so, or its lines are too long."""
     minified = len(code) > 200 * (code.count(b"\n") + 1)
     return minified or bool(_GENERATED.search(code[:2000]))
 
@@ -106,7 +106,7 @@ def _inherited(found: Documented) -> bool:
     return bool(_IMPLEMENTS.match(found.summary) if found.summary else _INHERITED.search(found.function.raw))
 
 
-# In this order: the first that takes a comment is the one that counts it.
+# In this order: a comment is counted under the first filter that rejects it.
 FILTERS: dict[str, Callable[[Documented], bool]] = {
     "test": _test,
     "about something else": _other,

@@ -126,7 +126,7 @@ class Repository:
         return self._head
 
     def tags(self, most: int) -> list[str]:
-        """So many tags of commits, from the newest, spread evenly over all there are."""
+        """Return the commits of at most `most` tags, from the newest, spread evenly over all tags."""
         named = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
         for file in _files(self._location.common / "refs" / "tags"):
             name = file.relative_to(self._location.common).as_posix()
@@ -142,7 +142,7 @@ class Repository:
         return [every[i * len(every) // chosen] for i in range(chosen)]
 
     def files(self, revision: str) -> list[Entry]:
-        """The ordinary files of a revision: no links, no submodules."""
+        """Return the ordinary files of a revision: no links, no submodules."""
         entries: list[Entry] = []
         with self._git("ls-tree", "-r", "-l", "-z", "--full-tree", revision) as git:
             assert git.stdout
@@ -155,7 +155,7 @@ class Repository:
         return entries
 
     def contents(self, objects: Iterable[str]) -> Iterator[bytes | None]:
-        """The contents of objects, None for one that is missing."""
+        """Yield the contents of objects, None for one that is missing."""
         with self._git("cat-file", "--batch") as git:
             assert git.stdout
             for header in self._asked(git, objects):

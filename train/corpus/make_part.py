@@ -19,6 +19,8 @@ from train.corpus.part_file import Row, Writer
 from train.corpus.sources import Docstring, Item
 from train.corpus.tally import Tallies, Tally
 
+_TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
+
 
 def make(data: bytes, file: Path, excluded: Evaluated) -> None:
     """Make a part of a pickled (source, batch)."""
@@ -80,7 +82,7 @@ def _kept(raw: str, excluded: Evaluated, tally: Tally) -> str:
         tally.add("too long", raw)
         return ""
     text = clean(raw)
-    if not re.search("[a-z].* .*[a-z]", text):
+    if not _TWO_WORDS.match(text):
         tally.add("fewer than two words", raw)
     elif text in excluded:
         tally.add("in a rated set", text)

@@ -1,7 +1,7 @@
-"""From the text of a documentation comment to its prose: no tags, no sections, no markup.
+"""The prose of a documentation comment, without tags, sections and markup.
 
-First what ends the prose is cut, then what is no prose is taken out, then the rest is split into
-paragraphs, and last the markup inside each goes.
+First the text after the prose is cut off, then code and tables are removed. The rest is split into
+paragraphs, and the markup in each paragraph is removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")  # of which no
 
 
 def paragraphs(text: str, language: str) -> list[str]:
-    """Return the prose of a comment, whose marks are gone, one line a paragraph."""
+    """Return the paragraphs of a comment that has no comment marks, each on one line."""
     dialect = DIALECTS[language]
     text = _LEADING.sub("", text[:LONGEST])
     prose = _before(dialect.ends, text)
@@ -44,7 +44,7 @@ def _before(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _blocks(text: str, code: int) -> list[str]:
-    """Split prose at empty lines, list items and headings; without headings and indented code."""
+    """Split prose at empty lines, list items and headings; leave out headings and indented code."""
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
@@ -63,7 +63,7 @@ def _blocks(text: str, code: int) -> list[str]:
 
 
 def _new_sentence(before: str, line: str) -> bool:
-    """Say whether a line was begun although its first word would have fitted on the one before."""
+    """Return whether a line was begun although its first word would have fitted on the line before."""
     word = _CAPITALIZED.match(line)
     fitted = word and len(before) + len(word[0]) < NARROW
     return bool(fitted and before[-1:].isalnum() and not _GOES_ON.search(before))
@@ -78,7 +78,7 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _worth_reading(prose: list[str]) -> list[str]:
-    """Leave out what is left of code and examples: titles, labels, announcements."""
+    """Leave out the remains of code and examples: titles, labels, announcements."""
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]
     while len(prose) > 1 and prose[-1].endswith(":"):

@@ -37,7 +37,7 @@ class Row:
 
     @property
     def texts(self) -> list[str]:
-        """What can be trained on."""
+        """The texts that are left, the summary first."""
         return [self.summary, *self.rest] if self.summary else self.rest
 
 
@@ -91,7 +91,7 @@ class Writer:
         self.overrides: list[tuple[int, int]] = []
 
     def add(self, comment: Comment, row: Row, single: bool) -> None:
-        """Add a comment; `single` if its function's name says within its file which one it is."""
+        """Add a comment; `single` if no other function in its file has the same name."""
         repository = comment.repository
         identities = [_number(identity(text)) for text in row.texts]
         self.texts += [(each, identities[0], _hash(repository)) for each in identities]
@@ -132,7 +132,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _hash(*names: str) -> int:
-    """64 bits of some names, 0 if the first is empty."""
+    """Return 64 bits of some names, 0 if the first is empty."""
     data = "\0".join(names).encode("utf-8", "replace")
     return _number(hashlib.blake2b(data, digest_size=8).digest()) if names[0] else 0
 

@@ -1,4 +1,4 @@
-"""What a corpus holds, for people (`report.html`) and for programs (`report.json`)."""
+"""The report about a corpus, for people (`report.html`) and for programs (`report.json`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
 
 
 class Report:
-    """Sees every comment of a corpus once, and remembers little of it."""
+    """Counts and samples of a corpus, collected one comment at a time in little memory."""
 
     def __init__(self, near: NDArray[np.int64], original: NDArray[np.int64]) -> None:
         """Take the indices of the texts that nearly repeat another, and what each text repeats."""
@@ -37,7 +37,7 @@ class Report:
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
     def near(self, at: int, texts: list[str]) -> None:
-        """Meet texts, kept or not, of which the first has the index `at`."""
+        """Take texts, kept or not; the first one has the index `at`."""
         for index, text in enumerate(texts, at):
             if index in self._texts:
                 self._texts[index] = text
@@ -72,7 +72,7 @@ class Report:
             self._growth.append((self._count, len(self._vocabulary)))
 
     def facts(self, found: Tallies) -> dict[str, Any]:
-        """All of it, as it stands in `report.json`."""
+        """Return the whole report, as it stands in `report.json`."""
         texts = self._texts
         return {
             "found": found.facts(),

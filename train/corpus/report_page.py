@@ -1,4 +1,4 @@
-"""A corpus's report as one page of HTML that needs nothing else."""
+"""The report about a corpus as one page of HTML that loads nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_LEFT_OUT = {"files": ("read", "bytes"), "comments": (), "texts": ("read", "
 
 
 def page(facts: dict[str, Any]) -> str:
-    """The page, from what `report.json` holds."""
+    """Return the page, from the content of `report.json`."""
     texts, files = (facts["found"][name]["counts"] for name in ("texts", "files"))
     languages, growth = sorted(facts["languages"]), facts["vocabulary"]
     read = f"{files.get('read', 0):,} files of code ({files.get('bytes', 0) / 1e6:,.1f} MB)"
@@ -77,7 +77,7 @@ def _left_out(stage: str, found: dict[str, Any]) -> str:
 
 
 class _Examples(list[str]):
-    """Texts that share a cell: one in sight, the others on demand."""
+    """Texts that share a cell: one is shown, the others on demand."""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Which texts are held out, to measure a model on what it has not read."""
+"""The choice of the texts that are held out, to measure a model on texts it has not read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 def held_out(
     comments: NDArray[np.uint64], repositories: NDArray[np.uint64], new: NDArray[np.bool_], share: float
 ) -> NDArray[np.bool_]:
-    """(N,) whether each text is held out, by the hashes of its comment and its repository.
+    """Return (N,) whether each text is held out, by the hashes of its comment and its repository.
 
     A repository is held out as a whole, in the order of the hashes, as long as it fits into
     the share of what is `new`. If those that fit do not make half the share, as when there

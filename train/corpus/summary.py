@@ -36,7 +36,10 @@ def first_sentence(paragraph: str) -> str:
 
 
 def _ends(before: str, mark: str, after: str) -> bool:
-    """Say whether a sentence ends at `mark`, between 40 characters and the next one that is no space."""
+    """Return whether a sentence ends at `mark`.
+
+    `before` is the 40 characters before it, `after` the next character that is no space.
+    """
     word = re.split(r"[\s(\[\"'/]", before)[-1].lower()
     quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")  # '.' speaks of a point
     if quoted or word in _never:

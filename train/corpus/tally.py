@@ -44,7 +44,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Tallies:
-    """What was found and left out among files, comments and texts; each example is one text."""
+    """Counts of files, comments and texts that were read or left out; each example is one text."""
 
     files: Tally = field(default_factory=Tally)
     comments: Tally = field(default_factory=Tally)

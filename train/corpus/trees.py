@@ -31,7 +31,7 @@ class Code:
 
 
 def folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """The code below a folder. A git repository is one repository, and so is a folder in `root`."""
+    """Yield the code below a folder. A git repository is one repository, and so is a folder in `root`."""
     if repository := _repository(root, root, tally):
         yield from _revisions(repository, _name(root, 2), tags, tally)
         return
@@ -43,7 +43,7 @@ def folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
 
 def installed_python(tally: Tally) -> Iterator[Code]:
-    """This Python's standard library and installed packages; every top-level name is a repository."""
+    """Yield this Python's standard library and installed packages; every top-level name is a repository."""
     library, packages = installed_folders()
     for path, is_folder in _entries(library, tally):
         walk = _walk(path, tally) if is_folder else iter([path])
@@ -67,7 +67,7 @@ def _name(folder: Path, parts: int = 1) -> str:
 
 
 def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """A folder of `root`, with the git repositories in it, if any, read as such."""
+    """Yield the code in a folder of `root`, and in the git repositories in that folder."""
     licence = _licence(_names(top))
     repositories: list[git.Location] = []
     for file in _walk(top, tally, repositories, root):
@@ -147,7 +147,7 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
 
 
 def _revisions(location: git.Location, name: str, tags: int, tally: Tally) -> Iterator[Code]:
-    """The code of a git repository's revisions; a file that did not change is read once."""
+    """Yield the code of a git repository's revisions; a file that did not change is read once."""
     name, seen = name.removesuffix(".git"), set[str]()
     try:
         with git.opened(location) as repository:
@@ -171,7 +171,7 @@ def _tags(repository: git.Repository, most: int, tally: Tally) -> list[str]:
 def _revision(
     repository: git.Repository, revision: str, name: str, seen: set[str], tally: Tally
 ) -> Iterator[Code]:
-    """The code of a revision that was not `seen` in another one."""
+    """Yield the code of a revision, without the files that were `seen` in another one."""
     wanted = []
     files = repository.files(revision)
     for entry in files:

@@ -1,4 +1,4 @@
-"""Where each programming language keeps its functions and their documentation."""
+"""The programming languages whose documented functions can be found."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Language:
-    """How to find the documented functions of a language.
+    """The rules that find the documented functions of a language.
 
     `places` looks at bytes alone, which is fast; a file in which it finds nothing is never parsed.
     `function` takes the path to the node at a place's declaration. It returns the path to the

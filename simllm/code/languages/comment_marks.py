@@ -1,4 +1,4 @@
-"""Comments by their marks: where they stand, and their text without the marks."""
+"""The places of comments in source code, and their text without the marks of comments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
 def blocks(code: bytes) -> Iterator[Place]:
-    """Yield each `/** … */` and what follows it; not the one that opens a file and stands apart."""
+    """Yield each `/** … */` and what follows it, without a header that opens the file and stands apart."""
     opening = True
     for match in _BLOCK.finditer(code):
         header = opening and code[: match.start()].strip() in _NOTHING and _APART.match(code, match.end())

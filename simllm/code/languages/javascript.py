@@ -51,7 +51,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _inside(node: Node) -> Node | None:
-    """Return the function that a declaration comes down to."""
+    """Return the function inside a declaration, None if there is none."""
     here: Node | None = node
     while here and here.type in _AROUND:
         by = _AROUND[here.type]

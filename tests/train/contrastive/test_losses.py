@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import CoSENTLoss, MultipleNegativesRankingLoss
 
 from train.contrastive.losses import cosent, info_nce
 
@@ -11,8 +9,16 @@ NONE = torch.zeros(20, 20, dtype=torch.bool)
 
 
 @pytest.fixture(scope="module")
+def losses():
+    """The losses of sentence-transformers, which takes seconds to load."""
+    return pytest.importorskip("sentence_transformers.sentence_transformer.losses")
+
+
+@pytest.fixture(scope="module")
 def model(model_folder):
     """Which one is no matter: the losses get embeddings."""
+    from sentence_transformers import SentenceTransformer
+
     return SentenceTransformer(str(model_folder), device="cpu")
 
 
@@ -27,10 +33,11 @@ def with_gradients(loss, *rows):
     return torch.cat([value.detach().reshape(1), *(leaf.grad.flatten() for leaf in leaves)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("negatives", [0, 1])
-def test_info_nce_equals_sentence_transformers(model, negatives):
+def test_info_nce_equals_sentence_transformers(losses, model, negatives):
     """Theirs takes a hard negative of each pair as a negative of all firsts, and of no second."""
-    theirs = MultipleNegativesRankingLoss(
+    theirs = losses.MultipleNegativesRankingLoss(
         model, scale=20.0, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
     )
     rows = embeddings(2 + negatives)
@@ -48,13 +55,14 @@ def test_a_weight_is_so_many_copies_of_the_hard_negatives():
     assert three > info_nce(first, second, NONE, 0.05, hard) > info_nce(first, second, NONE, 0.05)
 
 
-def test_what_is_known_to_mean_the_same_is_no_negative(model):
+@pytest.mark.slow
+def test_what_is_known_to_mean_the_same_is_no_negative(losses, model):
     """Of two groups of ten pairs each only rows of the other group are negatives: so are they if
     the loss of each row is computed by itself, its own group left out but for its own pair.
     """
     first, second = embeddings(2)
     same = torch.arange(20)[:, None] // 10 == torch.arange(20) // 10
-    theirs = MultipleNegativesRankingLoss(model, scale=20.0)
+    theirs = losses.MultipleNegativesRankingLoss(model, scale=20.0)
     total = 0.0
     for a, b in ((first, second), (second, first)):
         for row in range(20):
@@ -64,10 +72,11 @@ def test_what_is_known_to_mean_the_same_is_no_negative(model):
     assert info_nce(first, second, same, 0.05).item() == pytest.approx(total, abs=1e-6)
 
 
-def test_cosent_equals_sentence_transformers(model):
+@pytest.mark.slow
+def test_cosent_equals_sentence_transformers(losses, model):
     first, second = embeddings(2)
     ratings = torch.randint(0, 5, (20,), generator=torch.Generator().manual_seed(1)).float()  # with ties
-    theirs = CoSENTLoss(model, scale=20.0)
+    theirs = losses.CoSENTLoss(model, scale=20.0)
     expected = with_gradients(
         lambda *rows: theirs.compute_loss_from_embeddings(list(rows), ratings), first, second
     )

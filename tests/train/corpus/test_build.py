@@ -70,14 +70,15 @@ def test_the_same_corpus_comes_out_of_any_number_of_workers(tree, tmp_path, monk
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "three" / name).read_bytes()
 
 
-def test_killed_it_goes_on_and_comes_to_the_same(tmp_path, comments):
-    rows = (f"{comment.split('.')[0]} number {n}" for n in range(60) for comment in comments)
+@pytest.mark.slow
+def test_a_killed_build_is_resumed_and_gives_the_same_corpus(tmp_path, comments):
+    rows = (f"{comment.split('.')[0]} number {n}" for n in range(40) for comment in comments)
     (tmp_path / "many.txt").write_text("\n".join(" ".join(row.split()) for row in rows))
     arguments = [sys.executable, "-m", "train.corpus", "build", str(tmp_path / "many.txt"), "--workers", "2"]
     whole = subprocess.run([*arguments, "--out", tmp_path / "whole"], cwd=ROOT, check=False)
     assert whole.returncode == 0
     process = subprocess.Popen([*arguments, "--out", tmp_path / "killed"], cwd=ROOT, start_new_session=True)
-    scratch = tmp_path / "killed.parts"
+    scratch = tmp_path / ".killed.parts"
     while not list(scratch.glob("*.npz")):
         assert process.poll() is None
         time.sleep(0.02)

@@ -9,8 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from transformers import AutoModel
 
 from simllm import SimLLM
 from simllm.errors import InputError
@@ -117,7 +115,11 @@ def test_features_of_the_original(tiny, tiny_files, monkeypatch, variant):
     assert (hidden - torch.tensor(inference["expected_features_last_layer"]))[mask].abs().max() < 1e-4
 
 
+@pytest.mark.slow
 def test_the_folder_loads_in_three_libraries(import_, tiny_files):
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel
+
     done = import_("--tokenizer", tiny_files / "tokenizer.json")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     folder, texts = tiny_files / "out", ["abc a", "b", "cab abc"]

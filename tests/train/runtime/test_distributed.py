@@ -87,6 +87,7 @@ def test_by_several_processes(run, whole, processes, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("whole", ["documents"], indirect=True)
 def test_by_torchrun(whole, tmp_path):
     packing, expected = whole
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]

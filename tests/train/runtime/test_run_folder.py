@@ -184,3 +184,17 @@ def test_a_cut_off_log_does_not_prevent_a_resume(run, begun, finished, few_comme
     assert f"warning: {begun / 'log.jsonl'}, line 2: not a line of a log; left out" in errors
     updates = [json.loads(line)["update"] for line in (begun / "log.jsonl").read_text().splitlines()]
     assert updates == [4, 12, 16, 20, 24]
+
+
+def test_nothing_is_removed_through_a_link(tmp_path):
+    """Such as in a run from a stranger, whose marker claims that simllm wrote there."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.txt").write_text("mine\n")
+    with folders.replacing(tmp_path / "state") as partial:
+        (partial / "weights").write_text("one\n")
+    (tmp_path / "state" / "link").symlink_to(tmp_path / "home")
+    marker = {"written_by": "simllm", "files": ["weights", "link/thesis.txt"]}
+    (tmp_path / "state" / folders.MARKER).write_text(json.dumps(marker))
+    folders.remove(tmp_path / "state")
+    assert (tmp_path / "home" / "thesis.txt").read_text() == "mine\n"
+    assert not (tmp_path / "state" / "weights").exists()

@@ -1,0 +1,68 @@
+"""Signals that come before the training, or to a command that runs others."""
+
+import os
+import signal
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from simllm.errors import InputError
+from tests.conftest import ROOT
+from train.runtime import signals
+from train.runtime.command import command
+from train.runtime.config import PretrainConfig
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_an_error_that_a_signal_causes_is_no_bad_input(call, tmp_path, number, status):
+    """A library that calls back into Python may turn the signal into an error of its own."""
+
+    def work(config, world, stop):
+        try:
+            os.kill(os.getpid(), number)
+        except signals.Interrupted:
+            raise InputError("the input is bad") from None
+
+    main = SimpleNamespace(__name__="x", main=lambda: command(PretrainConfig, work, "x", "x"))
+    done = call(main, ROOT / "configs" / "debug.yaml", f"out={tmp_path}/run")
+    assert (done.returncode, done.stderr) == (status, "stopped; rerun the same command to resume\n")
+
+
+def test_an_error_while_a_training_stops_is_an_error(call, tmp_path):
+    """Such as a full disk: nothing was saved."""
+
+    def work(config, world, stop):
+        stop.patient = True
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise InputError("cannot be written")
+
+    main = SimpleNamespace(__name__="x", main=lambda: command(PretrainConfig, work, "x", "x"))
+    done = call(main, ROOT / "configs" / "debug.yaml", f"out={tmp_path}/run")
+    assert (done.returncode, done.stderr) == (2, "error: cannot be written\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_signals_are_passed_on_to_a_called_command(tmp_path, number):
+    ready = tmp_path / "ready"
+    script = (
+        "import pathlib, signal, sys, time\n"
+        f"signal.signal({int(number)}, lambda *_: sys.exit(75))\n"
+        f"pathlib.Path({str(ready)!r}).touch()\n"
+        "time.sleep(60)\n"
+    )
+
+    def send():
+        while not ready.exists():
+            pass
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=send).start()
+    before = signal.getsignal(number)
+    assert signals.call([sys.executable, "-c", script]) == 75
+    assert signal.getsignal(number) == before
+
+
+def test_the_status_of_a_called_command_says_what_killed_it():
+    assert signals.call([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) == 137
