@@ -15,7 +15,7 @@ from simllm.scoring.encode import Ids, Tokenized, embeddings
 
 Values = NDArray[np.float64]
 Text = list[Ids]  # its windows
-_TOKENS = 65_536  # tokens whose states are in memory at once: 64 MB with 256 dimensions
+_TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 dimensions
 # 2n texts, n candidates and then their n references, -> (n,) scores
 Measure = Callable[[Tokenized], Values]
 
