@@ -1,4 +1,4 @@
-"""Reads candidate/reference pairs, one after the other, from wherever they are."""
+"""Reading of pairs, candidate and reference, from the command line, text files or JSON lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEEPEST = 100  # levels of an id; writing it as JSON needs a stack frame or two
 
 
 class Row(NamedTuple):
-    """A pair, and what it is called where it comes from."""
+    """A pair and its id; None without `--id-field`."""
 
     candidate: str
     reference: str
@@ -27,19 +27,19 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """Where pairs come from; `rows` reads them from the start, once more if `repeatable`."""
+    """A source of pairs; `rows` reads them from the start, and can do so again if `repeatable`."""
 
     rows: Callable[[], Iterator[Row]]
     files: tuple[Path, ...]
 
     @property
     def repeatable(self) -> bool:
-        """Whether the files are files, not standard input or a pipe."""
+        """Whether the files can be read more than once: not standard input, a pipe or a device."""
         return not any(files.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
 
 
 def source(options: argparse.Namespace) -> Source:
-    """The pairs from whichever of the three forms was used on the command line."""
+    """Return the source of pairs that the command line names; raise InputError unless it names one."""
     two_files = options.candidates is not None or options.references is not None
     if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
         raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
@@ -61,7 +61,7 @@ def source(options: argparse.Namespace) -> Source:
 
 
 def from_files(candidates: Path, references: Path) -> Iterator[Row]:
-    """Read two text files, one text a line; raise InputError where their lengths differ."""
+    """Read two text files, one text a line; raise InputError if their lengths differ."""
     lengths = [0, 0]
     for numbered in zip_longest(files.lines(candidates), files.lines(references)):
         lengths = [pair[0] if pair else length for pair, length in zip(numbered, lengths, strict=True)]

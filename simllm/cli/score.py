@@ -1,4 +1,4 @@
-"""`simllm score`: any number of pairs, in little memory; what is done can be seen, and stopped."""
+"""`simllm score`: score any number of pairs in little memory, and write the scores as they come."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tqdm import tqdm
 from simllm.cli import pair_source, score_metrics
 from simllm.cli.pair_source import Row
 from simllm.errors import InputError
-from simllm.io import files, tables
+from simllm.io import files, resume, tables
 from simllm.io.resume import COMPARED
 from simllm.io.row_writer import Rows
 from simllm.io.tables import FORMATS as FORMATS
@@ -70,15 +70,14 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Score, and write row by row."""
+    """Run the command."""
     source = pair_source.source(options)
     files.check_output(options.output, source.files, options.overwrite)
     if options.metrics is not None:
         score_metrics.run(options, source)
         return
     if options.output:
-        partial = options.output.parent / f"{options.output.name}.partial"
-        files.check_output(partial, source.files, overwrite=True)
+        files.check_output(resume.partial(options.output), source.files, overwrite=True)
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
     scale, skip = options.scale, options.skip
     columns = [
@@ -151,7 +150,7 @@ def _frequencies(file: Path | None) -> Frequencies | None:
 
 
 def _noting(rows: Iterator[Row], waiting: deque[Row]) -> Iterator[tuple[str, str]]:
-    """The pairs of `rows`, which are noted for when their scores are there."""
+    """Yield the pairs of `rows`; append the rows to `waiting` until their scores are there."""
     for row in rows:
         waiting.append(row)
         yield row.candidate, row.reference

@@ -73,6 +73,18 @@ def test_rounding_never_carries_a_measure_beyond_one(below, weights):
         assert measure(other, other) == 1
 
 
+def test_parts_are_bounded_and_hold_every_pair_once(monkeypatch):
+    monkeypatch.setattr(pair_scorers, "_TOKENS", 50)
+    draw = np.random.default_rng(0)
+    candidates, references = ([[(0,) * int(n)] for n in draw.integers(2, 30, 40)] for _ in range(2))
+    references[3] = [(0,) * 64] * 3  # windows that no part has room for
+    parts = list(pair_scorers._parts(candidates, references))
+    assert sorted(i for part in parts for i in part) == list(range(40))
+    for part in parts:
+        tokens = sum(len(ids) for i in part for ids in (*candidates[i], *references[i]))
+        assert tokens <= 50 or part == [3] or len(part) == 1
+
+
 def test_parts_of_a_chunk_do_not_change_the_scores(model_folder, comments, monkeypatch):
     metric = SimLLM(model_folder, similarity="f1", on_long="window")
     texts = [*comments[:30], comments[0], " ".join(comments[:40])]
