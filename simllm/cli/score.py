@@ -89,6 +89,7 @@ def run(options: argparse.Namespace) -> None:
     if total is not None and skip > total:
         raise InputError(f"--skip {skip}: there are {total} pairs")
     with Rows(columns, options.format, options.output, skip) as out:
+        files.check_output(options.output, (), options.overwrite)  # another run may have just written it
         from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
         from simllm.scoring.scores import joined
 
