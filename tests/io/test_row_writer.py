@@ -1,6 +1,7 @@
 """Long tables: no file of the user's is lost, and what was written stays valid."""
 
 import contextlib
+import contextlib
 import json
 import os
 import resource
@@ -11,7 +12,7 @@ import sys
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import resume
+from simllm.io import files, resume
 from simllm.io.row_writer import Rows
 from tests.command import process, run
 
@@ -202,6 +203,23 @@ def test_the_command_keeps_a_partial_file_of_the_user(tmp_path):
         f"simllm: error: {mine}: is in the way, and not of simllm; move it, or name another -o\n"
     )
     assert mine.read_text() == "mine"
+
+
+def test_an_output_that_another_run_has_just_finished_stays(tmp_path, model_folder, monkeypatch):
+    out, locked = tmp_path / "scores.tsv", files.locked
+
+    @contextlib.contextmanager
+    def late(path):
+        out.write_text("theirs")
+        with locked(path):
+            yield
+
+    monkeypatch.setattr(files, "locked", late)
+    done = run("score", "a", "b", "-o", out, "--model", model_folder)
+    assert done.returncode == 2
+    assert "scores.tsv: exists already" in done.stderr
+    assert out.read_text() == "theirs"
+    assert names(tmp_path) == ["scores.tsv"]
 
 
 CLOSED = [
