@@ -1,7 +1,6 @@
 """Long tables: no file of the user's is lost, and what was written stays valid."""
 
 import contextlib
-import contextlib
 import json
 import os
 import resource
