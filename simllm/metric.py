@@ -1,4 +1,4 @@
-"""SimLLM, the metric: how close in meaning is a candidate summary to its reference?"""
+"""SimLLM, the metric: how close in meaning a candidate summary is to its reference."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from numpy.typing import NDArray
 
 import simllm
 from simllm.errors import InputError
-from simllm.metrics.protocol import Example, sides
+from simllm.metrics.protocol import Example, candidates_and_references
 from simllm.model import checkpoint
-from simllm.model import pooling as poolings
-from simllm.model import similarity as similarities
 from simllm.model.checkpoint import default_model
-from simllm.model.inference import MODES, engine
+from simllm.model.inference import MODES, make_engine
+from simllm.model.pooling import get_pooling
+from simllm.model.similarity import get_similarity
 from simllm.scoring import encode, token_matching
 from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.encode import Tokenized
-from simllm.scoring.pair_scorers import ByToken, Measure, Pooled
-from simllm.scoring.scores import Scores, joined, warn
-from simllm.scoring.streaming import Pair, chunks, scored
-from simllm.scoring.text_arguments import checked
+from simllm.scoring.pair_scorers import PairScorer, PooledScorer, TokenScorer
+from simllm.scoring.scores import Scores, concatenate, issue_warnings
+from simllm.scoring.streaming import TextPair, chunks, score_in_chunks
+from simllm.scoring.text_arguments import text_list
 from simllm.text import LONGEST
 
 
 class SimLLM:
-    """A loaded metric, with the protocol of `simllm.metrics`; threads may share it.
+    """The learned metric, loaded from a model folder.
 
-    >>> metric = SimLLM()
-    >>> metric.score(["adds two lists"], ["combines 2 arrays"]).values.shape
-    (1,)
+    It follows the protocol `simllm.metrics.Metric`. Threads may share one instance.
+
+    Examples:
+        >>> metric = SimLLM()
+        >>> metric.score(["adds two lists"], ["combines 2 arrays"]).values.shape
+        (1,)
     """
 
     name = "simllm"
@@ -50,16 +53,24 @@ class SimLLM:
         frequencies: Frequencies | None = None,
         device: str | None = None,
     ) -> None:
-        """Load a model folder, by default the model that comes with the package.
+        """Load a model folder.
 
-        `pooling` (mean, cls, max) and `similarity` (cosine, inverse-euclidean, or token by
-        token precision, recall, f1) default to what the model folder says. `mode` is exact
-        (float32), fast (bfloat16), or plain for a model in training. `on_long` says what
-        becomes of a text longer than the model reads: truncate, window, error. `frequencies`
-        weigh tokens, by default those of the references. `device` is the GPU if there is one.
-        Raises InputError for a bad folder or an unknown name.
+        Args:
+            model: The model folder; by default the model that comes with the package.
+            pooling: `mean`, `cls` or `max`; by default the pooling of the model folder.
+            similarity: `cosine`, `inverse-euclidean`, or the token-level `precision`, `recall` or
+                `f1`; by default the similarity of the model folder.
+            mode: `exact` (float32), `fast` (bfloat16), or `plain` for a model in training.
+            on_long: How to treat a text that is longer than the model's longest input: `truncate`
+                it, split it into a `window` after another, or raise an `error`.
+            frequencies: Document frequencies that weigh the tokens of a token-level similarity;
+                by default they are counted in the references.
+            device: The torch device; by default the GPU, or the CPU without a GPU.
+
+        Raises:
+            InputError: The folder is not a model folder, or a name is unknown.
         """
-        self._made_with = (model, pooling, similarity, mode, on_long, frequencies, device)
+        self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device)
         self.checkpoint = checkpoint.load(default_model() if model is None else model)
         info = self.checkpoint.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
@@ -67,12 +78,12 @@ class SimLLM:
         if on_long not in encode.ON_LONG:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(encode.ON_LONG)}")
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        self.engine = engine(self.checkpoint.encoder.to(device), mode)
-        self._pool = poolings.named(self.pooling)
-        self.by_token = self.similarity in token_matching.MEASURES
-        self._similarity = None if self.by_token else similarities.named(self.similarity)
-        own = (self.pooling, self.similarity) == (info.pooling, info.similarity)
-        self.calibration = info.calibration if own else None
+        self.engine = make_engine(self.checkpoint.encoder.to(device), mode)
+        self._pool = get_pooling(self.pooling)
+        self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
+        self._similarity = None if self.by_token else get_similarity(self.similarity)
+        is_calibrated = (self.pooling, self.similarity) == (info.pooling, info.similarity)
+        self.calibration = info.calibration if is_calibrated else None
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], **options: Any) -> SimLLM:
@@ -86,74 +97,92 @@ class SimLLM:
     def score(self, candidates: Sequence[str], references: Sequence[str]) -> Scores: ...
 
     def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
-        """Score each candidate against the reference at its index.
+        """Score each candidate against the reference at the same index.
 
-        Scores are symmetric (precision and recall change places). They do not depend on the order,
-        on duplicates or on the other pairs, to 1e-5; only token weights may come from all references.
-        A text that is empty after cleaning scores 0, or 1 against the same text.
+        Scores are symmetric, except that precision and recall swap. They do not depend on the order,
+        on duplicates or on the other pairs (within 1e-5). Token-level similarities without
+        `frequencies` are the exception: they weigh tokens by their frequency in all references.
+        A text that is empty after cleaning scores 0, or 1 against an equal text.
 
         Args:
-            candidates: n texts; or n examples, which hold their references.
-            references: n texts.
+            candidates: n texts, or n examples that hold a candidate and a reference.
+            references: n texts; None if `candidates` are examples.
 
         Returns:
-            The n scores, with counts of empty and truncated texts and the signature.
+            The n scores, the counts of empty and truncated texts, and the signature.
 
         Raises:
-            TypeError: The arguments are no lists of texts, or no list of examples.
-            InputError: There are more candidates than references, or fewer.
+            TypeError: An argument is not a list of texts or of examples.
+            InputError: The numbers of candidates and references differ.
         """
         if references is None:
-            candidates, references = sides(candidates)
-        candidates, references = checked("candidates", candidates), checked("references", references)
+            candidates, references = candidates_and_references(candidates)
+        candidates, references = text_list("candidates", candidates), text_list("references", references)
         if len(candidates) != len(references):
             raise InputError(f"{len(candidates)} candidates but {len(references)} references")
         frequencies = self.frequencies
         if self.by_token and frequencies is None:
-            frequencies = self.count(references)
+            frequencies = self.count_frequencies(references)
         pairs = zip(candidates, references, strict=True)
-        blank = replace(self.blank, signature=self._signature(frequencies))
-        scores = joined(self._scored(pairs, frequencies, 50_000), blank)
-        self.warn(2 * len(candidates), scores.truncated, scores.unreadable)
+        no_scores = replace(self.no_scores, signature=self._signature(frequencies))
+        scores = concatenate(self._scored(pairs, frequencies, 50_000), no_scores)
+        self.warn_about_texts(2 * len(candidates), scores.truncated, scores.unreadable)
         return scores
 
-    def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[Scores]:
-        """Score (candidate, reference) pairs as they come, a thousand at once, in little memory.
+    def stream(self, pairs: Iterable[TextPair], first: int = 1) -> Iterator[Scores]:
+        """Score pairs from an iterator in constant memory.
 
-        Token by token it needs `frequencies`, since the references are not there to be counted.
-        It does not warn; `warn` does. In errors the pairs are numbered from `first`.
+        It gives no warnings about truncated or unreadable texts; call `warn_about_texts` at the end.
+
+        Args:
+            pairs: (candidate, reference) texts.
+            first: The number of the first pair, for error messages.
+
+        Yields:
+            The scores of up to 1,024 pairs, in input order.
+
+        Raises:
+            InputError: The similarity is token-level and there are no `frequencies`.
         """
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
         return self._scored(pairs, self.frequencies, 1024, first)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the (n, d) float32 embeddings of n texts."""
-        texts = checked("texts", texts)
+        """Return the embeddings of n texts, (n, D) float32; TypeError if `texts` is not a list of texts."""
+        texts = text_list("texts", texts)
         if not texts:
             return np.empty((0, self.checkpoint.encoder.config.hidden_size), np.float32)
         tokenized = self.tokenize(texts)
         unreadable = sum(bool(texts[i].strip()) for i in np.flatnonzero(tokenized.empty))
-        self.warn(len(texts), len(tokenized.long), unreadable)
-        return encode.embeddings(self.engine, tokenized, self._pool)
+        self.warn_about_texts(len(texts), len(tokenized.long), unreadable)
+        return encode.embed(self.engine, tokenized, self._pool)
 
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-        """Score under the calling convention of the `evaluate` library."""
+        """Score n pairs under the calling convention of the `evaluate` library.
+
+        Args:
+            predictions: n candidates.
+            references: n references.
+
+        Returns:
+            `mean_score` (float), `scores` (n floats) and `signature` (str).
+        """
         scores = self.score(predictions, references)
         return {"mean_score": scores.mean, "scores": scores.values.tolist(), "signature": scores.signature}
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Clean `texts` and turn them into inputs of the encoder."""
+        """Clean and tokenize n texts for the encoder."""
         longest = self.checkpoint.encoder.config.max_length
-        return encode.tokenized(self.checkpoint.tokenizer, texts, longest, self.on_long)
+        return encode.tokenize(self.checkpoint.tokenizer, texts, longest, self.on_long)
 
-    def count(self, references: Iterable[str]) -> Frequencies:
-        """Count the references' document frequencies, for similarity token by token."""
+    def count_frequencies(self, references: Iterable[str]) -> Frequencies:
+        """Count how many references contain each token, for a token-level similarity."""
         return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.checkpoint.tokenizer)
 
     @property
     def signature(self) -> str:
-        """Everything that decides on a score, as `key:value` pairs joined by `|`."""
+        """Everything that can change a score, as `key:value` pairs joined by `|`."""
         return self._signature(self.frequencies)
 
     def _signature(self, frequencies: Frequencies | None) -> str:
@@ -172,38 +201,44 @@ class SimLLM:
         parts["version"] = simllm.__version__
         return "|".join(f"{key}:{value}" for key, value in parts.items())
 
-    def warn(self, texts: int, truncated: int, unreadable: int) -> None:
-        """Warn of what was not read, or not whole, of so many texts."""
+    def warn_about_texts(self, texts: int, truncated: int, unreadable: int) -> None:
+        """Warn about truncated and unreadable texts.
+
+        Args:
+            texts: Number of texts.
+            truncated: How many of them are longer than the model's longest input.
+            unreadable: How many of them are empty after cleaning, but were not before.
+        """
         limit = self.checkpoint.encoder.config.max_length
         windows = f"read in windows of {limit} tokens, up to {LONGEST:,} characters"
         long = windows if self.on_long == "window" else f"cut at {limit} tokens"
-        warn(texts, truncated, unreadable, long)
+        issue_warnings(texts, truncated, unreadable, long)
 
     def _scored(
-        self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
+        self, pairs: Iterable[TextPair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[Scores]:
-        measure: Measure
+        scorer: PairScorer
         if self._similarity:
-            measure = Pooled(self.engine, self._pool, self._similarity)
+            scorer = PooledScorer(self.engine, self._pool, self._similarity)
         else:
             assert frequencies is not None
             weights = frequencies.weights(self.checkpoint.tokenizer)
-            measure = ByToken(self.engine, weights, self.similarity)
-        return scored(pairs, self.tokenize, measure, size, self.blank, first)
+            scorer = TokenScorer(self.engine, weights, self.similarity)
+        return score_in_chunks(pairs, self.tokenize, scorer, size, self.no_scores, first)
 
     @property
-    def blank(self) -> Scores:
-        """The scores of no pairs."""
+    def no_scores(self) -> Scores:
+        """Scores of zero pairs, with this metric's signature and calibration."""
         return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration)
 
     def __repr__(self) -> str:
         return f"SimLLM({self.signature})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _loaded, self._made_with
+        return _unpickle, self._arguments
 
 
-def _loaded(model: Any, *options: Any) -> SimLLM:
-    """The same metric again, in another process."""
+def _unpickle(model: Any, *options: Any) -> SimLLM:
+    """Load the model folder again, in the process that unpickles the metric."""
     names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device")
     return SimLLM(model, **dict(zip(names, options, strict=True)))

@@ -46,19 +46,26 @@ class Explanation:
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
     """Explain the score of a pair.
 
-    Raises InputError if the metric does not use mean pooling and cosine, if cleaning leaves nothing of
-    a text, or if a text is read in windows.
+    Args:
+        metric: A metric with mean pooling and cosine.
+        candidate: One text.
+        reference: Another text.
+
+    Raises:
+        InputError: The metric has another pooling or similarity, a text is empty after cleaning, or a
+            text is longer than the model's longest input and `on_long` is `window`.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
     texts = metric.tokenize([candidate, reference])
     if texts.empty.any():
-        raise InputError("explain: cleaning leaves nothing of a text; expected two texts with words")
+        raise InputError("explain: a text is empty after cleaning; expected two texts with words")
     if any(len(windows) > 1 for windows in texts.inputs):
         raise InputError("explain: a text is longer than the model reads; use on_long='truncate'")
-    metric.warn(2, len(texts.long), 0)
+    metric.warn_about_texts(2, len(texts.long), 0)
     whole = [
-        state.astype(np.float64) for state in token_matching.states(metric.engine, texts, boundaries=True)
+        state.astype(np.float64)
+        for state in token_matching.token_states(metric.engine, texts, boundaries=True)
     ]
     means = [states.mean(0) for states in whole]
     scale = np.linalg.norm(means[0]) * np.linalg.norm(means[1])
@@ -88,7 +95,7 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:
     """Return the words, each with the slice of its tokens."""
-    tokens = [metric.checkpoint.tokenizer.token(number) for number in ids]
+    tokens = [metric.checkpoint.tokenizer.id_to_token(number) for number in ids]
     starts = [i for i, token in enumerate(tokens) if i == 0 or token.startswith(BOUNDARY)]
     ends = [*starts[1:], len(tokens)]
     return [

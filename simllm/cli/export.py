@@ -22,6 +22,6 @@ def run(options: argparse.Namespace) -> None:
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
     from simllm.model.checkpoint import default_model, load
-    from simllm.model.onnx_export import to_onnx
+    from simllm.model.onnx_export import export_onnx
 
-    to_onnx(load(options.model or default_model()), options.output)
+    export_onnx(load(options.model or default_model()), options.output)

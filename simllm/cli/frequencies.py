@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
     from simllm.metric import SimLLM
 
     metric = SimLLM(options.model)
-    found = metric.count(line for _, line in files.lines(options.references))
+    found = metric.count_frequencies(line for _, line in files.lines(options.references))
     if not found.documents:
         raise InputError(f"{options.references}: empty; expected one text a line")
     found.save(options.output)

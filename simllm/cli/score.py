@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
     with Rows(columns, options.format, options.output, skip) as out:
         files.check_output(options.output, (), options.overwrite)  # another run may have just written it
         from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
-        from simllm.scoring.scores import joined
+        from simllm.scoring.scores import concatenate
 
         metric = SimLLM(
             options.model,
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> None:
             frequencies=_frequencies(options.frequencies),
         )
         if metric.by_token and metric.frequencies is None and source.repeatable:
-            metric.frequencies = metric.count(row.reference for row in source.rows())
+            metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
         id_format = out.format if options.id_field else None
         rest = source.rows()
         numbered = deque(enumerate(islice(rest, skip), 1), maxlen=COMPARED)
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> None:
         if there < skip:
             raise InputError(f"--skip {skip}: there are {there} pairs")
         out.begin(
-            {"scale": scale, "signature": metric.blank.signature},
+            {"scale": scale, "signature": metric.signature},
             tables.split([[*pair_source.shown_id(row, id_format), *row[:2]] for _, row in numbered]),
         )
         waiting: deque[Row] = deque()
@@ -126,8 +126,8 @@ def run(options: argparse.Namespace) -> None:
             parts.append(part)
             bar.update(len(part.values))
         bar.close()
-        scores = joined(parts, metric.blank)
-        metric.warn(2 * len(scores.values), scores.truncated, scores.unreadable)
+        scores = concatenate(parts, metric.no_scores)
+        metric.warn_about_texts(2 * len(scores.values), scores.truncated, scores.unreadable)
         count = len(scores.values) + (skip if out.kept else 0)
         added_up = float(scores.on(scale).sum()) + (out.kept.total if out.kept else 0.0)
         out.summary = {

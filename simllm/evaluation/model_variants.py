@@ -17,7 +17,7 @@ from simllm.model import checkpoint
 from simllm.model.encoder import Encoder
 from simllm.model.pooling import POOLINGS
 from simllm.model.similarity import SIMILARITIES
-from simllm.scoring.token_matching import MEASURES
+from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
         for pooling in POOLINGS
         for similarity in SIMILARITIES
     ]
-    return pooled + [registry.of_model(f"tokens, {name}", model, similarity=name) for name in MEASURES]
+    return pooled + [
+        registry.of_model(f"tokens, {name}", model, similarity=name) for name in TOKEN_SIMILARITIES
+    ]
 
 
 def checkpoints(folder: Path) -> list[Trained]:

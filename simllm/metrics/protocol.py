@@ -80,11 +80,11 @@ class FunctionMetric:
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
         """Score n examples; their sources and languages are not used."""
-        values = self.compute(*sides(examples))
+        values = self.compute(*candidates_and_references(examples))
         return PlainScores(np.asarray(values, np.float64), self.signature)
 
 
-def sides(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
+def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
     """Return the candidates and the references of the examples; raise TypeError for anything else."""
     for index, example in enumerate(examples):
         if not isinstance(example, Example):

@@ -17,7 +17,7 @@ import numpy as np
 import simllm
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.metrics.protocol import Example, Metric, PlainScores, sides
+from simllm.metrics.protocol import Example, Metric, PlainScores, candidates_and_references
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Cached:
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
         """Score n examples, or return the scores of an earlier call with the same examples."""
-        sides(examples)  # or a TypeError says what is no example
+        candidates_and_references(examples)  # or a TypeError says what is no example
         pinned = [self.signature, _code(), *map(asdict, examples)]
         key = hashlib.sha256(json.dumps(pinned).encode()).hexdigest()
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # none yet, no home, or damaged

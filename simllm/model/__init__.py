@@ -1,1 +1,1 @@
-"""The encoder, its tokenizer, and the model folder that holds both."""
+"""The encoder, its tokenizer, and the model folder that stores them."""

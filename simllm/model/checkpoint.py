@@ -1,11 +1,11 @@
-"""The model folder: one folder, three loaders (simllm, transformers, sentence-transformers).
+"""The model folder, which simllm, transformers and sentence-transformers can load.
 
-config.json               the encoder's shape (an MPNet model to transformers)
-model.safetensors         the weights, under transformers' names; large ones in shards, with an index
+config.json               shape of the encoder (transformers reads it as an MPNet model)
+model.safetensors         weights under transformers' names, in one file or in shards with an index
 tokenizer.json            vocabulary and cleaning
 simllm.json               pooling, similarity, provenance, calibration
-README.md                 the model card
-tokenizer_config.json, modules.json, …   what the other two loaders want to be told
+README.md                 model card
+tokenizer_config.json, modules.json, …   settings for the other two libraries
 """
 
 from __future__ import annotations
@@ -37,7 +37,14 @@ CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What `simllm.json` holds: how the model is meant to be used, and where it comes from."""
+    """The content of `simllm.json`.
+
+    Attributes:
+        pooling: Name of the pooling that the model was trained for.
+        similarity: Name of the similarity that the model was trained for.
+        provenance: Facts about the training, such as configuration, date and hardware.
+        calibration: The map from scores to percentiles and ratings; None if there is none.
+    """
 
     pooling: str = "mean"
     similarity: str = "cosine"
@@ -55,8 +62,8 @@ class Checkpoint:
     hash: str
 
 
-# Our module names on the left, transformers' on the right.
-_NAMES = {
+# Parts of our parameter names, and of transformers' names.
+_TRANSFORMERS_NAMES = {
     "embeddings.token.": "embeddings.word_embeddings.",
     "embeddings.position.": "embeddings.position_embeddings.",
     "embeddings.norm.": "embeddings.LayerNorm.",
@@ -72,28 +79,38 @@ _NAMES = {
 }
 
 
-# Weights that transformers may add; embeddings do not need them.
-_NOT_OURS = ("pooler.", "lm_head.", "embeddings.position_ids")
+# Weights that transformers may add; the encoder does not use them.
+_IGNORED_WEIGHTS = ("pooler.", "lm_head.", "embeddings.position_ids")
 
 
 def transformers_name(name: str) -> str:
-    """The name that transformers' `MPNetModel` gives to the encoder's parameter `name`."""
+    """Translate a parameter name of `Encoder` to the name in transformers' `MPNetModel`."""
     if name.startswith("layers.") and name.split(".")[2] == "norm":
         name = name.replace(".norm.", ".output.LayerNorm.")
-    for ours, theirs in _NAMES.items():
+    for ours, theirs in _TRANSFORMERS_NAMES.items():
         name = name.replace(ours, theirs)
     return name
 
 
 def load(folder: str | os.PathLike[str]) -> Checkpoint:
-    """Load a model folder; raise InputError that says what is missing or wrong, and where."""
+    """Load a model folder.
+
+    Args:
+        folder: The model folder.
+
+    Returns:
+        The encoder (float32, on the CPU, in evaluation mode), the tokenizer and the settings.
+
+    Raises:
+        InputError: A file is missing, damaged, or does not fit the others.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such model folder")
     for name in (CONFIG, TOKENIZER):
         if not (folder / name).is_file():
             raise InputError(f"{folder}: no {name}; expected a model folder")
-    stored = weights.files(folder)
+    stored = weights.weight_files(folder)
     config = ModelConfig.load(folder / CONFIG)
     info = ModelInfo()
     if (folder / INFO).is_file():
@@ -104,19 +121,23 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
             f"{folder}: {TOKENIZER} has {tokenizer.vocab_size} tokens, {CONFIG} says {config.vocab_size}"
         )
     encoder = Encoder(config)
-    encoder.load_state_dict(_weights(folder, encoder))
+    encoder.load_state_dict(_encoder_weights(folder, encoder))
     digest = hashlib.sha256((folder / CONFIG).read_bytes())
     for file in stored:
         digest.update(file.read_bytes())
     return Checkpoint(encoder.eval(), tokenizer, info, digest.hexdigest()[:12])
 
 
-def _weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
-    """Read the weights as float32 under our names; a missing or misshapen one is an error."""
-    stored = weights.read(folder)
+def _encoder_weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
+    """Read the weights as float32 under our names.
+
+    Raises:
+        InputError: A weight is missing, unknown, not finite, or has another shape.
+    """
+    stored = weights.read_weights(folder)
     names = {transformers_name(name) for name in encoder.state_dict()}
     for name in stored.keys() - names:
-        if not name.startswith(_NOT_OURS):
+        if not name.startswith(_IGNORED_WEIGHTS):
             raise InputError(f"{folder}: weight {name} has no place in the model of {CONFIG}")
     state = {}
     for name, parameter in encoder.state_dict().items():
@@ -140,24 +161,37 @@ def save(
     card: str,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write a model folder, whole or not at all; `dtype` is that of the stored weights."""
+    """Save a model folder; an interruption leaves the old folder or the new one, never a mixture.
+
+    Args:
+        folder: The model folder; an existing one is replaced if simllm wrote it.
+        encoder: The encoder.
+        tokenizer: The tokenizer.
+        info: The content of `simllm.json`.
+        card: The model card, in Markdown.
+        dtype: The type of the stored weights.
+
+    Raises:
+        InputError: The folder cannot be written, or simllm did not write it.
+    """
     state = {
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
     with folders.replacing(folder) as partial:
         encoder.config.save(partial / CONFIG)
-        save_file(state, partial / weights.WHOLE, metadata={"format": "pt"})
-        shutil.copymode(partial / CONFIG, partial / weights.WHOLE)  # save_file lets nobody else read it
+        save_file(state, partial / weights.SINGLE_FILE, metadata={"format": "pt"})
+        # save_file makes a file that other users cannot read.
+        shutil.copymode(partial / CONFIG, partial / weights.SINGLE_FILE)
         files.write(partial / TOKENIZER, tokenizer.backend.to_str(pretty=True))
         files.write(partial / "README.md", card)
-        for name, values in {INFO: asdict(info), **_for_other_loaders(encoder.config, info)}.items():
+        for name, values in {INFO: asdict(info), **_other_libraries_files(encoder.config, info)}.items():
             (partial / name).parent.mkdir(exist_ok=True)
             files.write(partial / name, json.dumps(values, indent=2) + "\n")
 
 
-def _for_other_loaders(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
-    """The files that make transformers and sentence-transformers load the same model."""
+def _other_libraries_files(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
+    """Return names and content of the files that transformers and sentence-transformers need."""
     bos, pad, eos, unk, mask = SPECIAL_TOKENS
     module = "sentence_transformers.models."
     return {
@@ -188,7 +222,11 @@ def _for_other_loaders(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
 
 
 def default_model() -> Path:
-    """The model folder that comes with the package, or with the checkout it runs from."""
+    """Return the model folder of the installed package, or of the checkout.
+
+    Raises:
+        InputError: There is neither.
+    """
     installed = Path(str(resources.files("simllm"))) / "default_model"
     checkout = Path(__file__).parents[2] / "checkpoints" / "default"
     for folder in (installed, checkout):

@@ -1,4 +1,4 @@
-"""The shape of the encoder, as `config.json` holds it."""
+"""The configuration of the encoder, stored in `config.json`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io.strict import build, read_json
 
-# What transformers writes into config.json for its own bookkeeping.
-_BOOKKEEPING = {
+# Keys that transformers adds to config.json and the encoder does not need.
+_IGNORED_KEYS = {
     "architectures",
     "dtype",
     "torch_dtype",
@@ -20,15 +20,15 @@ _BOOKKEEPING = {
 }
 
 
-_SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which not everybody needs to load
+_SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which is slow to import
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Shape of the encoder, under the names of transformers' `MPNetConfig`.
+    """Shape of the encoder, with the names of transformers' `MPNetConfig`.
 
-    The defaults are the paper's base size; `max_position_embeddings` counts two rows
-    before the first position, as MPNet does, so it is the longest input plus two.
+    The defaults are the paper's base size. `max_position_embeddings` is the longest input plus two,
+    because MPNet keeps two rows before the first position.
     """
 
     vocab_size: int = 40_000
@@ -79,13 +79,17 @@ class ModelConfig:
 
     @classmethod
     def load(cls, file: Path) -> ModelConfig:
-        """Read a model folder's `config.json`; raise InputError for anything unexpected."""
+        """Load a `config.json`.
+
+        Raises:
+            InputError: The file cannot be read, is not of an MPNet model, or has an unknown key or value.
+        """
         values = read_json(file)
         if values.pop("model_type", None) != "mpnet":
             raise InputError(f"{file}: model_type is not 'mpnet'")
-        return build(cls, {k: v for k, v in values.items() if k not in _BOOKKEEPING}, str(file))
+        return build(cls, {k: v for k, v in values.items() if k not in _IGNORED_KEYS}, str(file))
 
     def save(self, file: Path) -> None:
-        """Write `config.json` so that transformers reads it as an MPNet model in float32."""
+        """Save as a `config.json` that transformers reads as an MPNet model in float32."""
         head = {"model_type": "mpnet", "architectures": ["MPNetModel"], "dtype": "float32"}
         file.write_text(json.dumps(head | asdict(self), indent=2) + "\n")

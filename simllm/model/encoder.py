@@ -1,8 +1,8 @@
-"""The encoder: MPNet (Song et al., 2020), written to be read from top to bottom.
+"""The encoder: MPNet (Song et al., 2020).
 
-Shapes: B texts, R rows (positions that are computed), C columns (positions that are
-attended to), H heads, D hidden size. In plain encoding R = C = L, the length; in training
-the rows are the content and the query stream of many texts, the columns the content
+Shapes: B texts, R rows (positions that are computed), C columns (positions that are attended to),
+H heads, D hidden size. When the encoder scores texts, R = C = L, the length. In pretraining the
+rows are the content stream and the query stream of many texts, and the columns are the content
 stream alone.
 """
 
@@ -20,24 +20,24 @@ from simllm.model.config import ModelConfig
 
 
 class Embeddings(nn.Module):
-    """Token plus learned position, layer norm, dropout."""
+    """Sum of token and position embeddings, then layer norm and dropout."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.token = nn.Embedding(config.vocab_size, config.hidden_size, config.pad_token_id)
         self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size, config.pad_token_id)
-        self.first_position = config.pad_token_id + 1  # the rows before it are never used
+        self.first_position = config.pad_token_id + 1  # MPNet does not use the rows before it
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """(B, R) token ids and positions from 0 -> (B, R, D)."""
+        """Embed (B, R) token ids at (B, R) positions, counted from 0; return (B, R, D)."""
         summed = self.token(tokens) + self.position(positions + self.first_position)
         return self.dropout(self.norm(summed))
 
 
 class RelativeBias(nn.Module):
-    """One scalar a head for every bucket of key position minus query position (T5's scheme)."""
+    """Relative position bias as in T5: for each head, one scalar per bucket of distances."""
 
     max_distance = 128
 
@@ -47,13 +47,15 @@ class RelativeBias(nn.Module):
         self.longest = config.max_length
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """(B, R) and (B, C) positions -> (B, H, R, C) to be added to the attention scores."""
+        """Return the (B, H, R, C) bias of the attention scores for (B, R) query and (B, C) key positions."""
         buckets = self.bucket(keys[:, None, :] - queries[:, :, None])
         return self.table(buckets).permute(0, 3, 1, 2)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """Bucket of each distance: half of them a sign, the near half of these exact, the rest
-        logarithmic up to `max_distance`.
+        """Return the bucket of each distance (key position minus query position).
+
+        Each sign has half of the buckets. Half of those hold one distance each, the others
+        ranges that grow logarithmically up to `max_distance`.
         """
         per_sign = self.table.num_embeddings // 2
         exact = per_sign // 2
@@ -64,16 +66,17 @@ class RelativeBias(nn.Module):
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, dropout: float) -> Tensor:
-    """Softmax attention with a bias (B or 1, H, R, C) added to the scaled scores."""
+    """Compute softmax attention with a (B or 1, H, R, C) bias; shapes as in `AttentionFunction`."""
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), dropout_p=dropout)
 
 
-# Queries (B, H, R, D / H), keys and values (B, H, C, D / H) -> (B, H, R, D / H): who attends to whom.
-Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
+# Takes queries (B, H, R, D / H), keys and values (B, H, C, D / H); returns (B, H, R, D / H).
+# It decides which rows attend to which columns, and adds the relative bias.
+AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Attention(nn.Module):
-    """Multi-head attention whose keys and values come from the first `columns` rows."""
+    """Multi-head attention with keys and values from the first `columns` rows only."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -83,18 +86,18 @@ class Attention(nn.Module):
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
         self.output = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, x: Tensor, columns: int, mix: Mix) -> Tensor:
-        """(B, R, D) -> (B, R, D)."""
+    def forward(self, x: Tensor, columns: int, attend: AttentionFunction) -> Tensor:
+        """Transform (B, R, D) states into (B, R, D) states."""
         content = x[:, :columns]
         q, k, v = (
             projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, R or C, D / H)
             for projected in (self.query(x), self.key(content), self.value(content))
         )
-        return self.output(mix(q, k, v).transpose(1, 2).flatten(2))
+        return self.output(attend(q, k, v).transpose(1, 2).flatten(2))
 
 
 class Layer(nn.Module):
-    """Attention and feed-forward, each followed by residual and layer norm (post-LN)."""
+    """Transformer layer: attention and feed-forward, each with a residual and then layer norm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -105,14 +108,14 @@ class Layer(nn.Module):
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, x: Tensor, columns: int, mix: Mix) -> Tensor:
-        """(B, R, D) -> (B, R, D)."""
-        x = self.attention_norm(x + self.dropout(self.attention(x, columns, mix)))
+    def forward(self, x: Tensor, columns: int, attend: AttentionFunction) -> Tensor:
+        """Transform (B, R, D) states into (B, R, D) states."""
+        x = self.attention_norm(x + self.dropout(self.attention(x, columns, attend)))
         return self.norm(x + self.dropout(self.down(F.gelu(self.up(x)))))
 
 
 class Encoder(nn.Module):
-    """Embeddings, layers that share one relative bias, and nothing else."""
+    """The MPNet encoder: embeddings, then layers that share one relative position bias."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -132,32 +135,49 @@ class Encoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return self.embeddings.token.weight.device
 
     @property
     def attention_dropout(self) -> float:
-        """The share of attention weights that is dropped: none outside of training."""
+        """Dropout probability of attention weights; 0 in evaluation mode."""
         return self.config.attention_probs_dropout_prob if self.training else 0.0
 
     def forward(
         self, tokens: Tensor, mask: Tensor | None = None, attention: Callable[..., Tensor] = attention
     ) -> Tensor:
-        """Encode (B, L) token ids -> (B, L, D); `mask` is true at the tokens that are not padding."""
+        """Encode B texts.
+
+        Args:
+            tokens: (B, L) token ids.
+            mask: (B, L) bool, true for tokens that are not padding; None if nothing is padding.
+            attention: Computes the attention, with the arguments of `attention` in this module.
+
+        Returns:
+            (B, L, D) states.
+        """
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         bias = self.relative_bias(positions, positions)
         if mask is not None:
             bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)
-        mix = partial(attention, bias=bias, dropout=self.attention_dropout)
-        return self.attend(tokens, positions, tokens.shape[1], mix)
+        attend = partial(attention, bias=bias, dropout=self.attention_dropout)
+        return self.encode_rows(tokens, positions, tokens.shape[1], attend)
 
-    def attend(self, tokens: Tensor, positions: Tensor, columns: int, mix: Mix) -> Tensor:
-        """Encode with any positions and any visibility; training's two streams enter here.
+    def encode_rows(
+        self, tokens: Tensor, positions: Tensor, columns: int, attend: AttentionFunction
+    ) -> Tensor:
+        """Encode rows with any positions and any attention; pretraining passes its two streams here.
 
-        tokens (B, R), positions (B or 1, R); the first `columns` rows are the keys and
-        values; `mix` decides who attends to whom, relative bias included.
+        Args:
+            tokens: (B, R) token ids.
+            positions: (B or 1, R) positions, counted from 0.
+            columns: Number of rows, from the first, that give keys and values.
+            attend: The attention function, which includes the relative bias.
+
+        Returns:
+            (B, R, D) states.
         """
         x = self.embeddings(tokens, positions)
         for layer in self.layers:
-            x = layer(x, columns, mix)
+            x = layer(x, columns, attend)
         return x

@@ -1,4 +1,4 @@
-"""The encoder and its pooling as one ONNX graph."""
+"""Export of the encoder and its pooling as one ONNX graph."""
 
 from __future__ import annotations
 
@@ -10,38 +10,44 @@ from torch import Tensor, nn
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.model import pooling
 from simllm.model.checkpoint import Checkpoint
-from simllm.model.inference import products
+from simllm.model.inference import matmul_attention
+from simllm.model.pooling import get_pooling
 
 
-class Embedder(nn.Module):
-    """Token ids to embeddings."""
+class PooledEncoder(nn.Module):
+    """An encoder followed by its pooling."""
 
-    def __init__(self, checkpoint: Checkpoint, pooled_by: str) -> None:
+    def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
-        self.encoder, self.pool = checkpoint.encoder, pooling.named(pooled_by)
+        self.encoder, self.pool = checkpoint.encoder, get_pooling(checkpoint.info.pooling)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """(B, L), (B, L) int64, as tokenizers give them -> (B, D) float32."""
+        """Return (B, D) float32 embeddings for (B, L) int64 token ids and a (B, L) int64 mask."""
         mask = attention_mask.bool()
-        return self.pool(self.encoder(input_ids, mask, products), mask)
+        return self.pool(self.encoder(input_ids, mask, matmul_attention), mask)
 
 
-def to_onnx(checkpoint: Checkpoint, file: Path) -> None:
-    """Write the model as ONNX, whole or not at all, for batches of any size and length.
+def export_onnx(checkpoint: Checkpoint, file: Path) -> None:
+    """Write the model as ONNX, for batches of any size and length.
 
-    Inputs `input_ids` and `attention_mask` (int64), output `sentence_embedding` (float32), pooled as
-    the model folder says. Needs the extra `onnx`; raises InputError without it, and where
-    `file` cannot be written.
+    The graph has the inputs `input_ids` and `attention_mask`, (B, L) int64, and the output
+    `sentence_embedding`, (B, D) float32, with the pooling of the model folder.
+
+    Args:
+        checkpoint: The model.
+        file: The ONNX file; it is replaced only when the new file is complete.
+
+    Raises:
+        InputError: The extra `onnx` is not installed, or `file` cannot be written.
     """
     example = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
     file = files.real(file)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of torch about itself
+            warnings.simplefilter("ignore")  # torch warns about its own internals
             program = torch.onnx.export(
-                Embedder(checkpoint, checkpoint.info.pooling).eval(),
+                PooledEncoder(checkpoint).eval(),
                 (example, (example != 1).long()),
                 input_names=["input_ids", "attention_mask"],
                 output_names=["sentence_embedding"],

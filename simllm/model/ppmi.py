@@ -1,7 +1,7 @@
-"""Vectors of tokens from counts alone.
+"""Token vectors from the positive pointwise mutual information (PPMI) of neighbouring tokens.
 
-Positive pointwise mutual information of neighbouring tokens, factorised (Levy, Goldberg and
-Dagan, "Improving distributional similarity with lessons learned from word embeddings", 2015).
+The PPMI matrix is factorised (Levy, Goldberg and Dagan, "Improving distributional similarity with
+lessons learned from word embeddings", 2015).
 """
 
 from __future__ import annotations
@@ -12,13 +12,21 @@ from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
 _WINDOW = 5  # tokens on either side that count as neighbours
-_SMOOTHING = 0.75  # exponent of a context's count: rare contexts do not surprise as much
+_SMOOTHING = 0.75  # exponent of the counts of contexts; it lowers the PPMI of rare contexts
 
 
-def neighbours(ids: NDArray[np.integer], text: NDArray[np.integer], vocab_size: int) -> sparse.csr_matrix:
-    """(V, V) how often two tokens stand within the window of each other, in one text.
+def count_neighbours(
+    ids: NDArray[np.integer], text: NDArray[np.integer], vocab_size: int
+) -> sparse.csr_matrix:
+    """Count how often two tokens occur within `_WINDOW` tokens of each other in one text.
 
-    `ids` are the (T,) tokens of texts one after the other, `text` the (T,) numbers of the texts.
+    Args:
+        ids: (T,) token ids of all texts, one text after the other.
+        text: (T,) number of the text of each token.
+        vocab_size: Number of tokens V in the vocabulary.
+
+    Returns:
+        (V, V) counts.
     """
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     for distance in range(1, _WINDOW + 1):
@@ -28,19 +36,23 @@ def neighbours(ids: NDArray[np.integer], text: NDArray[np.integer], vocab_size: 
     return counts + counts.T
 
 
-def vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
-    """(V, size) vectors from the counts of `neighbours`; zero for unseen tokens."""
-    start = np.ones(counts.shape[0])  # else eigsh draws one, and no two runs agree
-    values, basis = eigsh(information(counts), size, which="LA", v0=start)
+def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
+    """Factorise the PPMI matrix of (V, V) neighbour counts into (V, size) vectors, 0 for unseen tokens."""
+    start = np.ones(counts.shape[0])  # a fixed start makes eigsh deterministic
+    values, basis = eigsh(ppmi_matrix(counts), size, which="LA", v0=start)
     return basis * np.sqrt(values.clip(min=0))
 
 
-def information(counts: sparse.csr_matrix) -> sparse.csr_matrix:
-    """(V, V) max(0, log p(a, b) / (p(a) p(b))), the mean of a given b and b given a, smoothed."""
+def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return the (V, V) PPMI matrix of neighbour counts: max(0, log(p(a, b) / (p(a) p(b)))).
+
+    The context's probability is smoothed. To keep the matrix symmetric, log p(a) p(b) is the mean
+    of both choices of the context.
+    """
     pairs = counts.tocoo()
     total = np.asarray(counts.sum(axis=1)).ravel()
     p, smoothed = total / total.sum(), total**_SMOOTHING / (total**_SMOOTHING).sum()
-    with np.errstate(divide="ignore"):  # of tokens that are in no pair
+    with np.errstate(divide="ignore"):  # tokens without neighbours have probability 0
         surprise = -(np.log(p) + np.log(smoothed)) / 2
     data = np.log(pairs.data / pairs.data.sum()) + surprise[pairs.row] + surprise[pairs.col]
     kept = data > 0

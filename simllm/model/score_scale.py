@@ -1,4 +1,4 @@
-"""What a score means: its percentile among random pairs, and the rating to expect of people."""
+"""Calibration of scores: percentiles among random pairs, and expected human ratings."""
 
 from __future__ import annotations
 
@@ -14,17 +14,26 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Calibration:
-    """Part of a model folder's `simllm.json`; it holds for the folder's own pooling and similarity.
+    """Maps from scores to percentiles and ratings, stored in `simllm.json`.
 
-    Between two knots is a straight line, beyond the last ones all is as at the last one.
+    They are valid for the pooling and similarity of the model folder only. Between knots they are
+    linear; outside of the knots they are constant.
+
+    Attributes:
+        random: Scores of random pairs at evenly spaced percentiles from 0 to 100.
+        scores: Knots of the map to ratings, increasing.
+        ratings: Expected rating at each knot, not decreasing.
+        low: Lower bound of the 90% interval of ratings at each knot.
+        high: Upper bound of that interval.
+        fitted_on: The source of the pairs and ratings.
     """
 
-    random: tuple[float, ...]  # scores of random pairs at evenly spaced percentiles, 0 to 100
-    scores: tuple[float, ...]  # knots of the map to ratings, increasing
-    ratings: tuple[float, ...]  # the expected rating at each knot, never decreasing
-    low: tuple[float, ...]  # nine in ten ratings of such a score lie between `low` and `high`
+    random: tuple[float, ...]
+    scores: tuple[float, ...]
+    ratings: tuple[float, ...]
+    low: tuple[float, ...]
     high: tuple[float, ...]
-    fitted_on: str  # what the pairs and the ratings were
+    fitted_on: str
 
     def __post_init__(self) -> None:
         if len({len(self.scores), len(self.ratings), len(self.low), len(self.high)}) > 1:
@@ -35,13 +44,13 @@ class Calibration:
                 raise InputError(f"calibration: {name} must be two or more values that do not decrease")
 
     def percentile(self, scores: Values) -> Values:
-        """(n,) scores -> (n,) the share of random pairs that score lower, 0 to 100."""
+        """Return the percentage of random pairs that score lower than each of (n,) scores, 0 to 100."""
         return np.interp(scores, self.random, np.linspace(0, 100, len(self.random)))
 
     def rating(self, scores: Values) -> Values:
-        """(n,) scores -> (n,) expected human ratings, on the scale of those it was fitted on."""
+        """Return the expected human ratings of (n,) scores, on the scale of the fitted ratings."""
         return np.interp(scores, self.scores, self.ratings)
 
     def interval(self, scores: Values) -> tuple[Values, Values]:
-        """(n,) scores -> (n,), (n,): nine in ten ratings lie between these two."""
+        """Return the (n,) lower and (n,) upper bounds of the 90% interval of ratings for (n,) scores."""
         return np.interp(scores, self.scores, self.low), np.interp(scores, self.scores, self.high)

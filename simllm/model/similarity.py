@@ -1,4 +1,4 @@
-"""From two embeddings to one score (SIMLLM, section 4.3)."""
+"""Similarity of two embeddings (SIMLLM, section 4.3)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ Floats = NDArray[np.floating]
 
 
 def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """Return the (n,) cosines of n pairs of vectors, (n, d) and (n, d), in -1..1; 0 for a zero vector.
+    """Return the cosines of n pairs of vectors, 0 for a zero vector.
 
-    The cosine of equal vectors is exactly 1: the root of a square has no rounding error.
+    The cosine of equal vectors is exactly 1, because the root of a square has no rounding error.
+
+    Args:
+        a: (n, D) vectors.
+        b: (n, D) vectors.
+
+    Returns:
+        (n,) cosines, -1..1.
     """
     a, b = a.astype(np.float64), b.astype(np.float64)
     norms = np.sqrt((a * a).sum(1) * (b * b).sum(1))
@@ -24,19 +31,28 @@ def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
 
 
 def inverse_euclidean(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """Return 1 / (1 + Euclidean distance) for n pairs of vectors, (n, d) and (n, d) -> (n,), in 0..1."""
+    """Return 1 / (1 + Euclidean distance) for n pairs of vectors.
+
+    Args:
+        a: (n, D) vectors.
+        b: (n, D) vectors.
+
+    Returns:
+        (n,) similarities, 0..1.
+    """
     return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
 
 
-BY_TOKEN = ("precision", "recall", "f1")  # compare token by token (`simllm.scoring.token_matching`)
+TOKEN_SIMILARITY_NAMES = ("precision", "recall", "f1")  # implemented in `simllm.scoring.token_matching`
 SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
     "cosine": cosine,
     "inverse-euclidean": inverse_euclidean,
 }
 
 
-def named(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
-    """Return the similarity called `name`; raise InputError for any other name."""
+def get_similarity(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
+    """Return the similarity with a name of `SIMILARITIES`; raise InputError if the name is unknown."""
     if name not in SIMILARITIES:
-        raise InputError(f"similarity {name!r}: expected one of {', '.join((*SIMILARITIES, *BY_TOKEN))}")
+        names = ", ".join((*SIMILARITIES, *TOKEN_SIMILARITY_NAMES))
+        raise InputError(f"similarity {name!r}: expected one of {names}")
     return SIMILARITIES[name]

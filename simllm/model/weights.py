@@ -1,4 +1,4 @@
-"""Reads the weights of a model folder, in one file or in shards, under transformers' names."""
+"""Reading of the weights of a model folder, from one file or from shards with an index."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.io.strict import read_json
 
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SINGLE_FILE, SHARD_INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
-def files(folder: Path) -> list[Path]:
-    """The files that hold the weights, in order; raise InputError where one is missing."""
-    names = {WHOLE}
-    if not (folder / WHOLE).is_file() and (folder / INDEX).is_file():
-        shards = read_json(folder / INDEX).get("weight_map")
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files with the weights, sorted by name; raise InputError if one is missing."""
+    names = {SINGLE_FILE}
+    if not (folder / SINGLE_FILE).is_file() and (folder / SHARD_INDEX).is_file():
+        shards = read_json(folder / SHARD_INDEX).get("weight_map")
         if not isinstance(shards, dict) or not all(Path(str(s)).name == s for s in shards.values()):
-            raise InputError(f'{folder / INDEX}: expected file names under "weight_map"')
+            raise InputError(f'{folder / SHARD_INDEX}: expected file names under "weight_map"')
         names = set(shards.values())
     for name in sorted(names):
         if not (folder / name).is_file():
@@ -29,10 +29,10 @@ def files(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
-def read(folder: Path) -> dict[str, Tensor]:
-    """Read all weights as they are stored; raise InputError for a damaged file."""
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Read all weights under transformers' names; raise InputError if a file is damaged or missing."""
     stored: dict[str, Tensor] = {}
-    for file in files(folder):
+    for file in weight_files(folder):
         try:
             stored |= load_file(file)
         except (SafetensorError, OSError, json.JSONDecodeError) as error:

@@ -1,4 +1,4 @@
-"""How many documents a token occurs in, and what weight that gives it."""
+"""Document frequencies: how many texts contain a token, and the weight of the token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ from simllm.scoring.encode import Tokenized
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Document frequencies: of `documents` texts, `of[token]` hold the token."""
+    """Document frequencies, which weigh the tokens of token-level similarities.
+
+    Attributes:
+        documents: Number of texts that were counted.
+        of: Number of texts that contain each token; tokens in no text are left out.
+    """
 
     documents: int
     of: dict[str, int]
@@ -33,22 +38,27 @@ class Frequencies:
 
     @classmethod
     def count(cls, texts: Iterable[Tokenized], tokenizer: Tokenizer) -> Frequencies:
-        """Count in tokenized texts."""
-        found: Counter[int] = Counter()
+        """Count document frequencies in tokenized texts.
+
+        Args:
+            texts: Chunks of tokenized texts.
+            tokenizer: The tokenizer that made them.
+        """
+        counts: Counter[int] = Counter()
         documents = 0
-        for part in texts:
-            documents += len(part.inputs)
-            for windows in part.inputs:
-                found.update({token for ids in windows for token in ids[1:-1]})
-        return cls(documents, {tokenizer.token(number): found[number] for number in sorted(found)})
+        for chunk in texts:
+            documents += len(chunk.inputs)
+            for windows in chunk.inputs:
+                counts.update({token for ids in windows for token in ids[1:-1]})
+        return cls(documents, {tokenizer.id_to_token(token): counts[token] for token in sorted(counts)})
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> Frequencies:
-        """Read a saved table; raise InputError for anything unexpected."""
+        """Load a table that `save` wrote; raise InputError if it is not one."""
         return build(cls, read_json(Path(file)), str(file))
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write the table as JSON."""
+        """Save the table as JSON; raise InputError if the file cannot be written."""
         files.write(Path(file), json.dumps(asdict(self), ensure_ascii=False) + "\n")
 
     @property
@@ -57,10 +67,13 @@ class Frequencies:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
     def weights(self, tokenizer: Tokenizer) -> NDArray[np.float64]:
-        """(V,) inverse document frequency of every token: ln((N + 1) / (df + 1)) + 1.
+        """Return the (V,) inverse document frequencies of the vocabulary: ln((N + 1) / (df + 1)) + 1.
 
-        Smoothed, as in scikit-learn, so that a token that is new has a finite weight and one
-        that is in every document still has some.
+        The smoothing is that of scikit-learn: tokens in no text have a finite weight, and tokens
+        in every text have a positive one.
+
+        Raises:
+            InputError: A token of the table is not in the vocabulary.
         """
         counts = np.zeros(tokenizer.vocab_size)
         for token, count in self.of.items():

@@ -1,4 +1,8 @@
-"""Texts to embeddings: deduplicate, sort, token-budget batches, scatter back."""
+"""Embeddings of texts.
+
+Equal texts are encoded once. Texts are sorted by length and encoded in batches of a bounded number
+of tokens; the results are returned in input order.
+"""
 
 from __future__ import annotations
 
@@ -24,36 +28,45 @@ _EMPTY = 2  # tokens of an empty text: <s> and </s>
 
 @dataclass(frozen=True)
 class Tokenized:
-    """n texts as inputs of the encoder."""
+    """n tokenized texts."""
 
-    inputs: list[list[Ids]]  # of each text its input, or the windows it was cut into
-    long: list[int] = field(default_factory=list)  # which of them are longer than the longest input
+    inputs: list[list[Ids]]  # the windows of each text; usually one window with the whole text
+    long: list[int] = field(default_factory=list)  # indices of texts longer than the longest input
 
     @property
     def empty(self) -> NDArray[np.bool_]:
-        """(n,) true where cleaning leaves nothing of a text."""
+        """(n,) bool, true for texts that are empty after cleaning."""
         return np.array([len(windows[0]) == _EMPTY for windows in self.inputs], bool)
 
     @property
     def repeated(self) -> int:
-        """Texts that are the same as another one, after cleaning."""
+        """Number of texts that equal an earlier text after cleaning."""
         return len(self.inputs) - len({tuple(windows) for windows in self.inputs})
 
 
 class TooLongError(InputError):
-    """A text is longer than what is read; `index` says which one."""
+    """A text is longer than the longest input; `index` is its place in the list of texts."""
 
     def __init__(self, index: int, length: str) -> None:
         super().__init__(length)
         self.index = index
 
 
-def tokenized(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
-    """Clean and tokenize `texts`; what is done with more than `longest` tokens is one of `ON_LONG`.
+def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
+    """Clean and tokenize n texts.
 
-    A window has as many tokens as fit, and starts where the one before it ends. A text of more than
-    `simllm.text.LONGEST` characters, of which the rest is never read, counts as long. Raises
-    TooLongError for a long text if so asked.
+    Only the first `simllm.text.LONGEST` characters of a text are read. A text with more characters
+    counts as long, too.
+
+    Args:
+        tokenizer: The tokenizer of the model folder.
+        texts: n texts.
+        longest: The longest input of the encoder, in tokens.
+        on_long: How to treat a longer text: `truncate` it, split it into consecutive windows
+            (`window`), or raise an `error`.
+
+    Raises:
+        TooLongError: A text is long and `on_long` is `error`.
     """
     whole = tokenizer.encode(texts)
     long = [
@@ -73,44 +86,65 @@ def tokenized(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long:
 
 
 def _windows(ids: list[int], longest: int) -> list[Ids]:
+    """Split the ids of a text into consecutive windows of `longest` tokens, each with <s> and </s>."""
     first, *body, last = ids
     room = longest - 2
     return [(first, *body[start : start + room], last) for start in range(0, len(body) or 1, room)]
 
 
-def embeddings(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:
-    """Embed n texts, at least one, -> (n, D) float32; several windows count by their tokens."""
-    found = run(engine, texts, lambda hidden, mask: pool(hidden, mask).float().cpu().numpy())
+def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:
+    """Return the embeddings of n texts, (n, D) float32.
+
+    The embedding of a text with several windows is their mean, weighted by the number of tokens.
+
+    Args:
+        engine: The encoder.
+        texts: n tokenized texts, at least one.
+        pool: Pools (B, L, D) states with a (B, L) mask into (B, D) embeddings.
+    """
+    pooled = run_encoder(engine, texts, lambda hidden, mask: pool(hidden, mask).float().cpu().numpy())
     rows = [
-        found[windows[0]]
+        pooled[windows[0]]
         if len(windows) == 1
-        else np.average([found[ids] for ids in windows], axis=0, weights=[len(ids) - 2 for ids in windows])
+        else np.average([pooled[ids] for ids in windows], axis=0, weights=[len(ids) - 2 for ids in windows])
         for windows in texts.inputs
     ]
     return np.stack(rows).astype(np.float32, copy=False)
 
 
-def run(
+def run_encoder(
     engine: Engine, texts: Tokenized, reduce: Callable[[Tensor, Tensor], Iterable[Floats]]
 ) -> dict[Ids, Floats]:
-    """Run every different input once, neighbours in length together.
+    """Run the encoder once on every distinct window.
 
-    `reduce` makes of the (B, L, D) states and the (B, L) mask what is kept of each input.
-    What is computed depends on the set of texts only, not on their order.
+    The batches depend on the set of windows, not on the order of the texts.
+
+    Args:
+        engine: The encoder.
+        texts: n tokenized texts.
+        reduce: Turns (B, L, D) states and a (B, L) mask into one array for each of the B windows.
+
+    Returns:
+        The reduced array of each window.
     """
     unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
-    found: dict[Ids, Floats] = {}
+    reduced: dict[Ids, Floats] = {}
     with torch.inference_mode():
-        for rows in batches(unique, engine.batch_tokens):
-            tokens, mask = (tensor.to(engine.device) for tensor in padded(unique[rows]))
-            found.update(zip(unique[rows], reduce(engine(tokens, mask), mask), strict=True))
-    return found
+        for rows in batch_slices(unique, engine.batch_tokens):
+            tokens, mask = (tensor.to(engine.device) for tensor in pad(unique[rows]))
+            reduced.update(zip(unique[rows], reduce(engine(tokens, mask), mask), strict=True))
+    return reduced
 
 
-def batches(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
-    """Neighbours of about one length, at most `batch_tokens` tokens together (or one text)."""
+def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
+    """Yield slices of at most `batch_tokens` tokens, padding included, or of one longer text.
+
+    Args:
+        sorted_ids: The token ids of n texts, sorted by length.
+        batch_tokens: The largest number of tokens in a batch.
+    """
     start = 0
-    for end, tokens in enumerate(sorted_ids):  # the longest so far, since they are sorted
+    for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
         if end > start and (end + 1 - start) * len(tokens) > batch_tokens:
             yield slice(start, end)
             start = end
@@ -118,8 +152,12 @@ def batches(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[
         yield slice(start, len(sorted_ids))
 
 
-def padded(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """(B, L) token ids, padded to the longest, and the (B, L) mask of what is not padding."""
+def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Pad the token ids of B texts to the longest one.
+
+    Returns:
+        (B, L) token ids, and the (B, L) mask, true for tokens that are not padding.
+    """
     longest = max(map(len, ids))
     tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
     return tokens, tokens != PAD_ID

@@ -1,4 +1,4 @@
-"""From the tokens of pairs to their scores: by one embedding a text, or token by token."""
+"""Scorers of tokenized pairs: one compares pooled embeddings, the other matches tokens."""
 
 from __future__ import annotations
 
@@ -11,62 +11,63 @@ from torch import Tensor
 
 from simllm.model.inference import Engine
 from simllm.scoring import token_matching
-from simllm.scoring.encode import Ids, Tokenized, embeddings
+from simllm.scoring.encode import Ids, Tokenized, embed
 
 Values = NDArray[np.float64]
-Text = list[Ids]  # its windows
+Windows = list[Ids]  # the windows of one text
 _TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 dimensions
-# 2n texts, n candidates and then their n references, -> (n,) scores
-Measure = Callable[[Tokenized], Values]
+# Takes 2n texts, the n candidates and then their n references; returns (n,) scores.
+PairScorer = Callable[[Tokenized], Values]
 
 
 @dataclass(frozen=True)
-class Pooled:
-    """Pools each text's states into one embedding and compares two of these."""
+class PooledScorer:
+    """Pools the token states of each text into one embedding and compares the two embeddings."""
 
     engine: Engine
     pool: Callable[[Tensor, Tensor], Tensor]
     similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Values]
 
     def __call__(self, texts: Tokenized) -> Values:
-        """Score n pairs."""
-        both = embeddings(self.engine, texts, self.pool)
-        n = len(both) // 2
-        return self.similarity(both[:n], both[n:])
+        """Return the (n,) scores of 2n texts: n candidates and then their n references."""
+        embeddings = embed(self.engine, texts, self.pool)
+        n = len(embeddings) // 2
+        return self.similarity(embeddings[:n], embeddings[n:])
 
 
 @dataclass(frozen=True)
-class ByToken:
-    """Matches the tokens of two texts; `weights` (V,) holds the weight of each token."""
+class TokenScorer:
+    """Matches each token with the most similar token of the other text (`token_matching`)."""
 
     engine: Engine
-    weights: Values
-    name: str  # of `token_matching.MEASURES`
+    weights: Values  # (V,) weight of each token of the vocabulary
+    similarity: str  # a key of `token_matching.TOKEN_SIMILARITIES`
 
     def __call__(self, texts: Tokenized) -> Values:
-        """Score n pairs."""
+        """Return the (n,) scores of 2n texts: n candidates and then their n references."""
         n = len(texts.inputs) // 2
         values = np.zeros(n)
-        for rows in _parts(texts.inputs[:n], texts.inputs[n:]):
-            part = Tokenized([texts.inputs[i] for i in (*rows, *(n + i for i in rows))])
-            states = token_matching.states(self.engine, part)
-            weights = [self.weights[token_matching.tokens(windows)] for windows in part.inputs]
-            for k, i in enumerate(rows):
-                a, b = k, k + len(rows)
+        for pairs in _parts(texts.inputs[:n], texts.inputs[n:]):
+            part = Tokenized([texts.inputs[i] for i in (*pairs, *(n + i for i in pairs))])
+            states = token_matching.token_states(self.engine, part)
+            weights = [self.weights[token_matching.token_ids(windows)] for windows in part.inputs]
+            for k, i in enumerate(pairs):
+                a, b = k, k + len(pairs)
                 if len(weights[a]) and len(weights[b]):
                     sides = map(
-                        token_matching.Side,
-                        token_matching.best(states[a], states[b]),
+                        token_matching.MatchedTokens,
+                        token_matching.best_cosines(states[a], states[b]),
                         (weights[a], weights[b]),
                     )
-                    values[i] = token_matching.MEASURES[self.name](*sides)
+                    values[i] = token_matching.TOKEN_SIMILARITIES[self.similarity](*sides)
         return values
 
 
-def _parts(candidates: list[Text], references: list[Text]) -> Iterator[list[int]]:
-    """Yield the numbers of the pairs, of at most `_TOKENS` tokens together (or one pair).
+def _parts(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
+    """Yield the indices of pairs that have at most `_TOKENS` tokens together, or of one longer pair.
 
-    Pairs of one reference stay together, so that it is encoded once; neighbours have about one length.
+    The pairs are sorted by the length of their reference, and pairs with equal references are
+    neighbours, so that the reference is usually encoded once.
     """
     sizes = [sum(map(len, (*a, *b))) for a, b in zip(candidates, references, strict=True)]
     part: list[int] = []

@@ -1,4 +1,4 @@
-"""What a metric answers."""
+"""The scores that the learned metric returns."""
 
 from __future__ import annotations
 
@@ -22,14 +22,24 @@ COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of n pairs, in input order."""
+    """The scores of n pairs, in input order.
 
-    values: NDArray[np.float64]  # (n,) 1 means the same; -1..1, inverse-euclidean 0..1
-    empty: int  # pairs with a text of which cleaning leaves nothing
-    unreadable: int  # texts, of both sides, of which it leaves nothing although there was something
-    truncated: int  # texts, of both sides, longer than the model's longest input
-    deduplicated: int  # texts, of both sides, that were not encoded again
-    signature: str  # pins everything that decides on the values
+    Attributes:
+        values: (n,) scores; 1 means equal. From -1 to 1, with inverse-euclidean from 0 to 1.
+        empty: Number of pairs in which a text is empty after cleaning.
+        unreadable: Number of texts that are empty after cleaning, but were not before.
+        truncated: Number of texts that are longer than the model's longest input.
+        deduplicated: Number of texts that repeat another one and were not encoded again.
+        signature: Everything that can change the values, as `key:value` pairs joined by `|`.
+        calibration: The map from scores to percentiles and ratings; None if there is none.
+    """
+
+    values: NDArray[np.float64]
+    empty: int
+    unreadable: int
+    truncated: int
+    deduplicated: int
+    signature: str
     calibration: Calibration | None = field(default=None, repr=False)  # a thousand numbers
 
     @property
@@ -39,27 +49,35 @@ class Scores:
 
     @property
     def percentiles(self) -> NDArray[np.float64]:
-        """(n,) how many of a hundred random pairs score lower."""
+        """(n,) percentages of random pairs that score lower; InputError without calibration."""
         return self._calibrated().percentile(self.values)
 
     @property
     def ratings(self) -> NDArray[np.float64]:
-        """(n,) the ratings to expect of people."""
+        """(n,) ratings that people are expected to give; InputError without calibration."""
         return self._calibrated().rating(self.values)
 
     @property
     def rating_intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(n,), (n,): between these two lie nine in ten ratings of pairs with such scores."""
+        """(n,) lower and (n,) upper bounds of the 90% interval of ratings; InputError without calibration."""
         return self._calibrated().interval(self.values)
 
     def to_pandas(self, index: Any = None) -> pandas.Series:
-        """The values as a pandas Series called "score", under the index of where the texts were."""
+        """Return the values as a pandas Series named "score".
+
+        Args:
+            index: The index of the Series, such as that of the data frame with the texts.
+        """
         import pandas
 
         return pandas.Series(self.values, index, name="score")
 
     def on(self, scale: str) -> NDArray[np.float64]:
-        """(n,) the values on a scale of `SCALES`; raise InputError where the model lacks it."""
+        """Return the (n,) values on a scale: raw, percentile or rating.
+
+        Raises:
+            InputError: The scale is unknown, or the model has no calibration for it.
+        """
         if scale not in SCALES:
             raise InputError(f"scale {scale!r}: expected one of {', '.join(SCALES)}")
         return self.values if scale == "raw" else self.percentiles if scale == "percentile" else self.ratings
@@ -70,17 +88,22 @@ class Scores:
         return self.calibration
 
 
-def joined(parts: Iterable[Scores], empty: Scores) -> Scores:
-    """The scores of consecutive parts as one; `empty` is what no parts give."""
-    parts = [empty, *parts]
+def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
+    """Concatenate the scores of consecutive chunks.
+
+    Args:
+        parts: The scores of each chunk, in input order.
+        no_scores: The scores of zero pairs; the result has their signature and calibration.
+    """
+    parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}
-    return replace(empty, values=np.concatenate([part.values for part in parts]), **counts)
+    return replace(no_scores, values=np.concatenate([part.values for part in parts]), **counts)
 
 
-def warn(texts: int, truncated: int, unreadable: int, long: str) -> None:
-    """Say, once, how many of the texts were not read; `long` says what was done with long ones."""
+def issue_warnings(texts: int, truncated: int, unreadable: int, long: str) -> None:
+    """Warn about the truncated and the unreadable of n texts; `long` says how long texts were treated."""
     if truncated:
         warnings.warn(f"{truncated} of {texts} texts {long}", stacklevel=4)
     if unreadable:
-        message = "of which cleaning leaves nothing (the model reads ASCII); scored 0 or, if the same, 1"
+        message = "are empty after cleaning (the model reads ASCII); they score 0, or 1 against an equal text"
         warnings.warn(f"{unreadable} of {texts} texts {message}", stacklevel=4)

@@ -1,4 +1,4 @@
-"""Pairs to scores, chunk by chunk: while one is encoded, the next is read and tokenized."""
+"""Scores of pairs, chunk by chunk: while one chunk is encoded, the next is read and tokenized."""
 
 from __future__ import annotations
 
@@ -12,37 +12,46 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.scoring.encode import Tokenized, TooLongError
-from simllm.scoring.pair_scorers import Measure
+from simllm.scoring.pair_scorers import PairScorer
 from simllm.scoring.scores import Scores
 
-Pair = tuple[str, str]  # candidate, reference
+TextPair = tuple[str, str]  # candidate, reference
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def scored(
-    pairs: Iterable[Pair],
+def score_in_chunks(
+    pairs: Iterable[TextPair],
     tokenize: Callable[[list[str]], Tokenized],
-    measure: Measure,
+    scorer: PairScorer,
     size: int,
-    blank: Scores,
+    no_scores: Scores,
     first: int = 1,
 ) -> Iterator[Scores]:
-    """Yield the scores of every `size` pairs; what is the same for all is taken from `blank`.
+    """Yield the scores of every `size` pairs.
 
-    The pairs are numbered from `first`, for errors.
+    Args:
+        pairs: Candidates with their references.
+        tokenize: Cleans and tokenizes a list of texts.
+        scorer: Scores tokenized pairs.
+        size: Number of pairs in a chunk.
+        no_scores: The scores of zero pairs; each chunk has their signature and calibration.
+        first: The number of the first pair, for error messages.
+
+    Raises:
+        InputError: A text is too long and the tokenizer refuses long texts.
     """
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
-    for chunk, texts in ahead(lambda item: _prepared(*item, tokenize), numbered):
+    for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
         n = len(chunk)
-        values = measure(texts)
+        values = scorer(texts)
         empty = texts.empty
         either = empty[:n] | empty[n:]
         for i in np.flatnonzero(either):
             values[i] = float(chunk[i][0].split() == chunk[i][1].split())
         unreadable = sum(bool(chunk[i % n][i // n].strip()) for i in np.flatnonzero(empty))
         yield replace(
-            blank,
+            no_scores,
             values=values,
             empty=int(either.sum()),
             unreadable=unreadable,
@@ -51,10 +60,10 @@ def scored(
         )
 
 
-def _prepared(
-    first: int, chunk: list[Pair], tokenize: Callable[[list[str]], Tokenized]
-) -> tuple[list[Pair], Tokenized]:
-    """Tokenize a chunk, the candidates and then the references; its pairs are numbered from `first`."""
+def _tokenize_chunk(
+    first: int, chunk: list[TextPair], tokenize: Callable[[list[str]], Tokenized]
+) -> tuple[list[TextPair], Tokenized]:
+    """Tokenize the candidates and then the references of a chunk whose pairs are numbered from `first`."""
     try:
         return chunk, tokenize([pair[side] for side in (0, 1) for pair in chunk])
     except TooLongError as error:
@@ -63,14 +72,14 @@ def _prepared(
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield lists of `size` items, the last one shorter."""
+    """Yield lists of `size` items; the last list may be shorter."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk
 
 
-def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Map `function` over `items` in a thread, one item ahead of whoever takes the results."""
+def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Map `function` over `items` in a thread that computes one result ahead."""
     pending: Future[Result] | None = None
     with ThreadPoolExecutor(1) as thread:
         for item in items:

@@ -1,12 +1,20 @@
-"""What a caller hands over, checked."""
+"""Checks of the texts that a caller passes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 
-def checked(name: str, texts: Sequence[str]) -> list[str]:
-    """Return `texts` as a list; raise TypeError for a lone string and for what is no text."""
+def text_list(name: str, texts: Sequence[str]) -> list[str]:
+    """Return `texts` as a list.
+
+    Args:
+        name: The name of the argument, for error messages.
+        texts: n texts.
+
+    Raises:
+        TypeError: `texts` is a lone string or not iterable, or an item is not a string.
+    """
     if isinstance(texts, str):
         raise TypeError(f"{name}: expected a list of texts, got a lone string; write [text]")
     if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):

@@ -26,7 +26,7 @@ def test_contributions_sum_to_the_score(model_folder):
 
 
 def test_what_cannot_be_explained(model_folder):
-    with pytest.raises(InputError, match="cleaning leaves nothing"):
+    with pytest.raises(InputError, match="empty after cleaning"):
         explain(SimLLM(model_folder), "", "adds two")
     with pytest.raises(InputError, match="only mean pooling with cosine"):
         explain(SimLLM(model_folder, pooling="cls"), "a", "b")

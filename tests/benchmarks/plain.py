@@ -64,7 +64,7 @@ class Plain:
             seen = visible(knows[:, :, None], turns[:, None]) & real[:, None]
             bias = bias.masked_fill(~seen[:, None], torch.finfo(bias.dtype).min)
             mix = partial(attention, bias=bias, dropout=model.encoder.attention_dropout)
-            logits = model.logits(model.encoder.attend(tokens, positions, turns.shape[1], mix))
+            logits = model.logits(model.encoder.encode_rows(tokens, positions, turns.shape[1], mix))
             return F.cross_entropy(
                 logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="sum"
             )

@@ -19,7 +19,7 @@ from transformers import AutoModel
 
 from simllm import InputError, SimLLM
 from simllm.model import checkpoint
-from simllm.scoring.encode import padded
+from simllm.scoring.encode import pad
 from tests.command import run
 
 PAIRS = 5000
@@ -143,7 +143,7 @@ def test_a_windowed_text_is_the_mean_of_its_windows(model_folder):
     first, second = "adds two " * 200, "removes it " * 200
     windows = metric.tokenize([first + second]).inputs[0]
     assert {len(ids) for ids in windows[:-1]} == {64}
-    states = [metric.engine(*padded([ids])).mean(1)[0].detach().numpy() for ids in windows]
+    states = [metric.engine(*pad([ids])).mean(1)[0].detach().numpy() for ids in windows]
     expected = np.average(states, axis=0, weights=[len(ids) - 2 for ids in windows])
     assert metric.embed([first + second])[0] == pytest.approx(expected, abs=1e-5)
     assert (
@@ -198,7 +198,7 @@ def scored(many, tmp_path_factory):
     short.write_text("".join(many.read_text().splitlines(keepends=True)[:30]))
     assert run("score", "--jsonl", short, "--id-field", "key", "-o", folder / "scores.tsv").returncode == 0
     assert sorted(path.name for path in folder.iterdir()) == ["scores.tsv", "short.jsonl"]
-    return short, (folder / "scores.tsv").read_text(), SimLLM().blank.signature
+    return short, (folder / "scores.tsv").read_text(), SimLLM().signature
 
 
 @pytest.fixture

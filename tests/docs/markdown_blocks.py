@@ -128,7 +128,7 @@ class Session:
             patch.setattr(os, "environ", os.environ.copy())
             patch.setenv("COLUMNS", "100")
             patch.setattr(checkpoint, "load", _load_once)
-            patch.setattr(metric, "engine", _engine_once)
+            patch.setattr(metric, "make_engine", _make_engine_once)
             patch.setenv("XDG_CACHE_HOME", str(self.folder / "cache"))
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 if block.language == "python":
@@ -154,7 +154,7 @@ class Session:
 
 # A page loads the same model many times.
 _load_once = functools.cache(checkpoint.load)
-_engine_once = functools.cache(metric.engine)
+_make_engine_once = functools.cache(metric.make_engine)
 
 
 def _process(command, folder, out):

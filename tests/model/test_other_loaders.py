@@ -17,7 +17,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from simllm import InputError, SimLLM
 from simllm.analysis.reward import reward
-from simllm.scoring.encode import padded
+from simllm.scoring.encode import pad
 from tests.command import run
 
 PAIRS = {"candidate": ["adds two", "gets it"], "reference": ["sums two", "removes it"]}
@@ -113,7 +113,7 @@ def test_onnx_gives_the_same_embeddings(metric, model_folder, comments, tmp_path
     session = onnxruntime.InferenceSession(file)
     for texts in (comments[:1], [c for c in comments[:60] if len(c) < 200]):
         ids = metric.tokenize(texts)
-        tokens, mask = padded([windows[0] for windows in ids.inputs])
+        tokens, mask = pad([windows[0] for windows in ids.inputs])
         feed = {"input_ids": tokens.numpy(), "attention_mask": mask.long().numpy()}
         (found,) = session.run(["sentence_embedding"], feed)
         assert np.abs(found - metric.embed(texts)).max() < 1e-5

@@ -32,19 +32,19 @@ def test_states_are_normalised_before_they_are_multiplied():
 
 
 def test_precision_recall_and_f1_by_hand():
-    best, back = token_matching.best(CANDIDATE, REFERENCE)
+    best, back = token_matching.best_cosines(CANDIDATE, REFERENCE)
     assert best == pytest.approx([1.0, math.sqrt(3) / 2])
     assert back == pytest.approx([1.0, math.sqrt(3) / 2, 0.0])
     sides = (
-        token_matching.Side(best, np.array([1.0, 3.0])),
-        token_matching.Side(back, np.array([2.0, 1.0, 1.0])),
+        token_matching.MatchedTokens(best, np.array([1.0, 3.0])),
+        token_matching.MatchedTokens(back, np.array([2.0, 1.0, 1.0])),
     )
     precision = (1 * 1 + 3 * math.sqrt(3) / 2) / 4
     recall = (2 * 1 + 1 * math.sqrt(3) / 2 + 1 * 0) / 4
     assert token_matching.precision(*sides) == pytest.approx(precision)
     assert token_matching.recall(*sides) == pytest.approx(recall)
     assert token_matching.f1(*sides) == pytest.approx(2 * precision * recall / (precision + recall))
-    opposite = token_matching.Side(np.array([-1.0]), np.array([3.0]))
+    opposite = token_matching.MatchedTokens(np.array([-1.0]), np.array([3.0]))
     assert token_matching.precision(opposite, opposite) == -1
     assert token_matching.f1(opposite, opposite) == 0
 
@@ -52,9 +52,9 @@ def test_precision_recall_and_f1_by_hand():
 def test_blocks_do_not_change_the_matches(monkeypatch):
     draw = np.random.default_rng(0)
     a, b = draw.normal(size=(70, 8)), draw.normal(size=(45, 8))
-    whole = token_matching.best(a, b)
+    whole = token_matching.best_cosines(a, b)
     monkeypatch.setattr(token_matching, "_BLOCK", 16)
-    for x, y in zip(token_matching.best(a, b), whole, strict=True):
+    for x, y in zip(token_matching.best_cosines(a, b), whole, strict=True):
         assert np.array_equal(x, y)
 
 
@@ -64,10 +64,10 @@ def test_blocks_do_not_change_the_matches(monkeypatch):
     arrays(np.float64, 9, elements=st.floats(1, 20)),
 )
 def test_rounding_never_carries_a_measure_beyond_one(below, weights):
-    side = token_matching.Side(1 - below * 1e-15, weights[: len(below)])
-    other = token_matching.Side(np.ones(9), weights)
+    side = token_matching.MatchedTokens(1 - below * 1e-15, weights[: len(below)])
+    other = token_matching.MatchedTokens(np.ones(9), weights)
     assert other.mean == 1
-    for measure in token_matching.MEASURES.values():
+    for measure in token_matching.TOKEN_SIMILARITIES.values():
         assert measure(side, other) <= 1
         assert measure(other, side) <= 1
         assert measure(other, other) == 1
@@ -115,7 +115,7 @@ def test_scores_token_by_token(model_folder, comments):
     p, r, f = (scores[name].values for name in ("precision", "recall", "f1"))
     assert f == pytest.approx(2 * p * r / (p + r))
     metric = SimLLM(model_folder, similarity="f1")
-    frequencies = metric.count(references)
+    frequencies = metric.count_frequencies(references)
     same = SimLLM(model_folder, similarity="precision", frequencies=frequencies)
     other = SimLLM(model_folder, similarity="recall", frequencies=frequencies)
     assert same.score(candidates, references).values == pytest.approx(p)
@@ -131,8 +131,8 @@ def test_scores_token_by_token(model_folder, comments):
 def test_one_pair_worked_out_from_the_states(model_folder):
     metric = SimLLM(model_folder, similarity="f1")
     a, b = metric.tokenize(["adds two numbers"]), metric.tokenize(["gets the sum of it"])
-    weights = metric.count(["gets the sum of it"]).weights(metric.checkpoint.tokenizer)
-    (x,), (y,) = token_matching.states(metric.engine, a), token_matching.states(metric.engine, b)
+    weights = metric.count_frequencies(["gets the sum of it"]).weights(metric.checkpoint.tokenizer)
+    (x,), (y,) = token_matching.token_states(metric.engine, a), token_matching.token_states(metric.engine, b)
     best = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for v in y) for u in x]
     back = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for u in x) for v in y]
     p = np.average(best, weights=weights[list(a.inputs[0][0][1:-1])])

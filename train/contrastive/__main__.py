@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from simllm.metric import SimLLM
 from simllm.model import checkpoint, pooling
-from simllm.scoring.encode import batches, padded
+from simllm.scoring.encode import batch_slices, pad
 from train.contrastive.auxiliary_lm import Beside
 from train.contrastive.batches import Update, Updates, digest
 from train.contrastive.dev_criterion import Agreement
@@ -43,7 +43,7 @@ class Contrastive:
         self.metric = SimLLM(config.model, mode="plain", device="cpu")
         start = self.metric.checkpoint
         self.encoder = start.encoder.to(world.device)
-        self.pool = pooling.named(self.metric.pooling)
+        self.pool = pooling.get_pooling(self.metric.pooling)
         self.updates = Updates(config, start)
         asked = config.language_model
         self.beside = Beside(asked, config, start, self.updates.excluded, world) if asked else None
@@ -75,7 +75,7 @@ class Contrastive:
         batch = self.updates[update]
         order = sorted(range(len(batch.ids)), key=lambda i: len(batch.ids[i]))  # little padding
         budget = self.config.chunk_tokens
-        chunks = [order[rows] for rows in batches([batch.ids[i] for i in order], budget)]
+        chunks = [order[rows] for rows in batch_slices([batch.ids[i] for i in order], budget)]
         mine = list(enumerate(chunks))[self.world.rank :: self.world.size]
 
         def embed(number: int, texts: list[int]) -> Tensor:
@@ -104,7 +104,7 @@ class Contrastive:
 
     def _embed(self, ids: list[list[int]]) -> Tensor:
         """(len(ids), D) float32 embeddings."""
-        tokens, mask = (tensor.to(self.world.device) for tensor in padded(ids))
+        tokens, mask = (tensor.to(self.world.device) for tensor in pad(ids))
         with self.world.autocast(self.config.precision):
             return self.pool(self.encoder(tokens, mask), mask).float()
 

@@ -73,7 +73,7 @@ class Updates:
         ]
         tokenizer, limit = self.start.tokenizer, self.start.encoder.config.max_length
         whole = tokenizer.encode([text for part in parts for text in part])
-        ids = [tokenizer.cut(text, limit) for text in whole]
+        ids = [tokenizer.truncate(text, limit) for text in whole]
         ends = np.cumsum([0, *map(len, parts)]).tolist()
         compared = ids[: ends[1]] + ids[ends[3] :]
         cosines = torch.from_numpy(self.overlap.cosines(compared)) if self.overlap else None

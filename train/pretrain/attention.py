@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from simllm.model.encoder import Mix, RelativeBias, attention
+from simllm.model.encoder import AttentionFunction, RelativeBias, attention
 from train.pretrain.permutation import Permuted, visible
 
-Mixing = Callable[[Permuted, RelativeBias, float], Mix]
+Mixing = Callable[[Permuted, RelativeBias, float], AttentionFunction]
 
 BLOCK = 128  # rows and columns that the kernel computes or skips together
 
 
-def by_length(batch: Permuted, relative_bias: RelativeBias, dropout: float) -> Mix:
+def by_length(batch: Permuted, relative_bias: RelativeBias, dropout: float) -> AttentionFunction:
     """Attention within groups of neighbouring texts that have equal n and m."""
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
@@ -58,7 +58,7 @@ def by_length(batch: Permuted, relative_bias: RelativeBias, dropout: float) -> M
     return mix
 
 
-def flexible(batch: Permuted, relative_bias: RelativeBias, dropout: float = 0.0) -> Mix:
+def flexible(batch: Permuted, relative_bias: RelativeBias, dropout: float = 0.0) -> AttentionFunction:
     """FlexAttention over all rows; only blocks of rows and columns that share a text are computed.
 
     Wants both streams filled up to whole blocks (`train.pretrain.permutation.fill_up`), knows no dropout

@@ -53,7 +53,7 @@ class PermutedLanguageModel(nn.Module):
         """(T, D) of both streams; keys and values come from the content stream only."""
         encoder = self.encoder
         mix = self.mixing(batch, encoder.relative_bias, encoder.attention_dropout)
-        return encoder.attend(batch.tokens[None], batch.positions[None], len(batch.turns), mix)[0]
+        return encoder.encode_rows(batch.tokens[None], batch.positions[None], len(batch.turns), mix)[0]
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(…, D) -> (…, V)."""

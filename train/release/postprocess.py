@@ -51,7 +51,7 @@ def centre(model: Checkpoint, texts: Sequence[str]) -> None:
 
     Unrelated texts then score about 0; mean pooling is linear, so that nothing else is needed.
     """
-    tokenized = encode.tokenized(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
-    embedded = encode.embeddings(Engine(model.encoder), tokenized, pooling.mean)
+    tokenized = encode.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
+    embedded = encode.embed(Engine(model.encoder), tokenized, pooling.mean)
     last: Any = model.encoder.layers[-1]
     last.norm.bias.data -= torch.from_numpy(embedded.mean(axis=0))

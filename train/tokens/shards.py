@@ -165,7 +165,7 @@ def _write_part(
     truncated = 0
     while not stop.is_set() and (chunk := list(itertools.islice(rest, _TEXTS_AT_ONCE))):
         whole = tokenizer.encode(chunk)
-        ids = [tokenizer.cut(text, max_length) for text in whole]
+        ids = [tokenizer.truncate(text, max_length) for text in whole]
         truncated += sum(len(text) > max_length for text in whole)
         lengths += map(len, ids)
         chunks.append(np.fromiter(itertools.chain.from_iterable(ids), dtype))

@@ -37,7 +37,7 @@ def at(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
 
 def vectors(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
     """(vocab_size, size) float32 with entries of standard deviation 1; zero for unseen tokens."""
-    found = ppmi.vectors(_neighbours(shards, vocab_size), size)
+    found = ppmi.ppmi_vectors(_neighbours(shards, vocab_size), size)
     return (found / found.std()).astype(np.float32)
 
 
@@ -49,5 +49,5 @@ def _neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
         ids = np.asarray(part, np.int32)
         text = np.searchsorted(ends, np.arange(first, first + len(ids)), side="right")
         first += len(ids)
-        counts += ppmi.neighbours(ids, text, vocab_size)
+        counts += ppmi.count_neighbours(ids, text, vocab_size)
     return counts

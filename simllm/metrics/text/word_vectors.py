@@ -65,8 +65,8 @@ def _weighted(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
     seen, compact = np.unique(tokens, return_inverse=True)
     if len(seen) < 3:
         raise InputError("word-vectors: no words in the corpus")
-    counts = ppmi.neighbours(compact, numbers, len(seen))
-    vectors = ppmi.vectors(counts, min(_SIZE, len(seen) - 1))
+    counts = ppmi.count_neighbours(compact, numbers, len(seen))
+    vectors = ppmi.ppmi_vectors(counts, min(_SIZE, len(seen) - 1))
     weighted = np.zeros((vocab_size, vectors.shape[1]))
     weighted[seen] = (
         vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12) * idf[seen, None]

@@ -82,7 +82,7 @@ def test_a_run_is_exported(run_folder, tmp_path, tokenizer, comments, monkeypatc
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         ".simllm", "dict.txt", "train.bin", "train.idx", "valid.bin", "valid.idx"
     ]  # fmt: skip
-    expected = [tokenizer.cut(ids, 64)[1:] for ids in tokenizer.encode(comments[:350])]
+    expected = [tokenizer.truncate(ids, 64)[1:] for ids in tokenizer.encode(comments[:350])]
     train, valid = opened(tmp_path / "out" / "train"), opened(tmp_path / "out" / "valid")
     assert train + valid == expected
     assert len(valid) == 50

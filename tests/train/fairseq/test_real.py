@@ -47,7 +47,7 @@ def test_fairseq_reads_trains_and_comes_back(run_folder, tokenizer, comments, tm
     theirs = json.loads(answers.read_text())
 
     assert theirs["symbols"] == [tokenizer.backend.id_to_token(i) for i in range(1000)]
-    expected = [tokenizer.cut(ids, 64) for ids in tokenizer.encode(comments[:350])]
+    expected = [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(comments[:350])]
     assert [[0, *text] for text in theirs["train"] + theirs["valid"]] == expected
 
     convert(model, data / "dict.txt", tokenizer, tmp_path / "out")

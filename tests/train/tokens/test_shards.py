@@ -26,7 +26,7 @@ def written(texts, tokenizer, tmp_path, monkeypatch):
 
 
 def test_they_hold_the_tokenized_texts(written, texts, tokenizer):
-    expected = [tokenizer.cut(ids, 64) for ids in tokenizer.encode(texts.read_text().splitlines())]
+    expected = [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(texts.read_text().splitlines())]
     assert len(written.parts) > 3
     assert written.lengths.tolist() == [len(ids) for ids in expected]
     assert written.read(np.arange(written.tokens)).tolist() == functools.reduce(operator.iadd, expected, [])

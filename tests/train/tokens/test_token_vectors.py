@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simllm.errors import InputError
-from simllm.model.ppmi import information
+from simllm.model.ppmi import ppmi_matrix
 from train.tokens import token_vectors
 from train.tokens.shards import Shards
 
@@ -44,7 +44,7 @@ def test_ppmi_by_hand():
     (0, 1): log(2/6) - (log(1/2 * .459458) + log(1/3 * .338982)) / 2 = .727025
     (0, 2): log(1/6) - (log(1/2 * .459458) + log(1/6 * .201560)) / 2 = .640382
     """
-    found = information(
+    found = ppmi_matrix(
         token_vectors._neighbours(shards(np.array([0, 1]), np.array([0, 1]), np.array([0, 2])), 4)
     ).toarray()
     expected = np.zeros((4, 4))
@@ -55,7 +55,7 @@ def test_ppmi_by_hand():
 
 def test_no_more_often_than_by_chance_is_zero():
     """Each of two tokens beside each, and itself, equally often."""
-    found = information(
+    found = ppmi_matrix(
         token_vectors._neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2)
     )
     assert found.toarray() == pytest.approx(np.zeros((2, 2)), abs=1e-12)
