@@ -117,7 +117,7 @@ def test_blocks_cut_the_row_of_tokens_anywhere():
     blocks = texts.blocks(16)
     assert blocks.lengths.tolist() == [16] * (36 // 16 + 39 // 16)
     kept = np.r_[0:32, 36 : 36 + 32]
-    assert blocks.read(np.arange(64)).tolist() == texts.read(kept).tolist()
+    assert blocks.read_tokens(np.arange(64)).tolist() == texts.read_tokens(kept).tolist()
 
 
 def test_texts_too_short_are_an_error():
