@@ -1,4 +1,4 @@
-"""Variants of simllm: by pooling and similarity (RQ2), and by training time (RQ4)."""
+"""Variants of the learned metric: by pooling and similarity (RQ2), and by training time (RQ4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """The metric of a model after a number of updates."""
 
     metric: Metric
@@ -33,44 +33,51 @@ class Trained:
         return self.metric.name
 
 
-def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Load a model with every pooling and every similarity, and token by token (SIMLLM, Table 1)."""
+def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
+    """Load a model with all poolings and similarities, token-level ones included (SIMLLM, Table 1)."""
     pooled = [
-        registry.of_model(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
+        registry.model_metric(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
         for pooling in POOLINGS
         for similarity in SIMILARITIES
     ]
     return pooled + [
-        registry.of_model(f"tokens, {name}", model, similarity=name) for name in TOKEN_SIMILARITIES
+        registry.model_metric(f"tokens, {name}", model, similarity=name) for name in TOKEN_SIMILARITIES
     ]
 
 
-def checkpoints(folder: Path) -> list[Trained]:
-    """Load the models in a folder of model folders, by updates; the same model untrained comes first.
+def load_checkpoints(folder: Path) -> list[TrainedModel]:
+    """Load the checkpoints of a training run, after an untrained model of the same shape.
 
-    The updates are those in a model's provenance, or else the number at the end of its folder's name.
-    Raises InputError if there is no model, or one whose updates are unknown.
+    Args:
+        folder: A folder of model folders. The number of updates of a model is in its provenance, or
+            at the end of the name of its folder.
+
+    Returns:
+        The models, sorted by their number of updates.
+
+    Raises:
+        InputError: There is no model, or the number of updates of a model is unknown.
     """
-    found = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
-    if not found:
+    model_folders = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
+    if not model_folders:
         raise InputError(f"{folder}: no model folders in it; expected one for each checkpoint")
-    models = [_trained(path) for path in found]
-    return [_untrained(found[0]), *sorted(models, key=lambda model: model.updates)]
+    models = [_load_trained(path) for path in model_folders]
+    return [_make_untrained(model_folders[0]), *sorted(models, key=lambda model: model.updates)]
 
 
-def _trained(folder: Path) -> Trained:
+def _load_trained(folder: Path) -> TrainedModel:
     provenance = checkpoint.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
     updates = provenance.get("updates", number and int(number[1]))
     if isinstance(updates, bool) or not isinstance(updates, int | float) or not 0 <= updates < 1e15:
-        raise InputError(f"{folder}: neither its provenance nor its name says after how many updates it is")
-    return Trained(registry.of_model(folder.name, folder), float(updates))
+        raise InputError(f"{folder}: neither its provenance nor its name has a number of updates")
+    return TrainedModel(registry.model_metric(folder.name, folder), float(updates))
 
 
-def _untrained(folder: Path) -> Trained:
-    """Make the model of this folder with random weights."""
+def _make_untrained(folder: Path) -> TrainedModel:
+    """Make a model with random weights and the shape of the model in a folder."""
     like = checkpoint.load(folder)
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as place:
         checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
-        return Trained(registry.of_model("untrained", Path(place) / "model"), 0)
+        return TrainedModel(registry.model_metric("untrained", Path(place) / "model"), 0)

@@ -43,7 +43,9 @@ def main() -> int:
     parser.add_argument("--out", required=True, type=Path, help="the model folder to make")
     parser.add_argument("--notes", required=True, type=Path, help="Markdown that the card ends with")
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
-    parser.add_argument("--centre", type=Path, help="comments, one a line, whose embeddings' mean becomes 0")
+    parser.add_argument(
+        "--centre", type=Path, help="comments, one per line, whose embeddings' mean becomes 0"
+    )
     parser.add_argument(
         "--start-share", type=float, default=0.0, metavar="S",
         help="of the released weights, this share is the first run's; default: %(default)s",

@@ -2,7 +2,7 @@
 
     python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
 
-The comments, one a line, must not have been trained on; the ratings must not be those that
+The comments, one per line, must not have been trained on; the ratings must not be those that
 results are reported on. Both curves go into the folder's `simllm.json`.
 """
 
@@ -36,7 +36,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", type=Path, help="the model folder, which is changed")
-    parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one a line")
+    parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one per line")
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
     options = parser.parse_args()
     return run_tool(lambda: calibrate(options.model, options.comments, options.ratings))

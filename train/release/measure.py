@@ -80,7 +80,7 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     found, missing = registry.load_all(names, model)
     if missing:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
-    triples = contrast.cleaned(contrast.load())
+    triples = contrast.clean_triples(contrast.load())
     return {
         "signature": found[0].signature,
         "spearman": {named(Path(file)): agreement(Path(file), names, model) for file in config.rated},
@@ -109,14 +109,14 @@ def agreement(file: Path, names: Sequence[str], model: Path) -> dict[str, Any]:
 def by_kind(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
     """The share of triples that a metric gets right: of each form, all together and by kind."""
     won, forms, kinds = (
-        contrast.wins(partial(pair_scores, metric), triples),
+        contrast.rewording_wins(partial(pair_scores, metric), triples),
         np.array(triples.forms),
         np.array(triples.kinds),
     )
     return {
         form: {
             "all": float(won[forms == form].mean()),
-            **contrast.by(list(kinds[forms == form]), won[forms == form]),
+            **contrast.mean_by_label(list(kinds[forms == form]), won[forms == form]),
         }
         for form in dict.fromkeys(triples.forms)
     }
