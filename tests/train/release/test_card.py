@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -9,7 +11,8 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
-from simllm.model import checkpoint
+from simllm.io.files import objects
+from simllm.model import checkpoint, ppmi
 from train.release import __main__ as release_
 from train.release import measure as measure_
 from train.release.measure import MeasureConfig, measure
@@ -39,6 +42,25 @@ def test_a_model_is_measured(call, model_folder, sets):
         assert found["first"] <= found["mrr"] <= 1
     unrelated = figures["random_pairs"]
     assert -1 <= unrelated["p5"] <= unrelated["median"] <= unrelated["p95"] <= 1
+
+
+def test_the_model_is_loaded_and_the_word_vectors_are_built_once(model_folder, sets, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = yaml.safe_load(sets.read_text())
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("".join(f"{row['reference']}\n" for _, row in objects(Path(config["rated"][0]))))
+    (second := tmp_path / "second" / "rated.jsonl").parent.mkdir()
+    lines = Path(config["rated"][0]).read_text().splitlines(keepends=True)
+    second.write_text("".join(lines[:30]))
+    rated = [*config["rated"], str(second)]
+    measured = MeasureConfig(**config | {"rated": rated, "baselines": [f"word-vectors={corpus}"]})
+    with (
+        mock.patch.object(checkpoint, "load", wraps=checkpoint.load) as load_,
+        mock.patch.object(ppmi, "ppmi_vectors", wraps=ppmi.ppmi_vectors) as vectors,
+    ):
+        figures = measure(model_folder, measured)
+    assert figures["spearman"]["second/rated"].keys() == {"pairs", "simllm", "word-vectors"}
+    assert (load_.call_count, vectors.call_count) == (1, 1)
 
 
 def test_a_set_that_is_not_there_is_named(call, model_folder, sets, tmp_path):
