@@ -22,7 +22,7 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
 from simllm.evaluation.human_correlation import cleaned, correlate_all
-from simllm.io import files
+from simllm.io import files, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
@@ -59,19 +59,14 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
     add_overwrite_option(parser)
     options = parser.parse_args()
-    return run_tool(lambda: _write(options))
+    return run_tool(lambda: _write(**vars(options)))
 
 
-def _write(options: argparse.Namespace) -> None:
-    config = configs.load(MeasureConfig, options.config, options.overrides)
-    if options.output:
-        inputs = [options.config, Path(config.comments), *map(Path, config.rated)]
-        check_output(options.output, options.overwrite, inputs)
-    text = json.dumps(measure(options.model, config), indent=1) + "\n"
-    if options.output:
-        files.write(options.output, text)
-    else:
-        sys.stdout.write(text)
+def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
+    loaded = configs.load(MeasureConfig, config, overrides)
+    if output:
+        check_output(output, overwrite, [config, Path(loaded.comments), *map(Path, loaded.rated)])
+    tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
 
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
