@@ -66,7 +66,13 @@ def correlate(
     """
     rated = clean_ratings(ratings.load(file))
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
-    rows = []
+    correlations = correlate_all(rated, metrics)
+    return Correlations(correlations.rows, {**missing, **correlations.missing})
+
+
+def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
+    """Correlate loaded metrics with the ratings of cleaned pairs."""
+    rows, missing = [], {}
     for metric in metrics:
         try:
             values = score_rated_pairs(metric, rated)
@@ -74,17 +80,8 @@ def correlate(
             missing[metric.name] = str(error)
             continue
         result = spearman(values, rated.values)
-        rows.append(
-            MetricCorrelation(
-                metric.name,
-                len(values),
-                result.rho,
-                result.p_value,
-                result.low,
-                result.high,
-                metric.signature,
-            )
-        )
+        row = (len(values), result.rho, result.p_value, result.low, result.high, metric.signature)
+        rows.append(MetricCorrelation(metric.name, *row))
     return Correlations(rows, missing)
 
 

@@ -10,16 +10,15 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
-from typing import Any
 
 import simllm
 from simllm.errors import InputError
 from simllm.metrics import text
-from simllm.metrics.protocol import Example, FunctionMetric, Metric, PlainScores
+from simllm.metrics.protocol import Example, FunctionMetric, Metric, PlainScores, pair_scores
 from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import BASELINES, UnavailableError
 
@@ -79,7 +78,8 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
             raise UnavailableError("name it as column=NAME")
         return ColumnMetric(name, argument)
     if kind == "simllm":
-        return model_metric(name, argument or model)
+        # Imported by name, because `simllm.metric` imports this package.
+        return model_metric(name, import_module("simllm.metric").SimLLM(argument or model))
     if kind in BASELINES:
         return _baseline(name, kind, argument)
     metric: Metric = _entry_points()[kind].load()(argument)
@@ -116,11 +116,9 @@ def load_all(
     return metrics, missing
 
 
-def model_metric(name: str, model: str | os.PathLike[str] | None, **options: Any) -> Metric:
-    """Make a cached metric of `SimLLM(model, **options)` with a given name."""
-    # Imported by name: `simllm.metric` may import this package, but not the other way round.
-    learned = import_module("simllm.metric").SimLLM(model, **options)
-    return CachedMetric(FunctionMetric(name, learned.signature, lambda c, r: learned.score(c, r).values))
+def model_metric(name: str, learned: Metric) -> Metric:
+    """Return a cached metric with a given name, which scores like a loaded `SimLLM`."""
+    return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
