@@ -2,7 +2,7 @@
 
     python -m train.release.golden checkpoints/default
 
-Run this once, when the model is made. A score that differs later is an error.
+Run this once, when the model is made. If a score differs later, that is an error.
 """
 
 from __future__ import annotations
