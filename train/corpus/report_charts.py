@@ -1,4 +1,4 @@
-"""The charts of a corpus's report, as SVG within HTML."""
+"""The charts of the report about a corpus, as SVG elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BLUE, _GREY = "#4a7ab5", "#e4e4e4"
 
 
 def bars(title: str, heights: dict[int, int]) -> str:
-    """Return a histogram over 1, 2, …, with a bar for each number."""
+    """Draw a histogram; `heights` has the height of the bar of each number from 1."""
     width, height, highest, last = 420, 120, max(heights.values()), max(10, *heights)
     step = width / last
     parts = [_text(width / 2, 10, f"{title}, at most {highest:,}")]
@@ -24,7 +24,7 @@ def bars(title: str, heights: dict[int, int]) -> str:
 
 
 def logarithmic(title: str, points: list[tuple[int, int]]) -> str:
-    """Return a line through points from (1, 1), with both axes logarithmic."""
+    """Draw a line through points (from (1, 1) on) with two logarithmic axes."""
     width, height, left, top = 420, 160, 60, 20
     decades = [math.log10(max(10, *(point[axis] for point in points))) for axis in (0, 1)]
 

@@ -1,4 +1,4 @@
-"""The report about a corpus as one page of HTML that loads nothing else."""
+"""The report about a corpus as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_LEFT_OUT = {"files": ("read", "bytes"), "comments": (), "texts": ("read", "
 
 
 def page(facts: dict[str, Any]) -> str:
-    """Return the page, from the content of `report.json`."""
+    """Render the page from the content of `report.json`."""
     texts, files = (facts["found"][name]["counts"] for name in ("texts", "files"))
     languages, growth = sorted(facts["languages"]), facts["vocabulary"]
     read = f"{files.get('read', 0):,} files of code ({files.get('bytes', 0) / 1e6:,.1f} MB)"
@@ -32,8 +32,8 @@ def page(facts: dict[str, Any]) -> str:
     pairs = facts["pairs"]
     body = [
         "<h1>Corpus</h1>",
-        f"<p>{texts['train']:,} texts to train on and {texts['test']:,} to test with, "
-        f"of {texts['read']:,} that were read; {read}.</p>",
+        f"<p>{texts['train']:,} training texts and {texts['test']:,} held-out texts, "
+        f"from {texts['read']:,} texts that were read; {read}.</p>",
         "<h2>Languages</h2>",
         _table(
             ["", "comments", "texts", "words"],
@@ -49,13 +49,13 @@ def page(facts: dict[str, Any]) -> str:
         ),
         "<h3>Largest repositories, comments</h3>",
         _table(["", "comments"], facts["repositories"].items()),
-        "<h2>What was left out</h2>",
-        *(f"<h3>{name.capitalize()}</h3>" + _left_out(name, found) for name, found in facts["found"].items()),
-        "<h2>Words a text</h2>",
+        "<h2>Left out</h2>",
+        *(f"<h3>{name.capitalize()}</h3>" + _left_out(name, tally) for name, tally in facts["found"].items()),
+        "<h2>Words per text</h2>",
         *(report_charts.bars(kind, lengths) for kind, lengths in facts["lengths"].items() if lengths),
         "<h2>Different words over texts</h2>",
         report_charts.logarithmic("{1:,} in {0:,}".format(*growth[-1]), growth),
-        "<h2>Near duplicates</h2><p>Left out, and what they repeat; a sample.</p>",
+        "<h2>Near duplicates</h2><p>Texts that were left out, and the texts that they repeat; a sample.</p>",
         _table(["left out", "kept"], facts["near_duplicates"]),
         "<h2>Pairs</h2>",
         _table(["", "pairs"], pairs["counts"].items()),
@@ -69,15 +69,16 @@ def page(facts: dict[str, Any]) -> str:
     )
 
 
-def _left_out(stage: str, found: dict[str, Any]) -> str:
-    counts = {kind: n for kind, n in found["counts"].items() if n and kind not in _NOT_LEFT_OUT[stage]}
+def _left_out(stage: str, tally: dict[str, Any]) -> str:
+    """Return a table of the kinds of things that were left out in a stage, with examples."""
+    counts = {kind: n for kind, n in tally["counts"].items() if n and kind not in _NOT_LEFT_OUT[stage]}
     kinds = sorted(counts, key=lambda kind: -counts[kind])
-    rows = [[kind, counts[kind], _Examples(found["examples"].get(kind, []))] for kind in kinds]
+    rows = [[kind, counts[kind], _Examples(tally["examples"].get(kind, []))] for kind in kinds]
     return _table(["", "", "for example"], rows) if rows else "<p>None.</p>"
 
 
 class _Examples(list[str]):
-    """Texts that share a cell: one is shown, the others on demand."""
+    """Texts in one cell: the first is shown, the others after a click."""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
