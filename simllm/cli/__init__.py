@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 import warnings
@@ -20,10 +19,6 @@ from simllm.io.tables import on_one_line
 # A group's module has HELP, EXAMPLES and COMMANDS.
 _COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export)
 
-# oneDNN and PyTorch each keep the kernels of 1,024 shapes, which take half a gigabyte and save no time:
-# texts of similar length share a shape. The command sets the limit, since it holds for a whole process.
-_KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line.
@@ -35,10 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         The exit status: 0 for success, 2 for bad input, 130 when interrupted, 141 when the reader
         of a pipe has gone.
     """
-    _prepare_streams()
     options = _parser().parse_args(_with_correlation(sys.argv[1:] if arguments is None else arguments))
-    for cache in _KERNEL_CACHES:
-        os.environ.setdefault(cache, "16")
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
         try:
@@ -59,19 +51,6 @@ def main(arguments: list[str] | None = None) -> int:
             print("simllm: interrupted", *stop.args, file=sys.stderr)
             return 130
     return 0
-
-
-def _prepare_streams() -> None:
-    """Escape what the locale cannot show, and stand in for streams that were closed before the start."""
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
-    if sys.stdout is None:  # writing fails, as it must: the results would be lost
-        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -127,7 +127,9 @@ def _trained(folder: Path) -> Trained:
 def _untrained(folder: Path) -> Trained:
     """Make the model of this folder with random weights."""
     like = checkpoint.load(folder)
-    torch.manual_seed(0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        encoder = Encoder(like.encoder.config)
     with tempfile.TemporaryDirectory() as place:
-        checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
+        checkpoint.save(Path(place) / "model", encoder, like.tokenizer, like.info, "")
         return Trained(registry.of_model("untrained", SimLLM(Path(place) / "model")), 0)

@@ -15,8 +15,9 @@ from simllm.metrics.text import SINGLE_DIGITS, Score, UnavailableError
 def load(model: str) -> Score:
     """Return the function that scores by F1, without rescaling; `model` is a folder of transformers.
 
-    The embeddings are those of the last layer.
+    The embeddings are those of the last layer. A pair with an empty text scores 0.
     """
+    import torch
     from bert_score import BERTScorer
 
     config = Path(model) / "config.json"
@@ -24,11 +25,17 @@ def load(model: str) -> Score:
         raise UnavailableError(
             f"{model}: no folder of a transformers model; download one (hf download NAME --local-dir {model})"
         )
-    scorer = BERTScorer(model_type=model, num_layers=read_json(config)["num_hidden_layers"])
+    with torch.random.fork_rng(devices=[]):  # transformers draws weights that the folder lacks
+        scorer = BERTScorer(model_type=model, num_layers=read_json(config)["num_hidden_layers"])
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-        values = scorer.score(list(candidates), list(references))[2].numpy().astype(np.float64)
-        return values.round(SINGLE_DIGITS)
+        values = np.zeros(len(candidates))
+        pairs = zip(candidates, references, strict=True)
+        scored = [i for i, pair in enumerate(pairs) if all(text.strip() for text in pair)]
+        if scored:  # bert-score fails on empty texts
+            sides = ([texts[i] for i in scored] for texts in (candidates, references))
+            values[scored] = scorer.score(*sides)[2].numpy().astype(np.float64).round(SINGLE_DIGITS)
+        return values
 
     return score
 

@@ -14,10 +14,12 @@ from simllm.model.similarity import cosine
 
 def load(model: str) -> Score:
     """Return the function that scores in -1..1; `model` is a folder, or a name that was downloaded before."""
+    import torch
     from sentence_transformers import SentenceTransformer
 
     try:
-        encoder = SentenceTransformer(str(_folder(model)), local_files_only=True)
+        with torch.random.fork_rng(devices=[]):  # transformers draws weights that the folder lacks
+            encoder = SentenceTransformer(str(_folder(model)), local_files_only=True)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UnavailableError(
