@@ -8,8 +8,9 @@ import sys
 
 from simllm.cli import main
 
-# oneDNN and PyTorch each keep the kernels of 1,024 shapes, which take half a gigabyte and save no time:
-# texts of similar length share a shape. Both read these limits when they start.
+# By default oneDNN and PyTorch each cache the kernels of 1,024 shapes, which takes half a gigabyte and
+# saves no time, because texts of similar length share a shape. The limit holds for the whole process, so
+# the command sets it, not the library.
 _KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 
@@ -22,10 +23,10 @@ def run() -> int:
 
 
 def _prepare_streams() -> None:
-    """Escape what the locale cannot show, and stand in for streams that were closed before the start."""
+    """Escape characters that the locale cannot encode, and replace streams that are closed."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
-    if sys.stdout is None:  # writing fails, as it must: the results would be lost
+    if sys.stdout is None:  # a read-only stream, so that writing fails and no result is lost unseen
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115

@@ -52,9 +52,11 @@ class DevCriterion:
         for rated in self.rated:
             values = score(rated.candidates, rated.references)
             figures[f"spearman_{rated.name}"] = float(spearmanr(values, rated.values).statistic)
-        figures["edits"] = float(contrast.wins(score, self.edited).mean())
+        figures["edits"] = float(contrast.rewording_wins(score, self.edited).mean())
         criterion = -sum(figures.values()) / len(figures)
-        for form, accuracy in contrast.by(self.triples.forms, contrast.wins(score, self.triples)).items():
+        for form, accuracy in contrast.mean_by_label(
+            self.triples.forms, contrast.rewording_wins(score, self.triples)
+        ).items():
             figures[f"contrast_{form}"] = accuracy
         return criterion, figures
 

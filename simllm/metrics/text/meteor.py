@@ -1,4 +1,4 @@
-"""METEOR (Banerjee and Lavie, 2005) by nltk, with the WordNet of nltk's data or of the system."""
+"""METEOR (Banerjee and Lavie, 2005), from nltk, with the WordNet of nltk or of the system."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import Score, UnavailableError
+from simllm.metrics.text import ScoreFunction, UnavailableError
 
-_SYSTEM = Path("/usr/share/wordnet")  # of the package wordnet-base on Debian and Ubuntu
-_CATEGORIES = 45  # lexicographers' files
+_SYSTEM = Path("/usr/share/wordnet")  # from the package wordnet-base on Debian and Ubuntu
+_CATEGORIES = 45  # number of lexicographer files
 _REMEDY = (
     "needs the data of WordNet 3.0, which no Python package brings: "
     "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
 )
 
 
-def load() -> Score:
-    """Return the function that scores in 0..1; texts are split at spaces."""
+def load() -> ScoreFunction:
+    """Return the scoring function; scores are 0..1, and texts are split at spaces."""
     from nltk.translate.meteor_score import single_meteor_score
 
     words = wordnet()
@@ -36,7 +36,7 @@ def load() -> Score:
 
 
 def data() -> dict[str, Path]:
-    """Return WordNet's folder, or the archive that holds it."""
+    """Return the folder or the archive of WordNet."""
     root = _find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}
 
@@ -61,8 +61,8 @@ def wordnet() -> Any:
         def file_size(self) -> int:
             return self.path.stat().st_size
 
-    class Reader(WordNetCorpusReader):  # type: ignore[misc]
-        """A reader without the names of lexicographers' files, which the system lacks and METEOR ignores."""
+    class PlainReader(WordNetCorpusReader):  # type: ignore[misc]
+        """Reader without the file `lexnames`, which the system's WordNet lacks and METEOR does not use."""
 
         def map_wn(self, *_: Any) -> None:
             return None
@@ -76,13 +76,13 @@ def wordnet() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The multilingual functions")
-            return Reader(SystemFile(root) if root == _SYSTEM else root, None)
+            return PlainReader(SystemFile(root) if root == _SYSTEM else root, None)
     except OSError as error:
         raise UnavailableError(f"{root}: nltk cannot read this WordNet ({error})") from None
 
 
 def _find_wordnet() -> Any:
-    """Find WordNet's folder: nltk's path of a folder or archive, or the `Path` of the system's folder."""
+    """Find WordNet: nltk's path of a folder or an archive, or the `Path` of the system's folder."""
     import nltk
 
     for place in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):  # the downloader leaves the archive
