@@ -20,7 +20,7 @@ from simllm import SimLLM
 from simllm.analysis.comparison import compare
 from simllm.analysis.explanation import explain
 from simllm.evaluation import contrast, human_correlation, model_variants, robustness
-from simllm.evaluation.study import study
+from simllm.evaluation.study import run_study
 from simllm.io import files, folders
 from simllm.metrics import registry
 from simllm.metrics.protocol import Example, pair_scores
@@ -117,12 +117,14 @@ def test_evaluating(model_folder, tmp_path, comments):
     human_correlation.correlate(rated, ["simllm", "jaccard"], model_folder)
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "update-10").symlink_to(model_folder)
-    study([rated], ["simllm", "jaccard"], model_folder, tmp_path / "checkpoints")
+    run_study([rated], ["simllm", "jaccard"], model_folder, tmp_path / "checkpoints")
     metric = registry.load("jaccard")
-    contrast.wins(partial(pair_scores, metric), contrast.load())
-    model_variants.variants(model_folder)
+    contrast.rewording_wins(partial(pair_scores, metric), contrast.load())
+    model_variants.load_variants(model_folder)
     score = partial(pair_scores, metric)
-    robustness.robustness(score, robustness.edits(comments[:20], lexicon.load(), seed=1), examples=2)
+    robustness.measure_robustness(
+        score, robustness.make_edits(comments[:20], lexicon.load(), seed=1), examples=2
+    )
 
 
 @pytest.mark.usefixtures("unchanged")
