@@ -1,4 +1,4 @@
-"""Pages of HTML as a browser shows them."""
+"""Check of HTML pages in a browser."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ needs_browser = pytest.mark.skipif(_CHROMIUM is None, reason="no chromium to ren
 
 
 def check_page(page, folder, height):
-    """Check that most lines of pixels have something on them, and that nothing runs into the margins."""
+    """Check that most pixel rows show something, and that the margins are empty."""
     shot = folder / "page.png"
     command = [_CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     command += [f"--user-data-dir={folder}/profile", f"--window-size=1100,{height}", f"--screenshot={shot}"]

@@ -1,4 +1,4 @@
-"""The command `simllm` as tests run it: within this process, or in one of its own."""
+"""Run the command `simllm` in tests: in this process, or in a new one."""
 
 import contextlib
 import io
@@ -11,9 +11,9 @@ from simllm import cli
 
 
 def run(*arguments, input="", cwd=None, env=None):
-    """Run the command within this process, which saves the seconds that importing PyTorch takes.
+    """Run the command in this process, which saves the seconds for importing PyTorch.
 
-    Returns what `subprocess.run` returns: args, returncode, stdout, stderr.
+    Returns a `subprocess.CompletedProcess`, as `subprocess.run` does.
     """
     words = [str(word) for word in arguments]
     out, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
@@ -36,7 +36,7 @@ def run(*arguments, input="", cwd=None, env=None):
 
 
 def process(*arguments, **options):
-    """Run the command in a process of its own."""
+    """Run the command in a new process."""
     command = [sys.executable, "-m", "simllm", *map(str, arguments)]
     options = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
     return subprocess.run(command, **options)

@@ -1,4 +1,4 @@
-"""Real texts and a small real model, made once a test run."""
+"""Shared fixtures: real texts and a small model, made once per test run."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import sysconfig
 from collections import Counter
 from pathlib import Path
 
-# On a busy machine, threads that wait for each other take several times as long as one; set before torch.
+# On a busy machine several threads are much slower than one. Set this before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
@@ -29,7 +29,7 @@ SHARED = ROOT.parent / "shared"
 
 @pytest.fixture(scope="session")
 def shared():
-    """Real corpora, rated pairs and reference vectors; they are kept beside the checkout."""
+    """Return the folder of real corpora, rated pairs and reference vectors (beside the checkout)."""
     if not SHARED.is_dir():
         pytest.skip(f"no {SHARED}: real corpora, rated pairs and reference vectors")
     return SHARED
@@ -37,7 +37,7 @@ def shared():
 
 @pytest.fixture(scope="session")
 def real_files():
-    """The function that finds files of the real data sets; the test is skipped where there are none."""
+    """Return a function that finds files of the real data sets; without them, the test is skipped."""
     folders = (SHARED / "data", ROOT / data_root())
 
     def find(pattern):
@@ -52,7 +52,7 @@ def real_files():
 
 @pytest.fixture(scope="session")
 def comments():
-    """Some thousand first paragraphs of docstrings of Python's standard library."""
+    """Return a few thousand first paragraphs of docstrings of Python's standard library."""
     stdlib = Path(sysconfig.get_path("stdlib"))
     folders = ("asyncio", "email", "unittest", "xml", "logging", "multiprocessing", "importlib", "http")
     folders += ("collections", "concurrent", "ctypes", "urllib", "wsgiref")
@@ -84,13 +84,13 @@ def small_config():
         num_attention_heads=4,
         intermediate_size=64,
         max_position_embeddings=66,
-        initializer_range=0.2,  # random weights that are far from doing nothing
+        initializer_range=0.2,  # random weights that are large enough to matter
     )
 
 
 @pytest.fixture(scope="session")
 def model_folder(tokenizer, small_config, tmp_path_factory):
-    """A model folder with random weights."""
+    """Write a model folder with random weights."""
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("models") / "small"
     checkpoint.save(folder, Encoder(small_config), tokenizer, checkpoint.ModelInfo(), "# A card\n")

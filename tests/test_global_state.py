@@ -1,4 +1,4 @@
-"""simllm as a library leaves the state of the process that uses it as it is."""
+"""simllm as a library does not change the global state of its process."""
 
 import json
 import locale
@@ -29,7 +29,7 @@ from simllm.perturb.summaries import lexicon
 
 
 def state():
-    """What libraries may change by accident."""
+    """Return the global state that libraries may change by accident."""
     return {
         "random": random.getstate(),
         "numpy": [part.tolist() if isinstance(part, np.ndarray) else part for part in np.random.get_state()],
@@ -87,7 +87,7 @@ NAMES = [name + ARGUMENTS.get(name, "") for name in registry.BUILT_IN]
 
 @pytest.fixture
 def imported():
-    """Libraries that change warning filters themselves when they are imported."""
+    """Import the libraries that change warning filters when they are imported."""
     import bert_score
     import sentence_transformers
 

@@ -1,4 +1,4 @@
-"""The order of the rooms: imports only point down, and simllm never imports train."""
+"""The order of the packages: imports only point down, and simllm never imports train."""
 
 import ast
 from itertools import pairwise
@@ -8,13 +8,13 @@ import pytest
 
 from tests.conftest import ROOT
 
-# From top to bottom; a room may import those below it and itself.
+# From top to bottom; a package may import itself and the packages below it.
 ROOMS = ["cli", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb"]
 ROOMS += ["code", "stats", "model", "io", "text", "errors"]
 
 
 def modules(package):
-    """Module name -> file."""
+    """Return the file of each module."""
     files = sorted((ROOT / package).rglob("*.py"))
     return {
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
@@ -26,7 +26,7 @@ OURS = {**modules("simllm"), **modules("train")}
 
 
 def imports(file: Path) -> set[str]:
-    """The modules of this project that a file imports, also inside functions and for type checkers."""
+    """Return the modules of this project that a file imports, also inside functions and for type checkers."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -67,7 +67,7 @@ def test_there_is_no_import_cycle():
             for other in sorted(graph[name]):
                 if not (
                     name.startswith(f"{other}.") or other.startswith(f"{name}.")
-                ):  # a package and its own
+                ):  # a package and its own module
                     visit(other)
             done.add(path.pop())
 
@@ -75,14 +75,14 @@ def test_there_is_no_import_cycle():
         visit(name)
 
 
-def test_every_room_of_the_list_exists():
+def test_every_listed_package_exists():
     assert {room(name) for name in OURS if name.startswith("simllm.")} - {"__main__"} == set(ROOMS)
 
 
 def test_module_names_differ():
-    """One name means one thing: only commands and parallel stages share names."""
+    """Each module name has one meaning; only commands and parallel stages share names."""
     shared = {"__init__", "__main__", "batches", "task", "losses", "config"}
-    fairseq = {"tokenizer", "checkpoint", "dataset", "weights"}  # fairseq's own, in train/fairseq
+    fairseq = {"tokenizer", "checkpoint", "dataset", "weights"}  # the tokenizer of fairseq, in train/fairseq
     names = sorted(
         file.stem for name, file in OURS.items() if ".cli." not in name and file.stem not in shared | fairseq
     )

@@ -60,7 +60,7 @@ def test_embeddings_do_not_depend_on_the_batch_size(model_folder, comments, name
         assert np.abs(whole - metric.embed(texts)).max() < 1e-5
 
 
-def test_a_text_is_like_itself_and_like_its_other_spelling(metric):
+def test_equal_texts_and_spelling_variants_score_one(metric):
     texts = ["Adds two numbers.", "adds  two numbers ."]
     assert metric.score(texts, texts[::-1]).values == pytest.approx([1.0, 1.0])
     assert metric.score(["removes it"], ["adds two numbers"]).values[0] < 0.999
@@ -73,7 +73,7 @@ def test_empty_texts(metric):
     assert scores.deduplicated == 6
 
 
-def test_texts_that_the_model_cannot_read_are_not_the_same(metric):
+def test_unreadable_texts_get_no_score_of_one(metric):
     with pytest.warns(UserWarning, match="5 of 6 texts are empty after cleaning"):
         scores = metric.score(
             ["\u52a0\u6cd5", "\u52a0\u6cd5", "\U0001f389"], ["\u51cf\u6cd5", "\u52a0\u6cd5 ", "adds"]
@@ -111,7 +111,7 @@ def test_rejects_arguments_that_are_not_lists_of_texts(metric):
         SimLLM("no/such/folder")
 
 
-def test_options_reach_the_scores_and_the_signature(model_folder):
+def test_options_change_scores_and_signature(model_folder):
     pairs = (["adds two numbers"], ["removes the key"])
     seen = set()
     for name in pooling.POOLINGS:
@@ -122,7 +122,7 @@ def test_options_reach_the_scores_and_the_signature(model_folder):
     assert len(seen) == 6
 
 
-def test_the_evaluate_calling_convention(metric):
+def test_compute_follows_the_evaluate_library(metric):
     result = metric.compute(predictions=["adds two"], references=["adds two"])
     assert result["mean_score"] == pytest.approx(1.0)
     assert result["scores"] == pytest.approx([1.0])

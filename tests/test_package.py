@@ -1,4 +1,4 @@
-"""What a user installs: the wheel, and what is in it."""
+"""The wheel that users install, and its content."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def wheel(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_package_and_the_default_model_only(wheel):
+def test_wheel_contains_only_the_package_and_the_default_model(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"simllm"}
     for name in ("config.json", "model.safetensors", "tokenizer.json", "simllm.json", "README.md"):
@@ -31,7 +31,7 @@ def test_the_wheel_holds_the_package_and_the_default_model_only(wheel):
 
 
 @pytest.mark.slow
-def test_the_default_model_is_found_beside_the_installed_package(wheel, tmp_path):
+def test_installed_package_finds_the_default_model(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path)
     code = "from simllm.metric import default_model as d; print(d())"
     done = subprocess.run(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from simllm.metric import default_model
 from simllm.text import LONGEST, clean
 
-# Pieces that the rules look for, so that chance puts them together.
+# Strings that the cleaning rules look for; random texts are made of them.
 _PIECES = ["/**", "*/", "//", "#", '"""', "'''", "\n", "\n\n", " ", "@return", ":param x:", " ' s", "don't"]
 _PIECES += [
     "1",
@@ -62,25 +62,25 @@ def test_cleaning(raw, cleaned):
 
 @settings(max_examples=500, deadline=None)
 @given(_TEXTS)
-def test_cleaning_is_idempotent_and_leaves_lower_case_printable_ascii(text):
+def test_clean_text_is_lower_case_ascii_and_stays_unchanged(text):
     cleaned = clean(text)
     assert clean(cleaned) == cleaned
     assert all(" " <= character <= "~" for character in cleaned)
     assert cleaned == cleaned.lower() == " ".join(cleaned.split())
 
 
-# Pieces whose repetition takes the rules the most time.
+# Strings whose repetition takes the cleaning rules the most time.
 @pytest.mark.parametrize("piece", ["a", "é", "\ufdfa", "\n", "1,000", "*", "/*", "*/ ", "**/", " '", '"""'])
 @pytest.mark.parametrize("around", ["{}", "a {} a"])
-def test_a_line_of_a_million_characters_is_cut(piece, around):
+def test_line_of_a_million_characters_is_truncated(piece, around):
     text = around.format(piece * (1_000_000 // len(piece)))
     started = time.perf_counter()
     assert clean(text) == clean(text[:LONGEST])
-    assert time.perf_counter() - started < 30  # the whole line would take hours
+    assert time.perf_counter() - started < 30  # the untruncated line would take hours
 
 
-def test_tokenizer_files_carry_the_same_cleaning(tokenizer, tmp_path):
-    """Also the default model's: cleaning cannot change under a vocabulary that was learned with it."""
+def test_tokenizer_files_contain_the_same_cleaning_rules(tokenizer, tmp_path):
+    """This includes the default model: a vocabulary keeps the cleaning rules that it was learned with."""
     tokenizer.backend.save(str(tmp_path / "tokenizer.json"))
     fresh = json.loads((tmp_path / "tokenizer.json").read_text())["normalizer"]
     shipped = json.loads((default_model() / "tokenizer.json").read_text())["normalizer"]

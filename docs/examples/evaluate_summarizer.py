@@ -3,7 +3,7 @@
     python docs/examples/evaluate_summarizer.py
     python docs/examples/evaluate_summarizer.py --references refs.txt --systems new.txt old.txt
 
-Each file has one summary a line. Without arguments, the script uses the made-up outputs in `data/`.
+Each file has one summary per line. Without arguments, the script uses the made-up outputs in `data/`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ DATA = Path(__file__).parent / "data"
 
 
 def read(file: Path) -> list[str]:
-    """Read one summary a line."""
+    """Read one summary per line."""
     return file.read_text(encoding="utf-8").splitlines()
 
 
 def main() -> None:
-    """Run the evaluation and print it."""
+    """Run the evaluation and print its results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--references", type=Path, default=DATA / "references.txt")
     parser.add_argument(

@@ -1,11 +1,11 @@
-"""Repeat the study of the SIMLLM paper: which metrics agree with people?
+"""Repeat the study of the SIMLLM paper: correlate metrics with human ratings.
 
     python docs/examples/repeat_the_study.py --data folder/with/rated/sets --out report
     python docs/examples/repeat_the_study.py --out report
 
 `--data` is the folder of the sets that have human ratings: haque2022.jsonl (or the CSV table of Haque et
 al.) and shen2021_leclair.jsonl; `python -m train.data fetch haque2022 shen2021_leclair` fetches them into
-`data/rated`, the default. Without them, the script takes the small made-up set in `data/`, whose
+`data/rated`, the default. Without them, the script uses the small made-up set in `data/`, whose
 figures mean nothing.
 """
 

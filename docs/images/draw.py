@@ -87,7 +87,7 @@ def agreement(theme: dict[str, str]) -> str:
 
 
 def architecture(theme: dict[str, str]) -> str:
-    """Draw the rooms of the code, and the way of the data through training and scoring."""
+    """Draw the packages of the code, and the flow of data through training and scoring."""
     width, row = 960, 36
     height = 96 + row * len(ROOMS) + 12
     parts = [
@@ -161,7 +161,7 @@ def _arrow(x: float, top: float, bottom: float, color: str) -> str:
 
 
 def drawings() -> dict[str, str]:
-    """Return the content of every figure by its file name."""
+    """Return the SVG of every figure, by file name."""
     return {
         f"{figure.__name__}-{name}.svg": figure(theme)
         for figure in (agreement, architecture)

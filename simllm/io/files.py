@@ -121,8 +121,8 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
     """Return the text in a field; raise InputError if it is missing or not a text (see `value_under`)."""
     value = value_under(row, field, where, "a text")
     if not isinstance(value, str):
-        found = type(value).__name__ if isinstance(value, list | dict) else json.dumps(value)[:40]
-        raise InputError(f'{where}: expected a text under "{field}", not {found}')
+        actual = type(value).__name__ if isinstance(value, list | dict) else json.dumps(value)[:40]
+        raise InputError(f'{where}: expected a text under "{field}", not {actual}')
     return value
 
 

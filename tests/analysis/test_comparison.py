@@ -1,4 +1,4 @@
-"""Comparing systems: p-values by hand and by SciPy, and the real command."""
+"""Comparison of systems: p-values by hand and by SciPy, and the real command."""
 
 import json
 
@@ -31,7 +31,7 @@ def test_permutation_and_bootstrap_as_in_scipy():
     assert found.bootstrap_p == pytest.approx(stats.ttest_1samp(difference, 0).pvalue, abs=0.03)
 
 
-def test_one_item_is_no_evidence():
+def test_one_item_has_p_value_one():
     found = compare_scores({"a": np.array([0.9]), "b": np.array([0.1])})
     (difference,) = found.differences
     assert (difference.bootstrap_p, difference.permutation_p) == (1, 1)
@@ -40,7 +40,7 @@ def test_one_item_is_no_evidence():
 
 
 @pytest.mark.parametrize("n", [2, 5, 9])
-def test_p_values_of_few_items_are_those_of_all_sign_assignments(n):
+def test_p_values_of_few_items_use_all_sign_assignments(n):
     draw = np.random.default_rng(n)
     a, b = draw.normal(0.6, 0.2, n), draw.normal(0.5, 0.2, n)
     exact = stats.permutation_test(
@@ -50,13 +50,13 @@ def test_p_values_of_few_items_are_those_of_all_sign_assignments(n):
 
 
 @pytest.mark.parametrize("n", range(2, 9))
-def test_no_p_value_is_below_that_of_a_sign_test(n):
+def test_p_values_are_not_below_those_of_a_sign_test(n):
     """All items favour system a."""
     (found,) = compare_scores({"a": np.linspace(0.5, 0.9, n), "b": np.linspace(0.1, 0.2, n)}).differences
     assert found.bootstrap_p == found.permutation_p == 2 ** (1 - n)
 
 
-def test_systems_that_differ_and_such_that_do_not():
+def test_different_and_equal_systems():
     draw = np.random.default_rng(2)
     a = draw.normal(0.5, 0.1, 200)
     found = compare_scores({"a": a, "same": a.copy(), "worse": a - 0.05})
@@ -95,7 +95,7 @@ def systems(comments, tmp_path):
     return tmp_path
 
 
-def test_the_command_with_one_line(tmp_path, model_folder, capsys):
+def test_command_with_one_pair(tmp_path, model_folder, capsys):
     for name, text in {"refs": "adds two", "a": "adds 2", "b": "sorts"}.items():
         (tmp_path / f"{name}.txt").write_text(text + "\n")
     files = [str(tmp_path / f"{name}.txt") for name in ("refs", "a", "b")]

@@ -1,4 +1,4 @@
-"""Explanations add up, and look as they should."""
+"""Explanations: their contributions sum to the score, and every output format."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def test_contributions_sum_to_the_score(model_folder):
     assert [word.similarity for word in same.candidate] == pytest.approx([1.0] * 3)
 
 
-def test_what_cannot_be_explained(model_folder):
+def test_rejects_unsupported_texts_and_models(model_folder):
     with pytest.raises(InputError, match="empty after cleaning"):
         explain(SimLLM(model_folder), "", "adds two")
     with pytest.raises(InputError, match="only mean pooling with cosine"):
@@ -51,7 +51,7 @@ class Words(HTMLParser):
             self.inside = False
 
 
-def test_the_three_forms(model_folder, tmp_path):
+def test_text_json_and_html_output(model_folder, tmp_path):
     explained = ("explain", *PAIR, "--model", model_folder)
     result = json.loads(run(*explained, "-f", "json").stdout)
     plain = run(*explained).stdout
@@ -67,14 +67,14 @@ def test_the_three_forms(model_folder, tmp_path):
 
 @pytest.mark.slow
 @needs_browser
-def test_the_page_in_a_browser(model_folder, tmp_path):
+def test_page_in_a_browser(model_folder, tmp_path):
     words = ("returns the name of the user who owns the file", "gets the name of the file's owner")
     done = run("explain", *words, "-f", "html", "-o", tmp_path / "why.html", "--model", model_folder)
     assert done.returncode == 0, done.stderr
     check_page(tmp_path / "why.html", tmp_path, height=900)
 
 
-def test_text_needs_no_library_for_pages(model_folder, monkeypatch):
+def test_text_output_works_without_jinja(model_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.delitem(sys.modules, "simllm.io.html_page", raising=False)
     assert run("explain", *PAIR, "--model", model_folder).returncode == 0
@@ -84,6 +84,6 @@ def test_text_needs_no_library_for_pages(model_folder, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_terminal_gets_colours(model_folder):
+def test_colours_on_a_terminal(model_folder):
     shown = on_a_terminal("explain", *PAIR, "--model", model_folder)
     assert re.search(r"\x1b\[48;2;\d+;\d+;\d+m\x1b\[38;2;0;0;0madds ", shown)

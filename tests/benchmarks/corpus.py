@@ -1,10 +1,10 @@
-"""How fast a corpus is built: files and megabytes of code a second, with one worker and more.
+"""Benchmark of corpus builds: files and megabytes of code per second, with one or more workers.
 
     python -m tests.benchmarks.corpus
     python -m tests.benchmarks.corpus repositories/ --workers 1 8 --json corpus.json
 
-Without a SOURCE it is the Python that is installed here. `reading` and `extraction` are those
-steps alone, in one process; a build is everything, from the first file read to the report.
+Without a SOURCE, the installed Python is read. `reading` and `extraction` are these
+steps alone, in one process; a build includes all steps, up to the report.
 """
 
 import argparse
@@ -25,7 +25,7 @@ FILES = 5000  # for the single steps
 
 
 def steps(names):
-    """Reading, then extraction, of some files."""
+    """Measure the reading and the extraction of some files."""
     started = time.perf_counter()
     items = itertools.chain.from_iterable(sources.read(name, 0, Tally()) for name in names)
     codes = list(itertools.islice((item for item in items if isinstance(item, Code)), FILES))
@@ -40,7 +40,7 @@ def steps(names):
 
 
 def whole(names, workers):
-    """A build with so many workers."""
+    """Measure a build with this number of workers."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         built = build.build(CorpusConfig(names), Path(folder) / "corpus", workers)

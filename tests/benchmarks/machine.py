@@ -1,4 +1,4 @@
-"""What a benchmark ran on, and how much memory it took."""
+"""The machine of a benchmark, and its memory use."""
 
 import ctypes
 import datetime
@@ -15,7 +15,7 @@ import simllm
 
 
 def facts():
-    """Date, hardware, versions and the command."""
+    """Return the date, the hardware, the versions and the command."""
     cpu = next(
         (
             line.split(":")[1].strip()
@@ -38,7 +38,7 @@ def facts():
 
 
 class PeakMemory:
-    """Within it: the most memory taken beyond what was taken before, in bytes, in `peak`."""
+    """Context manager that measures the peak memory above that at its start; `peak` is in bytes."""
 
     def __init__(self, device):
         self.device = device
@@ -67,5 +67,5 @@ def _resident(name):
 
 
 def write(file, **results):
-    """Write results with the machine's facts as JSON."""
+    """Write results and `facts()` as JSON."""
     Path(file).write_text(json.dumps(facts() | results, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""The plain way to pretrain, to be compared with: padded batches, logits of all rows, eager."""
+"""Plain baseline for pretraining: padded batches, logits of all rows, no compilation."""
 
 from functools import partial
 
@@ -15,14 +15,14 @@ IGNORED = 1  # the padding token
 
 
 class Plain:
-    """Batches of a fixed number of texts in random order, padded to the longest of each."""
+    """Pretraining on batches of a fixed number of random texts, padded to the longest of the batch."""
 
     def __init__(self, task, texts):
         self.task, self.texts, self.paddings = task, texts, []
         self.order = np.random.default_rng(0).permutation(task.batches.texts)
 
     def losses(self, update):
-        """Batch after batch, until an update has its tokens of text."""
+        """Yield the losses of batches until an update has enough tokens of text."""
         tokens, number = 0, 0
         while tokens < self.task.config.update_tokens:
             first = (1000 * update + number) * self.texts
@@ -32,7 +32,7 @@ class Plain:
             yield loss, count
 
     def loss(self, batch):
-        """Mean loss of a batch, and its tokens of text."""
+        """Return the mean loss of a batch, and its number of tokens of text."""
         columns, device = len(batch.prediction_turns), self.task.world.device
         own = [batch.texts == text for text in range(len(batch.shape))]
 
@@ -61,7 +61,7 @@ class Plain:
         return self._sum(*prepared) / batch.predicted, batch.text_tokens
 
     def _sum(self, tokens, positions, visible_originals, real, turns, targets):
-        """Sum over the predicted tokens; logits of every row."""
+        """Return the loss summed over the predicted tokens, from the logits of every row."""
         model, config = self.task.model, self.task.config
         precision = PRECISIONS[config.precision]
         with torch.autocast(tokens.device.type, precision, enabled=precision != torch.float32):

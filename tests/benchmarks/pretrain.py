@@ -1,11 +1,11 @@
-"""How fast pretraining is: beside a plain baseline, on growing corpora, with more processes.
+"""Benchmark of pretraining: against a plain baseline, on growing corpora, with several processes.
 
     python -m tests.benchmarks.pretrain configs/mini.yaml
     python -m tests.benchmarks.pretrain configs/base.yaml packing=documents --source 'comments/*.jsonl.gz'
 
 Every figure is measured on this machine, in this run. Tokens are tokens of text: padding and
 slots do not count. MFU is the model FLOPs of `train.runtime.flops.training_flops` per second, over the
-device's peak (`train.runtime.flops.peak_flops`). Both ways take whole updates, in turns, of about the
+device's peak (`train.runtime.flops.peak_flops`). Both take whole updates, in turns, of about the
 same number of tokens.
 """
 
@@ -38,11 +38,11 @@ from train.runtime.flops import peak_flops
 from train.runtime.optimizer import make_optimizer
 from train.tokens import shards
 
-TEXTS = 200_000  # of the source, at most
+TEXTS = 200_000  # at most this many texts of the source are read
 
 
 def tokenized(source, settings, folder):
-    """The source's texts as shards, in the default model's vocabulary."""
+    """Return the texts of the source as shards, in the default model's vocabulary."""
     corpus, file = Path(folder) / "corpus", Path(folder) / "texts.txt"
     build.build(config.CorpusConfig((source,)), corpus)
     with (corpus / build.TRAIN).open() as train, file.open("w") as some:
@@ -54,13 +54,13 @@ def tokenized(source, settings, folder):
 
 
 def tiled(some, tokens):
-    """A corpus of so many tokens, from repetitions of `some`."""
+    """Return a corpus of this many tokens, made of repetitions of `some`."""
     times = max(1, round(tokens / some.tokens))
     return shards.Shards(some.parts * times, np.tile(some.lengths, times))
 
 
 class Stepper:
-    """Takes optimizer steps with the losses of one way to train, and notes how long they take."""
+    """Optimizer steps on given losses, with their durations."""
 
     def __init__(self, task, losses):
         self.task, self.losses = task, losses
@@ -83,15 +83,15 @@ class Stepper:
         self.update += 1
 
     def speed(self):
-        """Tokens per second: the median step, after one that warms up."""
+        """Return the tokens per second of the median step; the first step is a warm-up."""
         return statistics.median(n / t for n, t in zip(self.tokens[1:], self.times[1:], strict=True))
 
 
 def beside_baseline(settings, data, world, seconds, baseline_texts):
-    """Both ways in turns, until each has had its seconds."""
+    """Measure simllm and the baseline in turns, until each has had its seconds."""
     tasks = [PretrainingTask(settings, data, data, world) for _ in range(2)]
     plain = Plain(tasks[1], baseline_texts)
-    tasks[1].model.make_attention = None  # the baseline does without
+    tasks[1].model.make_attention = None  # not needed by the baseline
     for layer in tasks[1].model.encoder.layers:
         layer._compiled_call_impl = None
     steppers = [Stepper(tasks[0], tasks[0].losses), Stepper(tasks[1], plain.losses)]
@@ -120,7 +120,7 @@ def beside_baseline(settings, data, world, seconds, baseline_texts):
 
 
 def growth(settings, data, world, steps):
-    """Seconds until the first batches are there, and speed, by tokens of corpus."""
+    """Measure the seconds until the first batches, and the speed, by size of the corpus."""
     found = {}
     for millions in (1, 10, 100):
         corpus = tiled(data, millions * 1_000_000)
@@ -139,7 +139,7 @@ def growth(settings, data, world, steps):
 
 
 def several(arguments, processes):
-    """Tokens per second of so many processes on this machine, its cores shared out."""
+    """Measure the tokens per second of several processes that share the cores of this machine."""
     threads = max(1, len(os.sched_getaffinity(0)) // processes)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
     done = subprocess.run(
@@ -150,7 +150,7 @@ def several(arguments, processes):
 
 
 def work(settings, data, steps):
-    """One of several processes."""
+    """Train in one of several processes."""
     with join_processes() as world:
         task = PretrainingTask(settings, data, data, world)
         stepper = Stepper(task, task.losses)

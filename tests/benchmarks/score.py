@@ -1,15 +1,15 @@
-"""How fast pairs are scored, beside sentence-transformers and BERTScore with the same weights.
+"""Benchmark of scoring, against sentence-transformers and BERTScore with the same weights.
 
     python -m tests.benchmarks.score
     python -m tests.benchmarks.score --size configs/base.yaml --pairs 500
     taskset -c 1 python -m tests.benchmarks.score --pairs 1000 --json tests/benchmarks/results/score-cpu.json
 
-All ways score the same pairs with the same model folder, in turns, and the fastest turn of each
+All scorers score the same pairs with the same model folder, in turns, and the fastest turn of each
 counts. sentence-transformers' `encode` is called at its defaults, and the cosines of what it
-gives are the scores that ours are held against. Without --source the pairs are the first
-paragraphs of docstrings of the Python that is installed here, each with its neighbour's.
-Where only one core is allowed, processor time is measured in the place of the clock: on an idle
-machine they are the same, on a busy one it leaves out the waiting.
+returns are compared with our scores. Without --source, the pairs are the first
+paragraphs of neighbouring docstrings of the installed Python.
+If only one core is allowed, processor time is measured instead of clock time: on an idle
+machine they are equal, and on a busy machine processor time excludes the waiting.
 """
 
 import argparse
@@ -39,22 +39,21 @@ from train.runtime.config import PretrainConfig, load
 
 
 def pairs(source, count, fields):
-    """So many pairs, of texts that all differ."""
+    """Return `n` pairs of texts that all differ."""
     if source is None:
         codes = (item for item in sources.read(sources.INSTALLED_PYTHON, 0, Tally()))
         comments = (found for code in codes for found in extract(code.data, code.language, Counter()))
         texts = (found.description or found.summary for found in comments)
     else:
         texts = (row[field] for _, row in files.objects(source) for field in fields)
-    read = (
-        text for text in dict.fromkeys(texts) if clean(text)
-    )  # an empty text is not scored by its embedding
+    # The score of an empty text does not come from an embedding.
+    read = (text for text in dict.fromkeys(texts) if clean(text))
     texts = list(itertools.islice(read, 2 * count))
     return texts[0 : len(texts) // 2 * 2 : 2], texts[1::2]
 
 
 def ways(model):
-    """What scores: name -> function of candidates and references."""
+    """Return the scorers: name -> function of candidates and references."""
     modes = {mode: SimLLM(model, mode=mode) for mode in ("exact", "fast")}
     theirs = SentenceTransformer(str(model), device=str(modes["exact"].engine.device))
 
@@ -75,7 +74,7 @@ def ways(model):
 
 
 def of_size(config, folder):
-    """A model folder of random weights, as large as a pretraining configuration says; speed is the same."""
+    """Write a model folder with random weights, in the size of a pretraining configuration."""
     included = checkpoint.load(default_model())
     size = load(PretrainConfig, config, []).model
     encoder = Encoder(dataclasses.replace(size, vocab_size=included.encoder.config.vocab_size))
@@ -85,7 +84,7 @@ def of_size(config, folder):
 
 
 def measure(scorers, candidates, references, turns):
-    """Seconds of the fastest turn, and the scores, by name."""
+    """Return the seconds of the fastest turn and the scores of each scorer, by name."""
     clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter
     seconds, values = dict.fromkeys(scorers, float("inf")), {}
     for score in scorers.values():

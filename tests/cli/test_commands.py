@@ -1,4 +1,4 @@
-"""The command line: what it prints, and how it answers bad input."""
+"""The command line: its output, and its errors for bad input."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_two_texts(model_folder):
+def test_score_of_two_texts(model_folder):
     done = process("score", "adds two lists", "combines 2 arrays", "--model", model_folder)
     assert done.returncode == 0
     assert done.stderr == ""
@@ -34,7 +34,7 @@ def test_two_texts(model_folder):
     assert float(score) == pytest.approx(expected, abs=1e-6)
 
 
-def test_two_files_as_json(files, model_folder):
+def test_scores_of_two_files_as_json(files, model_folder):
     done = run("score", "-c", files / "c.txt", "-r", files / "r.txt", "-f", "json", "--model", model_folder)
     result = json.loads(done.stdout)
     assert result["pairs"] == 3
@@ -45,7 +45,7 @@ def test_two_files_as_json(files, model_folder):
     assert result["mean"] == pytest.approx(sum(row["score"] for row in result["rows"]) / 3)
 
 
-def test_json_lines_to_a_file(files, model_folder):
+def test_scores_of_json_lines_written_to_a_file(files, model_folder):
     out = files / "scores.tsv"
     fields = ("--candidate-field", "pred", "--reference-field", "gold")
     done = run("score", "--jsonl", files / "p.jsonl", *fields, "-o", out, "--model", model_folder)
@@ -61,7 +61,7 @@ def test_json_lines_to_a_file(files, model_folder):
     assert not list(files.glob(".*"))
 
 
-def test_ids_are_carried_through_as_they_are(files, model_folder):
+def test_ids_are_written_unchanged(files, model_folder):
     ids = [1234567.891011, 12345678901234567890, "x-1", None, ["a", 1]]
     rows = [{"candidate": "a", "reference": "a", "key": key} for key in ids]
     (files / "ids.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -71,7 +71,7 @@ def test_ids_are_carried_through_as_they_are(files, model_folder):
     assert [row["id"] for row in json.loads(run(*arguments, "-f", "json").stdout)["rows"]] == ids
 
 
-def test_windows_line_ends_a_mark_and_odd_separators(files, model_folder):
+def test_windows_line_ends_byte_order_mark_and_unicode_separators(files, model_folder):
     (files / "c.txt").write_bytes("\ufeffadds\u2028two\r\ngets it\r\n".encode())
     (files / "r.txt").write_bytes(b"adds two\ngets it\n")
     done = run("score", "-c", files / "c.txt", "-r", files / "r.txt", "--model", model_folder)
@@ -80,7 +80,7 @@ def test_windows_line_ends_a_mark_and_odd_separators(files, model_folder):
 
 
 def on_a_terminal(*arguments):
-    """Run with a terminal of 60 columns for standard output; returns what it shows."""
+    """Run the command in a terminal of 60 columns and return its standard output."""
     import fcntl
     import struct
     import termios
@@ -97,7 +97,7 @@ def on_a_terminal(*arguments):
     while True:
         try:
             part = os.read(master, 65536)
-        except OSError:  # Linux's way to say that the other end is closed
+        except OSError:  # on Linux, this means that the other end is closed
             part = b""
         if not part:
             os.close(master)
@@ -105,7 +105,7 @@ def on_a_terminal(*arguments):
         shown += part
 
 
-def test_a_terminal_gets_a_table_that_fits(model_folder):
+def test_table_fits_the_terminal(model_folder):
     shown = on_a_terminal("score", "adds two lists " * 9, "combines 2 arrays", "--model", model_folder)
     header, rule, row, *rest = shown.splitlines()
     assert header.split() == ["score", "candidate", "reference"]
@@ -115,7 +115,7 @@ def test_a_terminal_gets_a_table_that_fits(model_folder):
     assert any(line.startswith("signature: model:") for line in rest)
 
 
-def test_a_link_or_a_pipe_as_output_stays_what_it_is(tmp_path, model_folder):
+def test_output_may_be_a_link_or_a_pipe(tmp_path, model_folder):
     (tmp_path / "target").write_text("before")
     (tmp_path / "link").symlink_to("target")
     done = run("score", "a b", "a b", "-o", tmp_path / "link", "--overwrite", "--model", model_folder)
@@ -130,7 +130,7 @@ def test_a_link_or_a_pipe_as_output_stays_what_it_is(tmp_path, model_folder):
 
 
 @pytest.mark.slow
-def test_what_a_terminal_would_obey_or_a_locale_cannot_show(tmp_path, model_folder):
+def test_output_is_safe_for_terminals_and_ascii_locales(tmp_path, model_folder):
     row = {"candidate": "\x1b[31mred \ud83d", "reference": "caf\u00e9"}
     (tmp_path / "p.jsonl").write_text(json.dumps(row))
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -201,7 +201,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD)
-def test_bad_input_gets_one_clear_line_and_exit_2(files, arguments, message):
+def test_bad_input_gives_one_line_and_exit_status_2(files, arguments, message):
     (files / "two.txt").write_text("a\nb\n")
     (files / "latin.txt").write_bytes(b"a\ncaf\xe9\nb\n")
     (files / "empty.txt").write_text("")
@@ -223,7 +223,7 @@ def test_bad_input_gets_one_clear_line_and_exit_2(files, arguments, message):
     assert done.stderr.count("\n") == 1
 
 
-def test_ids_of_some_depth_are_written(files, model_folder):
+def test_nested_ids_are_written(files, model_folder):
     nested = f"{'[' * 100}1{']' * 100}"
     (files / "p.jsonl").write_text(f'{{"id": {nested}, "candidate": "a", "reference": "b"}}\n')
     arguments = ("score", "--jsonl", files / "p.jsonl", "--id-field", "id", "--model", model_folder)
@@ -231,7 +231,7 @@ def test_ids_of_some_depth_are_written(files, model_folder):
     assert f'"id": {nested}' in run(*arguments, "-f", "json").stdout
 
 
-def test_no_format_breaks_on_bytes_that_are_not_text(files, model_folder):
+def test_every_format_reads_invalid_utf8(files, model_folder):
     odd = "adds \udcff\ud800 two\0 lists"
     for format_ in ("text", "tsv", "json"):
         done = run("score", odd, "adds two lists", "-f", format_, "--model", model_folder)
@@ -245,7 +245,7 @@ def test_no_format_breaks_on_bytes_that_are_not_text(files, model_folder):
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_file_is_not_replaced_by_a_failed_run(files, model_folder):
+def test_failed_run_keeps_the_output_file(files, model_folder):
     out = files / "scores.tsv"
     out.write_text("before")
     done = run("score", "-c", files / "c.txt", "-r", "none.txt", "-o", out, "--model", model_folder)
@@ -259,7 +259,7 @@ def test_warnings_go_to_stderr_and_can_be_silenced(model_folder):
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_early_is_no_error(files, model_folder):
+def test_closed_output_pipe_is_no_error(files, model_folder):
     (files / "many.txt").write_text("adds two lists\n" * 50_000)
     command = f"{sys.executable} -m simllm score -c many.txt -r many.txt --model {model_folder} | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=files, check=True)
@@ -281,7 +281,7 @@ def test_a_reader_that_leaves_early_is_no_error(files, model_folder):
         ("export",),
     ],
 )
-def test_help_has_an_example(command):
+def test_help_shows_examples(command):
     done = run(*command, "--help")
     assert done.returncode == 0
     assert "\n  simllm " in done.stdout.partition("example")[2]

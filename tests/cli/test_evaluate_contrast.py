@@ -7,7 +7,7 @@ from simllm.evaluation import contrast
 from simllm.metrics.text import baseline
 
 
-def test_word_overlap_gets_half_of_the_balanced_triples_and_no_adversarial_one():
+def test_word_overlap_wins_half_of_the_balanced_and_no_adversarial_triples():
     triples = contrast.clean_triples(contrast.load())
     won = contrast.rewording_wins(baseline("jaccard"), triples)
     found = contrast.mean_by_label(triples.forms, won)
@@ -22,8 +22,8 @@ ROWS = [
 ]
 
 
-def test_the_command_gives_accuracy_overall_by_form_and_by_kind(tmp_path, monkeypatch, capsys):
-    """Jaccard: 3/4 against 1/2 is won, 1/2 against 1 is lost, 1/3 against 1/3 is a tie."""
+def test_accuracy_overall_by_form_and_by_kind(tmp_path, monkeypatch, capsys):
+    """Jaccard: 3/4 against 1/2 wins, 1/2 against 1 loses, 1/3 against 1/3 ties."""
     fields = ("reference", "rewording", "change", "kind", "form")
     file = tmp_path / "triples.jsonl"
     file.write_text("".join(json.dumps(dict(zip(fields, row, strict=True))) + "\n" for row in ROWS))
@@ -39,7 +39,7 @@ def test_the_command_gives_accuracy_overall_by_form_and_by_kind(tmp_path, monkey
     assert "column=use is left out: a column holds the scores of rated pairs" in warned
 
 
-def test_a_kind_with_the_name_of_a_form_has_a_column_of_its_own(tmp_path, monkeypatch, capsys):
+def test_kind_named_like_a_form_has_its_own_column(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     row = dict(zip(("reference", "rewording", "change"), ROWS[0], strict=False))
     rows = [{**row, "kind": "all", "form": "balanced"}, {**row, "kind": "balanced", "form": "adversarial"}]

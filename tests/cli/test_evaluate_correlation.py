@@ -23,7 +23,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def quarters():
-    """A quarter of each candidate's length, cached."""
+    """Return a quarter of each candidate's length; the scores are cached."""
     return CachedMetric(
         FunctionMetric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c]))
     )
@@ -40,7 +40,7 @@ def rated(comments, tmp_path):
 def test_correlations_on_haque(real_files):
     names = ["bleu", "bleu-1", "rouge-1", "rouge-l", "jaccard", "tf-idf", "column=use_cosine_dict"]
     rows = {row.metric: row for row in correlate(*real_files("rated/haque2022.jsonl"), names).rows}
-    # BLEU's column has ties, for 1.25e-231 is rounded; ROUGE's differ a little (see test_baselines)
+    # BLEU's published column has more ties (1.25e-231 is rounded); ROUGE's values differ slightly
     assert rows["bleu"].spearman == pytest.approx(0.7331, abs=5e-4)
     for name, rho in {"bleu-1": 0.7639, "jaccard": 0.7927, "tf-idf": 0.7306}.items():
         assert rows[name].spearman == pytest.approx(rho, abs=5e-5)
@@ -60,7 +60,7 @@ def test_a_model_and_its_signature(rated, model_folder):
     assert -1 <= row.spearman <= 1
 
 
-def test_a_metric_that_does_not_tell_pairs_apart_is_left_out(rated):
+def test_constant_metric_is_left_out(rated):
     rows = [{**json.loads(line), "candidate": "the same"} for line in rated.read_text().splitlines()]
     texts = itertools.cycle(["the same", "as they are"])
     rows = [{**row, "reference": text} for row, text in zip(rows, texts, strict=False)]
@@ -71,7 +71,7 @@ def test_a_metric_that_does_not_tell_pairs_apart_is_left_out(rated):
     assert result.missing == {"column=kept": "it gives all pairs of ratings the same score"}
 
 
-def test_what_is_missing_is_left_out_with_its_remedy(rated):
+def test_unavailable_metric_is_left_out_with_a_remedy(rated):
     result = correlate(rated, ["jaccard", "sentence-bert", "column=use"])
     assert [row.metric for row in result.rows] == ["jaccard"]
     assert result.missing == {
@@ -80,7 +80,7 @@ def test_what_is_missing_is_left_out_with_its_remedy(rated):
     }
 
 
-def test_a_metric_whose_scores_are_not_finite_is_left_out(rated, monkeypatch):
+def test_metric_with_non_finite_scores_is_left_out(rated, monkeypatch):
     monkeypatch.setattr(text.jaccard, "load", lambda: lambda c, r: np.full(len(c), np.nan))
     result = correlate(rated, ["jaccard", "bleu-1"])
     assert [row.metric for row in result.rows] == ["bleu-1"]
@@ -121,7 +121,7 @@ def test_scores_are_computed_once_for_the_same_texts_and_signature(cache):
 def test_scores_that_differ_by_rounding_noise_are_equal(cache):
     given = [1.0, 0.9999999999999998, 0.1 + 0.2, 0.3, 1.25e-231]
     metric = CachedMetric(FunctionMetric("noisy", "noisy", lambda *_: np.array(given)))
-    for _ in range(2):  # the second time from the cache
+    for _ in range(2):  # the second run reads the cache
         assert pair_scores(metric, ["a"] * 5, ["b"] * 5).tolist() == [1, 1, 0.3, 0.3, 1.25e-231]
 
 
@@ -139,7 +139,7 @@ def test_scores_that_differ_by_rounding_noise_are_equal(cache):
         "\udcff",
     ],
 )
-def test_a_damaged_cache_file_is_computed_again(cache, damage):
+def test_damaged_cache_file_is_recomputed(cache, damage):
     metric = quarters()
     assert pair_scores(metric, ["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
     (file,) = cache.rglob("*.json")
@@ -149,11 +149,11 @@ def test_a_damaged_cache_file_is_computed_again(cache, damage):
 
 
 @pytest.mark.parametrize("place", ["a_file", "closed", "no_home"])
-def test_a_cache_that_cannot_be_written_is_no_error(place, tmp_path, monkeypatch):
+def test_unwritable_cache_is_no_error(place, tmp_path, monkeypatch):
     (tmp_path / "a_file").touch()
     (tmp_path / "closed").mkdir(mode=0o500)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / place))
-    if place == "closed":  # also for root, who may write anywhere
+    if place == "closed":  # even root cannot write here
         monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(PermissionError()))
     if place == "no_home":
         monkeypatch.delenv("XDG_CACHE_HOME")
@@ -163,7 +163,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(place, tmp_path, monkeypatch
 
 
 @pytest.mark.usefixtures("cache")
-def test_scores_are_computed_again_after_an_edit_of_simllms_code(tmp_path, monkeypatch):
+def test_editing_simllm_invalidates_the_cache(tmp_path, monkeypatch):
     package = tmp_path / "simllm"
     shutil.copytree(Path(simllm.__file__).parent, package, ignore=shutil.ignore_patterns("default_model"))
     monkeypatch.setattr(simllm, "__file__", str(package / "__init__.py"))
@@ -181,7 +181,7 @@ def test_scores_are_computed_again_after_an_edit_of_simllms_code(tmp_path, monke
     assert len(calls) == 2
 
 
-def test_another_corpus_is_another_signature(tmp_path):
+def test_signature_depends_on_the_corpus(tmp_path):
     signatures = []
     for line in ("gets the name\n", "gets the key\n"):
         (tmp_path / "corpus.txt").write_text(line)

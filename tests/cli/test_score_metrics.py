@@ -1,4 +1,4 @@
-"""`simllm score --metrics`: any metric of the registry, one column each."""
+"""`simllm score --metrics`: one column for each metric of the registry."""
 
 import json
 

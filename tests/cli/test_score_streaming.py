@@ -1,4 +1,4 @@
-"""Long inputs: scored as they are read, interrupted, resumed."""
+"""Scoring of long inputs: streaming, interruption and resume."""
 
 import fcntl
 import json
@@ -28,8 +28,8 @@ PAIRS = 5000
 
 
 @pytest.fixture(scope="module")
-def many(comments, tmp_path_factory):
-    """A file of pairs, each with an id."""
+def write_pairs(comments, tmp_path_factory):
+    """Write a file of pairs with ids."""
     file = tmp_path_factory.mktemp("many") / "pairs.jsonl"
     with file.open("w") as target:
         for i in range(PAIRS):
@@ -40,8 +40,8 @@ def many(comments, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_killed_run_is_resumed_to_the_same_bytes(many, model_folder, tmp_path, number):
-    lines = many.read_text().splitlines(keepends=True)
+def test_killed_run_is_resumed_to_the_same_bytes(write_pairs, model_folder, tmp_path, number):
+    lines = write_pairs.read_text().splitlines(keepends=True)
     options = ("score", "--jsonl", "-", "--id-field", "key", "--model", model_folder, "-o")
     whole = tmp_path / "whole.tsv"
     assert process(*options, whole, input="".join(lines)).returncode == 0
@@ -67,7 +67,7 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(many, model_folder, tmp_path,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scores.tsv", "whole.tsv"]
 
 
-def test_a_stream_is_read_as_it_is_scored(model_folder):
+def test_stream_is_scored_while_it_is_read(model_folder):
     drawn = 0
 
     def pairs():
@@ -83,8 +83,8 @@ def test_a_stream_is_read_as_it_is_scored(model_folder):
     assert len(first) + sum(len(scores.values) for _, scores in chunks) == 10_000
 
 
-def test_standard_input_and_pipes(many, model_folder):
-    head = "".join(many.read_text().splitlines(keepends=True)[:3])
+def test_standard_input_and_pipes(write_pairs, model_folder):
+    head = "".join(write_pairs.read_text().splitlines(keepends=True)[:3])
     done = run("score", "--jsonl", "-", "--id-field", "key", "--model", model_folder, input=head)
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["id", "k0", "k1", "k2"]
     done = run("score", "-c", "-", "-r", "/dev/null", "--model", model_folder, input="a\nb\n")
@@ -93,10 +93,10 @@ def test_standard_input_and_pipes(many, model_folder):
 
 
 @pytest.mark.slow
-def test_a_terminal_sees_a_bar_with_the_time_left(many, model_folder, tmp_path):
+def test_progress_bar_shows_the_remaining_time(write_pairs, model_folder, tmp_path):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 90, 0, 0))
-    command = [sys.executable, "-m", "simllm", "score", "--jsonl", many, "--model", model_folder]
+    command = [sys.executable, "-m", "simllm", "score", "--jsonl", write_pairs, "--model", model_folder]
     subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=slave, timeout=300, check=True)
     shown = os.read(master, 100_000).decode()
     assert re.search(r"\d+/5000 \[\d+:\d+<\d+:\d+, .*pairs/s\]", shown)
@@ -105,7 +105,7 @@ def test_a_terminal_sees_a_bar_with_the_time_left(many, model_folder, tmp_path):
 LONG = "returns the first value of the list " * 100
 
 
-def test_long_texts_can_be_refused_or_read_in_windows(model_folder, tmp_path):
+def test_on_long_error_and_windows(model_folder, tmp_path):
     (tmp_path / "c.txt").write_text(f"adds two\n{LONG}\n")
     (tmp_path / "r.txt").write_text("adds two\nadds two\n")
     files = ("score", "-c", tmp_path / "c.txt", "-r", tmp_path / "r.txt", "--model", model_folder)
@@ -118,7 +118,7 @@ def test_long_texts_can_be_refused_or_read_in_windows(model_folder, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*texts (read in windows|cut at)")
-def test_a_windowed_text_is_the_mean_of_its_windows(model_folder):
+def test_windowed_embedding_is_the_mean_of_the_windows(model_folder):
     metric = SimLLM(model_folder, on_long="window")
     first, second = "adds two " * 200, "removes it " * 200
     windows = metric.tokenize([first + second]).inputs[0]
@@ -131,7 +131,7 @@ def test_a_windowed_text_is_the_mean_of_its_windows(model_folder):
     )
 
 
-def test_weights_in_shards_are_read(model_folder, tmp_path):
+def test_sharded_weights_are_read(model_folder, tmp_path):
     AutoModel.from_pretrained(model_folder).save_pretrained(tmp_path / "m", max_shard_size="50KB")
     (tmp_path / "m" / "tokenizer.json").write_bytes((model_folder / "tokenizer.json").read_bytes())
     shards = sorted((tmp_path / "m").glob("model-*.safetensors"))
@@ -146,8 +146,8 @@ def test_weights_in_shards_are_read(model_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
-    """Of texts of every length, by the included model."""
+def test_memory_does_not_grow_with_the_number_of_pairs(comments, tmp_path):
+    """The default model scores texts of every length."""
     words = " ".join(comments).split()
     watched = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
     watched += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
@@ -171,14 +171,14 @@ def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
 
 
 class StoppedError(Exception):
-    """Stops a run, as a kill does."""
+    """Exception that stops a run, as a kill does."""
 
 
 @pytest.fixture
-def stopped(many, model_folder, tmp_path, monkeypatch):
-    """The command of a run over 30 pairs, stopped after two chunks of 8 pairs, and its partial file."""
+def stopped_run(write_pairs, model_folder, tmp_path, monkeypatch):
+    """Return the command and the partial file of a run over 30 pairs, stopped after two chunks of 8 pairs."""
     short = tmp_path / "short.jsonl"
-    short.write_text("".join(many.read_text().splitlines(keepends=True)[:30]))
+    short.write_text("".join(write_pairs.read_text().splitlines(keepends=True)[:30]))
     command = ["score", "--jsonl", short, "--id-field", "key", "--model", model_folder]
     command += ["-o", tmp_path / "scores.tsv"]
     append = PartialFile.append
@@ -196,11 +196,11 @@ def stopped(many, model_folder, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("format_", ["tsv", "json", "text"])
 @pytest.mark.parametrize("cut", [0, 1, 700, 10_000])
-def test_a_resumed_run_writes_the_same_bytes(stopped, tmp_path, format_, cut):
-    command, partial = stopped
+def test_a_resumed_run_writes_the_same_bytes(stopped_run, tmp_path, format_, cut):
+    command, partial = stopped_run
     whole = run(*command[:-1], tmp_path / "whole", "-f", format_)
     left = partial.read_bytes()
-    partial.write_bytes(left[: max(len(left) - cut, left.index(b"\n") + 1)])  # as kills cut it
+    partial.write_bytes(left[: max(len(left) - cut, left.index(b"\n") + 1)])  # as a kill may leave it
     done = run(*command, "-f", format_, "--resume")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "scores.tsv").read_bytes() == (tmp_path / "whole").read_bytes()
@@ -230,10 +230,10 @@ def test_resume_without_an_earlier_run_scores_everything(model_folder, tmp_path)
         (["-o", "/dev/null"], "--resume goes with -o FILE"),
     ],
 )
-def test_a_run_with_other_input_or_options_is_not_resumed(stopped, many, other, message, tmp_path):
-    command, partial = stopped
+def test_a_run_with_other_input_or_options_is_not_resumed(stopped_run, write_pairs, other, message, tmp_path):
+    command, partial = stopped_run
     before = partial.read_bytes()
-    lines = many.read_text().splitlines(keepends=True)
+    lines = write_pairs.read_text().splitlines(keepends=True)
     (tmp_path / "longer").write_text("".join(lines[:31]))
     (tmp_path / "another").write_text("".join(lines[30:60]))
     (tmp_path / "changed").write_text("".join([*lines[:10], lines[11], lines[10], *lines[12:30]]))
@@ -244,8 +244,8 @@ def test_a_run_with_other_input_or_options_is_not_resumed(stopped, many, other, 
     assert partial.read_bytes() == before
 
 
-def test_an_earlier_run_is_not_lost(stopped):
-    command, partial = stopped
+def test_partial_file_is_kept_without_resume(stopped_run):
+    command, partial = stopped_run
     before = partial.read_bytes()
     for options in ((), ("--overwrite",), ("-f", "json")):
         done = run(*command, *options)
@@ -256,8 +256,8 @@ def test_an_earlier_run_is_not_lost(stopped):
     assert partial.read_bytes() == before
 
 
-def test_ids_of_every_kind_are_resumed(stopped, model_folder, tmp_path):
-    command, partial = stopped
+def test_resume_with_ids_of_every_type(stopped_run, model_folder, tmp_path):
+    command, partial = stopped_run
     partial.unlink()
     ids = [float("nan"), None, [1, {"a": "é"}], "\udcff", 12345678901234567890, *range(25)]
     rows = [{"candidate": "a", "reference": "a b", "key": id_} for id_ in ids]
@@ -276,8 +276,8 @@ def test_ids_of_every_kind_are_resumed(stopped, model_folder, tmp_path):
     assert (tmp_path / "scores.tsv").read_bytes() == whole
 
 
-def test_an_output_that_appears_during_the_run_stays(stopped, tmp_path, monkeypatch):
-    command, partial = stopped
+def test_output_that_appears_during_the_run_is_kept(stopped_run, tmp_path, monkeypatch):
+    command, partial = stopped_run
     append = PartialFile.append
 
     def late(partial, record):
@@ -294,8 +294,8 @@ def test_an_output_that_appears_during_the_run_stays(stopped, tmp_path, monkeypa
     assert not partial.exists()
 
 
-def test_two_processes_do_not_write_one_table(stopped, tmp_path):
-    command, partial = stopped
+def test_second_process_for_one_output_is_refused(stopped_run, tmp_path):
+    command, partial = stopped_run
     before = partial.read_bytes()
     with files.locked(tmp_path / "scores.tsv"):
         done = run(*command, "--resume")
@@ -305,8 +305,8 @@ def test_two_processes_do_not_write_one_table(stopped, tmp_path):
     assert partial.read_bytes() == before
 
 
-def test_an_input_is_not_taken_for_a_partial_file(many, tmp_path):
-    (tmp_path / "scores.tsv.partial").write_bytes(many.read_bytes())
+def test_input_file_is_not_mistaken_for_a_partial_file(write_pairs, tmp_path):
+    (tmp_path / "scores.tsv.partial").write_bytes(write_pairs.read_bytes())
     done = run("score", "--jsonl", tmp_path / "scores.tsv.partial", "-o", tmp_path / "scores.tsv")
     assert done.returncode == 2
     assert "would overwrite what is read" in done.stderr

@@ -1,4 +1,4 @@
-"""Where documentation stands in each language, in snippets that look like real code."""
+"""Documented functions of each language, in realistic snippets."""
 
 from collections import Counter
 
@@ -287,7 +287,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("language", EXPECTED)
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
-def test_the_documented_functions_are_found_in_order(language, newline):
+def test_finds_documented_functions_in_order(language, newline):
     code, expected = EXPECTED[language]
     dropped = Counter()
     found = list(extract(code.replace(b"\n", newline), language, dropped))
@@ -296,13 +296,13 @@ def test_the_documented_functions_are_found_in_order(language, newline):
     assert not dropped
 
 
-def test_every_suffix_names_a_language_that_is_known():
+def test_every_suffix_belongs_to_a_language():
     assert set(LANGUAGES.values()) == set(EXPECTED)
     with pytest.raises(KeyError):
         list(extract(b"", "cobol", Counter()))
 
 
-def test_a_syntax_error_costs_no_more_than_its_surroundings():
+def test_functions_around_a_syntax_error_are_found():
     code = b'def broken():\n    x = = 3\n\ndef whole():\n    """Stands its ground."""\n'
     assert [c.summary for c in extract(code, "python", Counter())] == ["Stands its ground."]
 
@@ -314,6 +314,6 @@ def test_jsx_in_typescript_is_parsed():
     assert [c.function for c in extract(code, "typescript", Counter())] == ["List"]
 
 
-def test_broken_encodings_are_replaced():
+def test_invalid_utf8_is_replaced():
     code = 'def greet():\n    """Says gr\xfc\xdfe to all of them."""\n'.encode("latin-1")
     assert [c.summary for c in extract(code, "python", Counter())] == ["Says gr\ufffd\ufffde to all of them."]

@@ -1,12 +1,12 @@
-"""The code blocks of the README and the documentation: reading them, and running them.
+"""Read and run the code blocks of the README and the documentation.
 
-A comment on the line above a block says what is special about it:
+A comment on the line above a block gives its options:
 
     <!-- block: slow -->                       is run in the slow lane only
-    <!-- block: exit 2 -->                     ends with this status
+    <!-- block: exit 2 -->                     must exit with this status
     <!-- block: not run, needs SLURM -->       is not run; its commands are parsed
 
-The `text` block right after a block is what the block prints. A line `…` in it stands for any lines.
+The `text` block right after a block is its expected output. A line `…` in it matches any lines.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _FENCE = re.compile(r"^( *)```(\w*)( .*)?$")
 _COMMENT = re.compile(r"^ *<!-- block: (.*) -->$")
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 _OPERATORS = set("|<>&;")
-# Commands of others, whose options are not checked.
+# Commands of other projects, whose options are not checked.
 _FOREIGN = {
     "apt-get",
     "cd",
@@ -56,7 +56,7 @@ _FOREIGN |= {".", "export", ".ci/run", ".venv/bin/pip", ".venv/bin/pytest"}
 
 @dataclass
 class Block:
-    """A code block, and what it is expected to print."""
+    """A code block and its expected output."""
 
     page: Path
     line: int
@@ -96,7 +96,7 @@ def blocks(page):
         indent, language, attributes = match.groups()
         end = next(n for n in range(number + 1, len(lines)) if lines[n] == f"{indent}```")
         code = "\n".join(line.removeprefix(indent) for line in lines[number + 1 : end])
-        if language in ("sh", "python") and not attributes:  # with a title: a file, not a block
+        if language in ("sh", "python") and not attributes:  # a block with a title shows a file
             comment = _COMMENT.match(lines[number - 1]) if number else None
             notes = re.split(r"; ", comment[1]) if comment else []
             before = Block(page, number + 1, language, code, notes)
@@ -121,7 +121,7 @@ class Session:
             (folder / name).symlink_to(ROOT / name)
 
     def run(self, block):
-        """Run a block; return what it prints: a shell's stdout and stderr, Python's stdout."""
+        """Run a block and return its output: stdout and stderr of a shell block, stdout of a Python block."""
         out = _Terminal()
         err = _Stderr(out) if block.language == "sh" else io.StringIO()
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.folder):
@@ -174,7 +174,7 @@ class _Terminal(io.StringIO):
 
 
 class _Stderr(io.StringIO):
-    """Standard error: shown among the output, but no terminal, so that no progress bar is drawn."""
+    """Standard error that writes to the output; it is no terminal, so no progress bar is drawn."""
 
     def __init__(self, out):
         super().__init__()
@@ -185,7 +185,7 @@ class _Stderr(io.StringIO):
 
 
 def commands(code):
-    """Return the commands of a shell block, one each, without comments and line breaks."""
+    """Return the single commands of a shell block, without comments and line breaks."""
     lines = code.replace("\\\n", " ").splitlines()
     return [line for line in lines if shlex.split(line, comments=True)]
 
@@ -196,7 +196,7 @@ class _ParsedError(Exception):
 
 
 def parse(command):
-    """Parse a command of a block that is not run; raise where an option or a config key is unknown."""
+    """Parse a command of a block that is not run; raise if an option or a config key is unknown."""
     for part in re.split(r" && | \| ", command):
         words = shlex.split(part.partition(" > ")[0].partition(" < ")[0], comments=True)
         while "=" in words[0]:  # NAME=value before the command
@@ -254,7 +254,8 @@ def _parse_module(module, arguments):
             if module == "simllm":
                 main(arguments)
             else:
-                patch.delitem(sys.modules, module, raising=False)  # or runpy warns that it is there already
+                # Otherwise runpy warns that the module is already loaded.
+                patch.delitem(sys.modules, module, raising=False)
                 runpy.run_module(module, run_name="__main__")
         except _ParsedError as parsed:
             options = parsed.options
@@ -273,7 +274,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)?(?:\.?\d+)(?:e[-+]?\d+)?")
 
 
 def same(expected, printed):
-    """Tell if a text was printed as expected; the last digit of a number may differ by one."""
+    """Return whether a text equals the expected one; the last digit of a number may differ by one."""
     return _same_lines(_lines(expected), _lines(printed))
 
 
@@ -303,6 +304,6 @@ def _value(number):
 
 
 def _last_digit(number):
-    """The worth of one in the last digit that is shown."""
+    """Return the unit of the last digit shown in a number."""
     digits, _, exponent = number.replace(",", "").partition("e")
     return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))

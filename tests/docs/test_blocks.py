@@ -1,4 +1,4 @@
-"""Every command and code block of the README and the documentation works, and prints what stands there."""
+"""The commands and code blocks of the README and the documentation work and print the shown output."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def check(found, folder, lane):
         if not block.run:
             assert block.language == "sh", f"{block}: a Python block that is not run"
             for command in commands(block.code):
-                if lane == "slow" or "tests.benchmarks" not in command:  # they import much
+                if lane == "slow" or "tests.benchmarks" not in command:  # these pages import much
                     parse(command)
         elif lane == "slow" or not block.slow:
             printed = session.run(block)
@@ -41,7 +41,7 @@ def test_slow_blocks(page, tmp_path):
     check(FOUND[page], tmp_path, "slow")
 
 
-def test_a_block_that_is_not_run_says_why():
+def test_blocks_that_are_not_run_give_a_reason():
     for found in FOUND.values():
         for block in found:
             for note in block.notes:

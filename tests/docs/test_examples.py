@@ -1,4 +1,4 @@
-"""The worked examples run, and a package can add a metric as the documentation says."""
+"""The worked examples run, and a package can add a metric as documented."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The documentation builds, its links lead somewhere, and its drawings are those of their script."""
+"""The documentation builds, its links are valid, and its figures are up to date."""
 
 import re
 import subprocess
@@ -16,13 +16,13 @@ _HEADING = re.compile(r"^#+ (.*?)(?: \{#([\w-]+)\})?$", re.M)
 
 
 def slugs(page):
-    """The anchors of a page's headings."""
+    """Return the anchors of the headings of a page."""
     found = _HEADING.findall(page.read_text(encoding="utf-8"))
     return {anchor or re.sub(r"[^\w]+", "-", title.lower()).strip("-") for title, anchor in found}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_relative_links_lead_to_files_and_headings(page):
+def test_relative_links_point_to_existing_files_and_headings(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
     for link in (a or b for a, b in _LINK.findall(text)):
         if "://" in link:

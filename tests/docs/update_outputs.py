@@ -1,9 +1,9 @@
-"""Write what the blocks of the documentation print into their `text` blocks.
+"""Update the `text` blocks of the documentation with the output of their code blocks.
 
     python -m tests.docs.update_outputs                    # all pages
     python -m tests.docs.update_outputs docs/scoring.md
 
-Blocks whose output has a line `…` are left as they are, and named if they no longer hold.
+Outputs with a line `…` are not changed; they are listed if they no longer match.
 """
 
 import sys

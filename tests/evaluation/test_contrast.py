@@ -13,7 +13,7 @@ GOOD = {"reference": "a b", "rewording": "a c", "change": "a d", "kind": "verb",
 
 
 def overlap(candidates, references):
-    """Overlap of cleaned words."""
+    """Return the Jaccard overlap of the cleaned words."""
     return baseline("jaccard")([clean(text) for text in candidates], [clean(text) for text in references])
 
 
@@ -26,7 +26,7 @@ def overlap(candidates, references):
         (["a"], "line 1: expected a JSON object"),
     ],
 )
-def test_bad_triples_name_the_line(tmp_path, rows, message):
+def test_error_about_a_bad_triple_names_the_line(tmp_path, rows, message):
     file = tmp_path / "contrast.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=message):
@@ -44,13 +44,13 @@ def test_wins_losses_and_ties(tmp_path):
     assert contrast.mean_by_label(triples.forms, wins) == {"balanced": 0.75, "adversarial": 0}
 
 
-def test_means_of_many_long_labels_do_not_take_long():
+def test_means_of_many_long_labels_are_fast():
     """A search through all values for each label would take minutes, a table of labels gigabytes."""
     labels = [f"{'x' * 2000}{i}" for i in range(30_000)]
     assert contrast.mean_by_label(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
 
 
-def test_held_out_pairs_are_what_stands_in_the_place_of_each_other(tmp_path):
+def test_deciding_word_pairs_are_words_that_replace_each_other(tmp_path):
     file = tmp_path / "contrast.jsonl"
     rows = [
         {
@@ -89,7 +89,7 @@ def test_the_shipped_triples():
 
 
 def test_word_overlap_does_not_separate_the_shipped_triples():
-    """Balanced: half, but for one in twenty, where a mark or a part of a compound counts as a word."""
+    """In one of twenty balanced triples, a punctuation mark or part of a compound counts as a word."""
     triples = contrast.load()
     wins, forms = contrast.rewording_wins(overlap, triples), np.array(triples.forms)
     assert not wins[forms == "adversarial"].any()

@@ -1,4 +1,4 @@
-"""The variants of simllm are scored as by a metric of their own, by one model and one pass of the encoder."""
+"""Variants of simllm share one model and one encoder pass, and score like separate metrics."""
 
 from unittest import mock
 

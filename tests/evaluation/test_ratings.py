@@ -48,7 +48,7 @@ OTHER = {**GOOD, "rating": 3}
         ),
     ],
 )
-def test_bad_ratings_name_the_line(tmp_path, rows, message):
+def test_error_about_a_bad_rating_names_the_line(tmp_path, rows, message):
     file = tmp_path / "ratings.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=message):
@@ -87,7 +87,7 @@ TABLE = """,function_id,user_id,accurate,similarity,source,text,text.1,rouge-l,s
 
 
 @pytest.mark.parametrize("name", ["final_megafile.csv", "final_megafile.csv.gz"])
-def test_haques_table_as_its_authors_publish_it(tmp_path, name):
+def test_reads_the_published_table_of_haque(tmp_path, name):
     file = tmp_path / name
     with gzip.open(file, "wt") if name.endswith(".gz") else file.open("w") as table:
         table.write(TABLE)
@@ -124,11 +124,11 @@ def test_malformed_tables_are_refused(tmp_path, table, message):
         ratings.load(file)
 
 
-def test_the_fields_may_have_other_names(tmp_path):
+def test_fields_may_be_renamed(tmp_path):
     file = tmp_path / "ratings.jsonl"
     rows = [{"a": f"a {i}", "b": f"b {i}", "score": i, "rating": -i, "reference2": "r"} for i in range(3)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    plain = ratings.load(file)  # as sets of sentence similarity have them
+    plain = ratings.load(file)  # the field names of sentence similarity sets
     assert (plain.references[1], plain.candidates[1], plain.values.tolist()) == ("a 1", "b 1", [0, 1, 2])
     named = ratings.load(file, ("b", "reference2", "rating"))
     assert (named.references[1], named.candidates[1], named.values.tolist()) == ("b 1", "r", [0, -1, -2])
@@ -156,7 +156,7 @@ def test_ratings_in_another_order_have_the_same_mean(tmp_path):
     assert ratings.load(file).values.tolist() == [0.2, 0.2, 0.3]
 
 
-def test_a_name_in_latex_stays_on_one_line_and_is_no_command():
+def test_names_are_escaped_for_latex():
     assert escape_latex("a_b\n\nc $\\frac$ <x|y>") == (
         r"a\_b c \$\textbackslash{}frac\$ \textless{}x\textbar{}y\textgreater{}"
     )

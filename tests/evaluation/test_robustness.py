@@ -50,7 +50,7 @@ def test_a_typo_exchanges_two_letters_inside_a_word(known):
     assert (found[:6], found[-1]) == ("gets v", "s")
 
 
-def test_edits_are_of_every_kind_and_the_same_for_a_seed(known):
+def test_edits_cover_every_kind_and_depend_only_on_the_seed(known):
     made = make_edits(SUMMARIES, known, 1)
     assert made.texts == make_edits(SUMMARIES, known, 1).texts
     assert made.texts != make_edits(SUMMARIES, known, 2).texts
@@ -66,13 +66,13 @@ def test_edits_are_of_every_kind_and_the_same_for_a_seed(known):
         (["xx", "yy"], "no edit that changes"),
     ],
 )
-def test_too_little_to_edit(known, summaries, message):
+def test_rejects_too_few_editable_texts(known, summaries, message):
     with pytest.raises(InputError, match=message):
         make_edits(summaries, known, 1)
 
 
 def test_drop_auc_and_failures_by_hand():
-    """Same 1, unrelated 0.2. Kept: 0.9 and 0.3; changed: 0.6 and 0.3, which ties."""
+    """Score 1 of equal texts, 0.2 of unrelated ones. Kept: 0.9 and 0.3; changed: 0.6 and 0.3 (a tie)."""
     made = Edits(
         ["s", "t"], np.array([0, 1, 0, 1]), ["s1", "t1", "s2", "t2"], ["case", "typo", "number", "number"]
     )
@@ -100,17 +100,17 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     rows = {row["edit"]: row for row in result["rows"]}
     assert rows.keys() == set(KINDS)
     assert rows["roles"]["drop"] == 0  # the same words in another order
-    assert rows["case"]["drop"] > 0  # words are compared as they are
+    assert rows["case"]["drop"] > 0  # words are compared without stemming
     assert "is not below" in result["failure 2 of jaccard"]
 
 
-def test_long_texts_and_long_numbers(known):
-    """All edits of a text of thousands of words would take minutes."""
+def test_long_texts_and_long_numbers_are_edited_fast(known):
+    """Trying all edits of a text of thousands of words would take minutes."""
     made = make_edits(["gets two values if they are set " * 2000, f"adds {'9' * 5000} to the list"], known, 1)
     assert max(len(text.split()) for text in made.summaries) == 200
     assert "number" in made.kinds
 
 
-def test_a_negative_seed(known):
+def test_rejects_a_negative_seed(known):
     with pytest.raises(InputError, match="seed -1: expected 0 or a positive number"):
         make_edits(SUMMARIES, known, -1)

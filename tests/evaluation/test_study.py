@@ -34,7 +34,7 @@ STUDY = ["evaluate", "study", "--ratings"]
 
 
 def write_ratings(file, comments, raters):
-    """Candidates that lose the more words, the lower they are rated."""
+    """Write ratings; the lower the rating of a candidate, the fewer words it has."""
     random = np.random.default_rng(0)
     rows = []
     for i, text in enumerate(comments):
@@ -53,7 +53,7 @@ def write_ratings(file, comments, raters):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Run the command in `tmp_path`; returns its exit status, standard output and error."""
+    """Run the command in `tmp_path`; return its exit status, standard output and standard error."""
 
     def run_(*arguments):
         monkeypatch.setattr(sys, "argv", ["simllm", *map(str, arguments)])
@@ -67,7 +67,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, comments, model_folder):
-    """The folder of a report on two sets, and what the command printed."""
+    """Return the folder of a report on two sets, and the output of the command."""
     folder = tmp_path_factory.mktemp("study")
     short = sorted({text for text in comments if 4 <= len(text.split()) <= 12})
     write_ratings(folder / "three_raters.jsonl", short[:90], 3)
@@ -87,7 +87,7 @@ def written(tmp_path_factory, comments, model_folder):
     return folder / "report", printed.getvalue(), warned.getvalue()
 
 
-def test_the_numbers(written):
+def test_numbers_of_the_report(written):
     folder = written[0]
     found = json.loads((folder / "study.json").read_text())
     three, one = found["sets"]
@@ -95,7 +95,7 @@ def test_the_numbers(written):
     rho = {row["metric"]: row["spearman"] for row in three["results"]}
     assert rho.keys() == {"simllm", "bleu", "jaccard", "rouge-l", "column=kept"}
     assert rho["column=kept"] > rho["jaccard"] > 0.5
-    for set_ in found["sets"]:  # the best comes first, and everything else goes by that order
+    for set_ in found["sets"]:  # the best metric comes first, and all tables have this order
         ordered = [row["spearman"] for row in set_["results"]]
         assert ordered == sorted(ordered, reverse=True)
         assert all(row["low"] < row["spearman"] < row["high"] for row in set_["results"])
@@ -119,7 +119,7 @@ def test_the_numbers(written):
 
 
 @pytest.mark.slow
-def test_the_command_in_a_process_of_its_own(tmp_path, comments):
+def test_command_in_a_new_process(tmp_path, comments):
     write_ratings(tmp_path / "rated.jsonl", comments[:30], 3)
     command = [
         sys.executable,
@@ -158,11 +158,11 @@ def test_the_table_on_standard_output(written):
     assert "sentence-bert is left out: name it as sentence-bert=MODEL" in warned
 
 
-def test_the_page_stands_alone_and_escapes(written):
+def test_page_is_self_contained_and_escapes_names(written):
     page = (written[0] / "report.html").read_text()
     assert not re.findall(r'(?:src|href)="(?!#)', page)
     shown = re.findall(r"<svg.*?</svg>", page, re.S)
-    assert len(shown) == 2 + 2 + 1 + 2  # RQ1 has two, RQ3 and RQ5 one a set
+    assert len(shown) == 2 + 2 + 1 + 2  # RQ1 has two tables per set, RQ3 and RQ5 have one
     for figure in shown:
         ElementTree.fromstring(figure)
     assert "&lt;c&gt;" in page
@@ -187,11 +187,11 @@ def test_the_latex_tables(written):
 
 
 @needs_browser
-def test_the_page_in_a_browser(written, tmp_path):
+def test_page_in_a_browser(written, tmp_path):
     check_page(written[0] / "report.html", tmp_path, height=5000)
 
 
-def test_sets_of_one_name_are_told_apart_by_their_paths(tmp_path, comments):
+def test_sets_with_equal_names_are_labelled_by_path(tmp_path, comments):
     for name in ("mine/rated.jsonl", "yours/rated.jsonl", "other.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         write_ratings(tmp_path / name, comments[:12], 1)
@@ -247,7 +247,7 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("name", ["report.html", "thesis.tex"])
-def test_a_folder_of_the_users_own_is_refused_before_the_scoring(quick, tmp_path, name, monkeypatch):
+def test_foreign_output_folder_is_refused_before_scoring(quick, tmp_path, name, monkeypatch):
     monkeypatch.setattr("simllm.evaluation.study.run_study", pytest.fail)
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / name).write_text("mine")
@@ -260,7 +260,7 @@ def test_a_folder_of_the_users_own_is_refused_before_the_scoring(quick, tmp_path
     assert contents(tmp_path / "report") == {name: b"mine"}
 
 
-def test_the_report_of_an_earlier_run_is_replaced_and_the_users_notes_stay(quick, tmp_path):
+def test_earlier_report_is_replaced_and_user_files_are_kept(quick, tmp_path):
     assert quick()[0] == 0
     first = contents(tmp_path / "report")
     (tmp_path / "report" / "notes.txt").write_text("mine")
@@ -268,10 +268,10 @@ def test_the_report_of_an_earlier_run_is_replaced_and_the_users_notes_stay(quick
     second = contents(tmp_path / "report")
     assert second.pop("notes.txt") == b"mine"
     assert second.keys() == first.keys() == {".simllm", "report.html", "study.json", "tables.tex"}
-    assert second["study.json"] != first["study.json"]  # the command is another
+    assert second["study.json"] != first["study.json"]  # the command line differs
 
 
-def test_a_users_file_in_the_place_of_ours_is_refused_before_the_scoring(quick, tmp_path, monkeypatch):
+def test_user_file_at_an_output_path_is_refused_before_scoring(quick, tmp_path, monkeypatch):
     assert quick()[0] == 0
     marker = tmp_path / "report" / ".simllm"
     marker.write_text(marker.read_text().replace('"report.html",', ""))
@@ -287,7 +287,7 @@ ODD = ["$\\frac$", "100 % _x_ & co", "<script>alert(1)</script>", "back\\slash",
        "日本語 עברית", "\ud800", "\x00\x1b[31m", "x" * 500, "<svg><g id='a'>"]  # fmt: skip
 
 
-def test_odd_names_of_systems_metrics_and_files(run, tmp_path, comments):
+def test_unusual_names_of_systems_metrics_and_files(run, tmp_path, comments):
     file = tmp_path / "a_$\\x$ & <b>\n%\udcff.jsonl"
     rows = []
     for i, text in enumerate(comments[: 20 * len(ODD)]):
@@ -321,7 +321,7 @@ def test_odd_names_of_systems_metrics_and_files(run, tmp_path, comments):
 
 
 def test_thousands_of_systems(tmp_path):
-    """The figure and the table show the largest ones; the numbers are all there."""
+    """The figure and the table show the largest groups; the JSON file has all numbers."""
     n, size = 3000, 20
     values = np.random.default_rng(0).normal(size=n * size)
     labels = [f"system {i}" for i in range(n) for _ in range(size)]
@@ -335,7 +335,7 @@ def test_thousands_of_systems(tmp_path):
     assert study_report._groups(one).count(" (20)") == 11
 
 
-def test_groups_of_unlike_labels_do_not_take_long():
+def test_many_group_labels_are_fast():
     """A search through all pairs for each label would take minutes."""
     n = 50_000
     values = np.random.default_rng(0).normal(size=n)
@@ -347,7 +347,7 @@ def test_groups_of_unlike_labels_do_not_take_long():
 
 
 def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path):
-    """Two values of everything: swaps and resamples are often constant."""
+    """All scores and ratings have two values, so swaps and resamples are often constant."""
     rows = [
         {
             "reference": "a b",
@@ -374,13 +374,13 @@ def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path
     assert "Significantly below zero: column=reverse." in json.loads(printed)["summary of rated"]
 
 
-def test_versions_of_libraries_that_are_missing_are_left_out(monkeypatch):
+def test_versions_of_missing_libraries_are_left_out(monkeypatch):
     monkeypatch.setattr(study_report, "_LIBRARIES", ("numpy", "no-such-library"))
     assert study_report._versions().keys() == {"simllm", "python", "system", "numpy"}
 
 
 @pytest.mark.parametrize("updates", [None, "many", True, [3], -1])
-def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder, updates):
+def test_checkpoint_without_updates_is_an_error(tmp_path, model_folder, updates):
     shutil.copytree(model_folder, tmp_path / "best")
     if updates is not None:
         file = tmp_path / "best" / "simllm.json"
@@ -390,8 +390,8 @@ def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder, updates):
         model_variants.load_checkpoints(tmp_path)
 
 
-def test_parts_by_language_and_by_length_by_hand():
-    """Words: 40 of 1, 40 of 2, 40 of 5; scores follow the ratings in java and run against them in go."""
+def test_correlations_by_language_and_length_by_hand():
+    """40 texts each of 1, 2 and 5 words; scores correlate with ratings by +1 in java, by -1 in go."""
     references = ["a"] * 40 + ["a b"] * 40 + ["a b c d e"] * 40
     languages = ["java", "go"] * 60
     values = np.random.default_rng(0).normal(size=120)
@@ -414,7 +414,7 @@ def row(metric, rho, p_value=1e-4):
     return MetricResult(metric, rho, p_value, rho - 0.05, rho + 0.05, None, math.nan, math.nan, math.nan, [])
 
 
-def test_numbers_as_papers_have_them():
+def test_numbers_are_formatted_as_in_papers():
     assert [format_number(value) for value in (0.5, -0.25, 1.0, -1.0, 10.5, math.nan)] == [
         ".500", "-.250", "1.000", "-1.000", "10.500", "n/a",
     ]  # fmt: skip
@@ -426,7 +426,7 @@ def test_numbers_as_papers_have_them():
     ]
 
 
-def test_sentences_that_the_numbers_support():
+def test_conclusions_follow_from_the_numbers():
     rows = [row("b", 0.837), row("a", 0.836), row("c", 0.4, 0.01)]
     p = np.array([[1, 0.93, 0.001], [0.93, 1, 0.001], [0.001, 0.001, 1]])
     people = RaterAgreement(3, 0.6, 0.6, 0.8, ceiling(0.8), [0.7, 0.81, math.nan])
@@ -451,7 +451,7 @@ def test_sentences_that_the_numbers_support():
     ]
 
 
-def test_weak_evidence_is_called_weak():
+def test_conclusions_mention_weak_evidence():
     weak = row("a", 1.0, 1 / 3)
     weak = replace(weak, low=math.nan, high=math.nan)
     alone = np.ones((1, 1))

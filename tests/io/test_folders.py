@@ -1,4 +1,4 @@
-"""Folders that simllm writes: what a user owns survives, whatever happens."""
+"""Safe writing of folders: files of the user survive failures and kills."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ def write(folder, **texts):
             (partial / name).write_text(text)
 
 
-def test_writes_a_new_folder_and_leaves_nothing_beside_it(tmp_path):
+def test_writes_a_new_folder_without_leftovers(tmp_path):
     write(tmp_path / "deep" / "out", result="1")
     assert contents(tmp_path / "deep" / "out").keys() == {"result", ".simllm"}
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
@@ -85,7 +85,7 @@ def test_keeps_siblings_that_look_like_its_own(tmp_path, name):
     assert contents(tmp_path).items() >= before.items()
 
 
-def test_a_failure_leaves_the_folder_as_it_was(tmp_path):
+def test_failure_leaves_the_folder_unchanged(tmp_path):
     write(tmp_path / "out", result="1")
     before = contents(tmp_path)
     with pytest.raises(TypeError, match="data must be str"):
@@ -93,7 +93,7 @@ def test_a_failure_leaves_the_folder_as_it_was(tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_a_link_stays_a_link(tmp_path):
+def test_link_to_a_folder_is_kept(tmp_path):
     write(tmp_path / "real", result="1")
     (tmp_path / "link").symlink_to("real")
     write(tmp_path / "link", result="2")
@@ -126,7 +126,7 @@ def test_refuses_a_loop_of_links_a_file_and_the_current_folder(tmp_path, monkeyp
 @pytest.mark.parametrize(
     "marker", ["", "{", "[]", '{"files": ["../thesis.txt"]}', '{"files": ["/etc/passwd"]}']
 )
-def test_a_marker_that_simllm_did_not_write_is_none(tmp_path, marker):
+def test_invalid_marker_is_ignored(tmp_path, marker):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / ".simllm").write_text(marker)
     (tmp_path / "thesis.txt").write_text("years of work")
@@ -162,7 +162,7 @@ def wait_for(file):
         time.sleep(0.01)
 
 
-def test_a_second_writer_is_refused_and_a_killed_one_leaves_nothing(tmp_path):
+def test_second_writer_is_refused_and_killed_writer_is_cleaned_up(tmp_path):
     out = tmp_path / "out"
     write(out, result="1")
     first = start(out, "2", tmp_path / "ready")
@@ -179,7 +179,7 @@ def test_a_second_writer_is_refused_and_a_killed_one_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("call", range(4))
-def test_a_kill_while_folders_are_exchanged_loses_nothing(tmp_path, monkeypatch, call):
+def test_kill_during_a_replacement_loses_nothing(tmp_path, monkeypatch, call):
     out = tmp_path / "out"
     write(out, result="1", stale="old")
     (out / "mine").write_text("keep me")
@@ -194,7 +194,7 @@ def test_a_kill_while_folders_are_exchanged_loses_nothing(tmp_path, monkeypatch,
 
     rename = type(out).rename
     monkeypatch.setattr(type(out), "rename", killed)
-    monkeypatch.setattr(folders.shutil, "rmtree", lambda *_, **__: None)  # nor is it cleaned up
+    monkeypatch.setattr(folders.shutil, "rmtree", lambda *_, **__: None)  # and it is not cleaned up
     with contextlib.suppress(KeyboardInterrupt):
         write(out, result="2")
     monkeypatch.undo()
@@ -205,7 +205,7 @@ def test_a_kill_while_folders_are_exchanged_loses_nothing(tmp_path, monkeypatch,
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_remove_takes_only_what_simllm_wrote(tmp_path):
+def test_remove_deletes_only_files_that_simllm_wrote(tmp_path):
     write(tmp_path / "out", result="1")
     (tmp_path / "out" / "mine").write_text("keep me")
     folders.remove(tmp_path / "out")
@@ -230,7 +230,7 @@ def test_own_marks_new_and_empty_folders_and_refuses_others(tmp_path):
         folders.own(tmp_path)
 
 
-def test_an_output_is_apart_from_its_sources(tmp_path):
+def test_output_must_not_overlap_its_sources(tmp_path):
     (tmp_path / "source" / "inner").mkdir(parents=True)
     for output in ("source", "source/out", ".", "source/inner/.."):
         with pytest.raises(InputError, match="name another folder"):
@@ -239,7 +239,7 @@ def test_an_output_is_apart_from_its_sources(tmp_path):
     folders.check_apart(tmp_path / "source-2", [tmp_path / "source"])
 
 
-def test_an_output_file_is_replaced_only_when_asked_to(tmp_path):
+def test_output_file_is_replaced_only_with_overwrite(tmp_path):
     file = tmp_path / "table.tsv"
     files.check_output(file, [], overwrite=False)
     file.touch()

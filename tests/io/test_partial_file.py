@@ -1,4 +1,4 @@
-"""The partial file of a long output: resumed from any cut, and never mistaken for a file of the user's."""
+"""The partial file of a long output: it is resumed after any cut, and user files are kept."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def opened(output, resume=True):
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.dictionaries(st.text(), JSON), min_size=1, max_size=5), st.data())
-def test_a_file_that_is_cut_or_damaged_anywhere_is_resumed(records, data):
+def test_resumes_a_file_truncated_or_damaged_anywhere(records, data):
     with tempfile.TemporaryDirectory() as folder:
         output, path = Path(folder, "scores"), Path(folder, "scores.partial")
         partial = opened(output)
@@ -59,14 +59,14 @@ def test_nothing_is_written_before_the_first_record(tmp_path):
 
 @pytest.mark.parametrize("resume", [True, False])
 @pytest.mark.parametrize("content", ["", "notes without a line end", "two\nlines\n", '{"mine": 1}\n', "[1]"])
-def test_a_file_of_the_user_stays(tmp_path, content, resume):
+def test_user_file_is_kept(tmp_path, content, resume):
     (tmp_path / "scores.partial").write_text(content)
     with pytest.raises(InputError, match=r"scores\.partial: was not written by simllm; move it"):
         opened(tmp_path / "scores", resume)
     assert (tmp_path / "scores.partial").read_text() == content
 
 
-def test_a_link_or_a_folder_stays(tmp_path):
+def test_link_or_folder_is_kept(tmp_path):
     opened(tmp_path / "other").append({"a": 1})
     (tmp_path / "scores.partial").symlink_to("other.partial")
     with pytest.raises(InputError, match="was not written by simllm"):
@@ -78,14 +78,14 @@ def test_a_link_or_a_folder_stays(tmp_path):
     assert list(opened(tmp_path / "other").records()) == [{"a": 1}]
 
 
-def test_records_are_continued_only_if_asked_to(tmp_path):
+def test_records_are_kept_only_with_resume(tmp_path):
     opened(tmp_path / "scores").append({"a": 1})
     with pytest.raises(InputError, match="holds an earlier run; --resume continues it"):
         opened(tmp_path / "scores", resume=False)
     assert list(opened(tmp_path / "scores").records()) == [{"a": 1}]
 
 
-def test_a_file_without_records_is_begun_anew(tmp_path):
+def test_file_without_records_is_started_again(tmp_path):
     opened(tmp_path / "scores").append({"a": 1})
     path = tmp_path / "scores.partial"
     path.write_bytes(path.read_bytes()[:-1])
@@ -94,7 +94,7 @@ def test_a_file_without_records_is_begun_anew(tmp_path):
 
 
 @pytest.mark.parametrize(("key", "value"), [("signature", "model:2"), ("pairs", 4), ("pairs", None)])
-def test_another_head_is_refused(tmp_path, key, value):
+def test_file_with_another_header_is_refused(tmp_path, key, value):
     opened(tmp_path / "scores").append({"a": 1})
     with pytest.raises(InputError, match=rf"scores\.partial: begun with {key} \S+, not {value}$"):
         PartialFile(tmp_path / "scores", {**HEAD, key: value}, resume=True)
@@ -102,7 +102,7 @@ def test_another_head_is_refused(tmp_path, key, value):
 
 @contextlib.contextmanager
 def full_disk(size):
-    """Limit the size of files, as a full disk does; only here, as pytest may write to a file, too."""
+    """Limit the size of written files, like a full disk, in this context (pytest writes files, too)."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -114,7 +114,7 @@ def full_disk(size):
 
 
 @pytest.mark.parametrize("size", [5, 100, 150, 200])
-def test_a_full_disk_leaves_whole_records(tmp_path, size):
+def test_full_disk_leaves_complete_records(tmp_path, size):
     records = [{"text": f"text {i}"} for i in range(10)]
     partial = opened(tmp_path / "scores")
 
@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_whole_records(tmp_path, size):
     assert names(tmp_path) == ["scores.partial"]
 
 
-def test_the_command_keeps_a_partial_file_of_the_user(tmp_path, model_folder):
+def test_command_keeps_a_user_file_named_like_a_partial_file(tmp_path, model_folder):
     mine = tmp_path / "scores.tsv.partial"
     mine.write_text("mine")
     done = run("score", "a", "b", "-o", tmp_path / "scores.tsv", "--model", model_folder)
@@ -152,7 +152,7 @@ CLOSED = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "message"), CLOSED)
-def test_closed_and_full_streams(command, message):
+def test_closed_or_full_output_streams(command, message):
     words = f"{sys.executable} -m simllm {command}"
     done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

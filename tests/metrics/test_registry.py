@@ -1,4 +1,4 @@
-"""The registry: metrics by name, also those of other packages."""
+"""The registry of metrics, including metrics of other packages."""
 
 import os
 import subprocess
@@ -31,10 +31,10 @@ def test_a_package_adds_a_metric(tmp_path):
         "[simllm.metrics]\nlength = lengths:length\njaccard = lengths:length\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    code = (
+    code = (  # the built-in `jaccard` wins over the installed one
         "from simllm import metrics, cli\n"
         "print(metrics.names()[-1], metrics.load('length').score([metrics.Example('ab', 'abcd')]).values)\n"
-        "print(metrics.load('jaccard').score([metrics.Example('ab', 'abcd')]).values)\n"  # ours stays ours
+        "print(metrics.load('jaccard').score([metrics.Example('ab', 'abcd')]).values)\n"
         "cli.main(['score', 'ab', 'abcd', '--metrics', 'length=2', '-f', 'tsv'])\n"
     )
     done = subprocess.run(
@@ -62,7 +62,7 @@ def test_simllm_follows_the_protocol(model_folder):
 
 
 @pytest.mark.parametrize("examples", [["a"], "ab", [("a", "b")]])
-def test_anything_but_examples_is_a_type_error(examples, model_folder):
+def test_texts_instead_of_examples_are_a_type_error(examples, model_folder):
     for metric in (metrics.load("jaccard"), SimLLM(model_folder)):
         with pytest.raises(TypeError, match=r"examples\[0\]: expected an Example"):
             metric.score(examples)

@@ -1,4 +1,4 @@
-"""Each baseline against the authors' own values, a hand-computed case, or another library."""
+"""Each baseline against published values, a hand-computed case, or another library."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def haque(real_files):
         ("tf-idf", "tfidf_cosine"),
     ],
 )
-def test_values_equal_the_authors_column(haque, name, column):
+def test_values_equal_the_published_column(haque, name, column):
     values = baseline(name)(haque.candidates, haque.references)
     assert values == pytest.approx(haque.columns[column], abs=1e-9)
 
@@ -45,18 +45,22 @@ def test_values_equal_the_authors_column(haque, name, column):
     ("name", "column", "least"),
     [
         ("rouge-l", "rouge-l", 0.999),
-        ("rouge-1", "rouge_score", 0.998),  # one pair differs: theirs counts a repeated word once
-        ("rouge-w", "rouge-w", 0.99),  # theirs takes no root of precision and recall
+        (
+            "rouge-1",
+            "rouge_score",
+            0.998,
+        ),  # one pair differs: the published value counts a repeated word once
+        ("rouge-w", "rouge-w", 0.99),  # the published value takes no root of precision and recall
     ],
 )
-def test_ranks_are_those_of_the_authors_column(haque, name, column, least):
+def test_ranks_equal_those_of_the_published_column(haque, name, column, least):
     values = baseline(name)(haque.candidates, haque.references)
     assert stats.spearmanr(values, haque.columns[column]).statistic >= least
 
 
 @pytest.fixture
 def wordnet():
-    """The data of WordNet 3.0; Debian and nltk's downloader have them, but no Python package."""
+    """Return the folder of WordNet 3.0, which Debian and nltk's downloader provide, but no Python package."""
     try:
         return meteor.wordnet()
     except UnavailableError as error:
@@ -64,7 +68,7 @@ def wordnet():
 
 
 def write_wordnet(folder):
-    """A WordNet of one noun synset: sofa and couch."""
+    """Write a WordNet with one noun synset: sofa and couch."""
     folder.mkdir(parents=True)
     for part in ("noun", "verb", "adj", "adv"):
         for name in (f"index.{part}", f"data.{part}", f"{part}.exc"):
@@ -76,8 +80,8 @@ def write_wordnet(folder):
 
 
 @pytest.mark.parametrize("archive", [False, True])
-def test_meteor_by_hand_with_the_wordnet_of_nltks_data(tmp_path, monkeypatch, archive):
-    """One chunk of two matching words: 1 - (1/2) (1/2)^3; nltk's downloader leaves an archive."""
+def test_meteor_by_hand_with_nltk_wordnet(tmp_path, monkeypatch, archive):
+    """One chunk of two matching words: 1 - (1/2) (1/2)^3. nltk downloads WordNet as an archive."""
     write_wordnet(tmp_path / "corpora" / "wordnet")
     if archive:
         shutil.make_archive(tmp_path / "corpora" / "wordnet", "zip", tmp_path / "corpora", "wordnet")
@@ -98,8 +102,8 @@ def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("wordnet")
-def test_meteor_equals_the_authors_column_except_for_words_that_their_nltk_counted_twice(haque, monkeypatch):
-    """nltk 3.6 matched words of equal stem again as synonyms, which gave scores up to 1.018."""
+def test_meteor_equals_the_published_column_except_for_a_bug_of_nltk(haque, monkeypatch):
+    """nltk 3.6 matched words with equal stems twice, also as synonyms, which gave scores up to 1.018."""
     column = haque.columns["meteor_score"]
     assert column.max() > 1
     values = baseline("meteor")(haque.candidates, haque.references)
@@ -132,7 +136,7 @@ def test_equal_empty_and_unrelated_texts(name, request):
         request.getfixturevalue("wordnet")
     same, empty, other, both_empty = baseline(name)([SAME, "", OTHER, ""], [SAME, SAME, SAME, ""])
     assert both_empty in (0, 1)
-    assert same == pytest.approx(1, abs=2e-3)  # METEOR's highest is just below
+    assert same == pytest.approx(1, abs=2e-3)  # METEOR's highest score is just below 1
     assert empty == pytest.approx(0)
     assert other < 0.3
 
@@ -153,7 +157,7 @@ def test_word_vectors_of_words_in_the_same_contexts_are_similar(tmp_path):
 
 
 @pytest.mark.slow
-def test_sentence_bert_and_bertscore_of_a_model_folder():
+def test_sentence_bert_and_bertscore_from_a_model_folder():
     pairs = (["adds two lists", "paints a circle"], ["adds two lists", "adds two lists"])
     for name in ("sentence-bert", "bertscore"):
         same, other = baseline(name, str(default_model()))(*pairs)
@@ -162,8 +166,8 @@ def test_sentence_bert_and_bertscore_of_a_model_folder():
 
 
 @pytest.mark.slow
-def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
-    """In the layout of the hub's cache; a later download of the same name is another model."""
+def test_signature_of_a_downloaded_model_depends_on_its_content(tmp_path):
+    """The model lies in the layout of the hub's cache; a later download of the same name is another model."""
     code = "from simllm import metrics;metric = metrics.load('sentence-bert=a/b'); print(metric.signature)"
     place = tmp_path / "models--a--b"
     (place / "refs").mkdir(parents=True)
@@ -203,6 +207,6 @@ def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
         ),
     ],
 )
-def test_missing_metrics_are_named_with_a_remedy(name, argument, remedy):
+def test_error_about_missing_metrics_names_the_remedy(name, argument, remedy):
     with pytest.raises(UnavailableError, match=remedy):
         baseline(name, argument)

@@ -56,7 +56,7 @@ def test_three_loaders_give_the_same_embeddings(folder, texts):
 
 
 @pytest.mark.parametrize("folder", ["random weights"], indirect=True)
-def test_three_loaders_cut_a_long_text_alike(folder):
+def test_three_loaders_truncate_long_texts_equally(folder):
     long = "returns the first value of the list " * 100
     with pytest.warns(UserWarning, match="1 of 1 texts cut at 64 tokens"):
         ours = SimLLM(folder).embed([long])
@@ -83,7 +83,7 @@ def test_half_precision_on_disk_is_float32_in_every_loader(model_folder, tmp_pat
     assert np.abs(SimLLM(tmp_path / "half").embed(texts) - sentences).max() < 1e-5
 
 
-def test_saving_replaces_a_folder_whole(model_folder, tmp_path):
+def test_saving_replaces_the_whole_folder(model_folder, tmp_path):
     loaded = checkpoint.load(model_folder)
     with folders.replacing(tmp_path / "model") as earlier:
         (earlier / "stale").write_text("")
@@ -140,7 +140,7 @@ def damage_weights(folder):
         (damage_weights, r"model\.safetensors: damaged"),
     ],
 )
-def test_a_damaged_folder_is_named(model_folder, tmp_path, damage, message):
+def test_damaged_folder_is_an_error(model_folder, tmp_path, damage, message):
     folder = tmp_path / "model"
     shutil.copytree(model_folder, folder)
     damage(folder)
@@ -150,7 +150,7 @@ def test_a_damaged_folder_is_named(model_folder, tmp_path, damage, message):
     assert "\n" not in str(error.value)
 
 
-def test_loading_warns_of_nothing(folder):
+def test_loading_gives_no_warnings(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SimLLM(folder)

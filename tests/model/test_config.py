@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 from train.runtime.config import PretrainConfig, load
 
 
-def test_every_problem_is_named_at_once():
+def test_all_config_problems_are_reported_together():
     with pytest.raises(InputError) as error:
         build(
             PretrainConfig, {"out": "x", "sede": 1, "corpus": {"sources": "a"}, "updates": "many"}, "c.yaml"
@@ -70,7 +70,7 @@ def test_overrides():
         load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["updates=0"])
 
 
-def test_a_model_config_survives_the_way_to_disk(small_config, tmp_path):
+def test_model_config_is_saved_and_loaded_unchanged(small_config, tmp_path):
     small_config.save(tmp_path / "config.json")
     assert ModelConfig.load(tmp_path / "config.json") == small_config
 
@@ -85,7 +85,7 @@ def test_a_model_config_survives_the_way_to_disk(small_config, tmp_path):
         ({"vocab_size": 1.5}, "vocab_size must be of type int"),
     ],
 )
-def test_a_wrong_model_config_is_named(small_config, tmp_path, change, message):
+def test_invalid_model_config_is_an_error(small_config, tmp_path, change, message):
     file = tmp_path / "config.json"
     small_config.save(file)
     file.write_text(json.dumps(json.loads(file.read_text()) | change))

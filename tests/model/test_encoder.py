@@ -15,7 +15,7 @@ def encoder(model_folder):
 
 
 def padded(texts, length, seed=0):
-    """Random ids of several lengths, padded to the longest."""
+    """Return random token ids of several lengths, padded to the longest."""
     tokens = torch.randint(5, 1000, (texts, length), generator=torch.Generator().manual_seed(seed))
     lengths = torch.linspace(2, length, texts).long()
     mask = torch.arange(length) < lengths[:, None]
@@ -32,7 +32,7 @@ def test_hidden_states_equal_those_of_transformers(encoder, model_folder):
     assert actual[mask].std() > 0.1
 
 
-def test_padding_does_not_change_a_text(encoder):
+def test_padding_does_not_change_hidden_states(encoder):
     tokens, mask = padded(7, 64)
     with torch.no_grad():
         together = encoder(tokens, mask)
@@ -41,8 +41,8 @@ def test_padding_does_not_change_a_text(encoder):
             assert (alone[0] - together[row, :length]).abs().max() < 1e-5
 
 
-def test_the_order_of_rows_carries_no_meaning(encoder):
-    """Tokens that bring their positions may stand in any order, relative bias and all."""
+def test_row_order_does_not_matter(encoder):
+    """Permuted rows with their positions give the same hidden states, with the relative position bias."""
     tokens, _ = padded(1, 40)
     order = torch.randperm(40, generator=torch.Generator().manual_seed(1))[None]
     assert encoder.relative_bias.table.weight.std() > 0.1
@@ -54,13 +54,13 @@ def test_the_order_of_rows_carries_no_meaning(encoder):
     assert (plain - plain[:, order[0]]).abs().max() > 0.1
 
 
-def test_relative_buckets_of_the_original(encoder, shared):
+def test_relative_buckets_equal_those_of_the_original_code(encoder, shared):
     vectors = json.loads((shared / "reference" / "mpnet_inputs.json").read_text())["relative_position_bucket"]
     buckets = encoder.relative_bias.bucket(torch.tensor(vectors["relative_position"]))
     assert buckets.tolist() == vectors["bucket"]
 
 
-def test_parameters_of_the_base_size(shared):
+def test_number_of_parameters_of_the_base_size(shared):
     from simllm.model.config import ModelConfig
     from train.pretrain.objective import PermutedLanguageModel
 

@@ -1,4 +1,4 @@
-"""simllm inside other libraries: the real ones."""
+"""simllm used inside other libraries."""
 
 import pickle
 import threading
@@ -28,7 +28,7 @@ def metric(model_folder):
     return SimLLM(model_folder)
 
 
-def test_a_reward_function(metric):
+def test_use_as_a_reward_function(metric):
     score = reward(metric)
     expected = metric.score(PAIRS["candidate"], PAIRS["reference"]).values.tolist()
     assert score(PAIRS["candidate"], reference=PAIRS["reference"], prompts=["x", "y"]) == expected
@@ -38,7 +38,7 @@ def test_a_reward_function(metric):
         score(PAIRS["candidate"], gold=PAIRS["reference"])
 
 
-def test_threads_share_a_reward(metric, comments):
+def test_threads_share_one_reward_function(metric, comments):
     score, found = reward(metric), {}
     expected = score(comments[:80], reference=comments[80:160])
 
@@ -54,7 +54,7 @@ def test_threads_share_a_reward(metric, comments):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_trl_trains_with_it(metric, model_folder, tmp_path):
+def test_trl_trains_with_the_reward_function(metric, model_folder, tmp_path):
     tokenizer = PreTrainedTokenizerFast.from_pretrained(model_folder)
     torch.manual_seed(0)
     policy = GPT2LMHeadModel(GPT2Config(vocab_size=1000, n_positions=64, n_embd=16, n_layer=1, n_head=2))

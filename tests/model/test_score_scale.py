@@ -1,4 +1,4 @@
-"""What a number means: percentiles and expected ratings."""
+"""The score scale: percentiles and expected ratings."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from train.release import calibrate
 from train.release.calibrate import fit
 
 
-def test_by_hand():
+def test_percentiles_and_ratings_by_hand():
     calibration = Calibration((-1.0, 0.0, 0.5), (0.0, 1.0), (1.0, 5.0), (1.0, 4.0), (2.0, 5.0), "nothing")
     scores = np.array([-1.0, -0.5, 0.25, 0.9])
     assert calibration.percentile(scores) == pytest.approx([0, 25, 75, 100])
@@ -25,7 +25,7 @@ def test_by_hand():
     assert (low[0], high[0]) == (2.5, 3.5)
 
 
-def test_a_fit_is_monotone_and_the_one_of_scikit_learn():
+def test_isotonic_fit_equals_scikit_learn():
     draw = np.random.default_rng(0)
     scores = draw.uniform(-1, 1, 630)
     rated = np.clip(np.round(3 + 2 * scores + draw.normal(0, 1, 630)), 1, 5)
@@ -57,10 +57,10 @@ def calibrated(model_folder, comments, tmp_path_factory):
     return folder / "model"
 
 
-def test_a_calibrated_model_tells_percentiles_and_ratings(calibrated, model_folder, comments):
+def test_calibrated_model_gives_percentiles_and_ratings(calibrated, model_folder, comments):
     scores = SimLLM(calibrated).score(comments[:50], comments[50:100])
     assert scores.values == pytest.approx(SimLLM(model_folder).score(comments[:50], comments[50:100]).values)
-    assert 20 < np.median(scores.percentiles) < 80  # they are random pairs themselves
+    assert 20 < np.median(scores.percentiles) < 80  # these are random pairs
     low, high = scores.rating_intervals
     assert ((low <= scores.ratings) & (scores.ratings <= high)).all()
     options = ("adds two", "gets the name", "--model", calibrated)
@@ -71,7 +71,7 @@ def test_a_calibrated_model_tells_percentiles_and_ratings(calibrated, model_fold
     assert 0 <= float(percentile) <= 100
 
 
-def test_what_is_not_calibrated_says_so(calibrated, model_folder):
+def test_uncalibrated_model_gives_a_clear_error(calibrated, model_folder):
     assert SimLLM(calibrated, pooling="cls").calibration is None
     done = run("score", "a", "b", "--model", model_folder, "--scale", "rating")
     assert done.returncode == 2

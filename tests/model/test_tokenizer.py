@@ -53,31 +53,31 @@ def test_equals_sentencepiece_on_any_text(reference, tokenizer, text):
     assert UNK_ID not in ours
 
 
-def test_nothing_in_the_rated_sets_is_unknown_to_the_default_model(real_files):
+def test_rated_sets_have_no_unknown_tokens(real_files):
     tokenizer = Tokenizer.load(default_model() / "tokenizer.json")
     texts = list(rated_texts(real_files))
     assert len(texts) > 3000
     assert all(UNK_ID not in ids for ids in tokenizer.encode(texts))
 
 
-def test_special_tokens_spelled_out_are_text(tokenizer):
+def test_spelled_out_special_tokens_are_ordinary_text(tokenizer):
     (ids,) = tokenizer.encode([" ".join(SPECIAL_TOKENS)])
     assert ids[0] == 0
     assert ids[-1] == 2
     assert min(ids[1:-1]) >= len(SPECIAL_TOKENS)
 
 
-def test_an_empty_text_is_the_two_boundary_tokens(tokenizer):
+def test_empty_text_has_only_the_two_boundary_tokens(tokenizer):
     assert tokenizer.encode(["", " ", "\u4e2d"]) == [[0, 2]] * 3
 
 
-def test_too_few_texts_for_a_vocabulary_are_named(tmp_path):
+def test_too_few_texts_for_a_vocabulary_are_an_error(tmp_path):
     with pytest.raises(InputError, match="vocabulary of 5000 tokens cannot be learned"):
         vocabulary.learn(iter(["adds two numbers"]), 5000, tmp_path / "sentencepiece.model")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_damaged_tokenizer_file_is_named(tmp_path):
+def test_damaged_tokenizer_file_is_an_error(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match=r"tokenizer\.json: not a tokenizer"):
         Tokenizer.load(tmp_path / "tokenizer.json")

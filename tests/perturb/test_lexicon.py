@@ -1,4 +1,4 @@
-"""What the rules know of words: the data files, and what is read from them."""
+"""The lexicon of the perturbation rules, and its data files."""
 
 import itertools
 import re
@@ -37,7 +37,7 @@ def pairs(name):
 
 
 @pytest.mark.parametrize(("name", "sides"), [("synonyms", 1), ("antonyms", 2), ("neighbours", 1)])
-def test_every_line_is_a_kind_and_different_words(name, sides):
+def test_every_line_has_a_kind_and_different_words(name, sides):
     found = list(entries(name))
     assert {kind for kind, _ in found} <= KINDS
     for kind, words in found:
@@ -55,19 +55,19 @@ def test_no_pair_is_listed_twice(name):
 
 
 @pytest.fixture(scope="module")
-def everything():
+def whole_lexicon():
     return lexicon.load()
 
 
-def test_no_pair_means_the_same_and_something_else(everything):
-    """Not in any of its forms."""
-    for table in (everything.opposites, everything.neighbours):
+def test_no_pair_is_both_synonym_and_antonym(whole_lexicon):
+    """This holds for all forms of the words."""
+    for table in (whole_lexicon.opposites, whole_lexicon.neighbours):
         for old, others in table.items():
-            same = {option.word for option in everything.synonyms.get(old, [])}
+            same = {option.word for option in whole_lexicon.synonyms.get(old, [])}
             assert not same & {option.word for option in others}, old
 
 
-def test_irregular_words_have_all_their_forms_once():
+def test_irregular_words_list_all_forms_once():
     found = [(kind, *words[0]) for kind, words in entries("irregular")]
     assert {(kind, len(forms)) for kind, *forms in found} == {("verb", 5), ("noun", 2)}
     assert max(Counter(entry[:2] for entry in found).values()) == 1
@@ -116,13 +116,13 @@ def test_inflected_forms(kind, forms):
     assert inflect(kind, forms.split()[0], IRREGULAR) == tuple(forms.split())
 
 
-def test_of_several_words_one_is_inflected():
+def test_one_word_of_a_phrase_is_inflected():
     up = tuple(f"{form} up" for form in "look looks looked looked looking".split())
     assert inflect("verb", "look up", IRREGULAR) == up
     assert inflect("noun", "list index", IRREGULAR) == ("list index", "list indices")
 
 
-def test_the_family_of_a_form():
+def test_word_family():
     assert word_family("stopped", IRREGULAR) >= {"stop", "stops", "stopped", "stopping"}
     assert word_family("copies", IRREGULAR) >= {"copy", "copied", "copying"}
     assert word_family("written", IRREGULAR) >= {"write", "wrote", "writing"}
@@ -137,11 +137,11 @@ def test_the_family_of_a_form():
         ("an", "array empty index hour honest html xml api id unindexed unimportant n x sql"),
     ],
 )
-def test_articles(expected, words):
+def test_indefinite_article(expected, words):
     assert [word for word in words.split() if indefinite_article(word) != expected] == []
 
 
-def test_held_out_words_are_nowhere(everything):
+def test_held_out_words_are_in_no_list(whole_lexicon):
     held, known = HeldOutWords(contrast.deciding_word_pairs(), IRREGULAR), LEXICON
     assert {"encrypts", "encrypt", "decrypting"} <= held.words
     assert held.holds_out("encrypt", "decrypt")
@@ -155,12 +155,12 @@ def test_held_out_words_are_nowhere(everything):
                 option.word for option in options if option.kind in ("verb", "noun", "adjective", "adverb")
             ]
             assert not held.words & {*open_class, *([old] if open_class else [])}, old
-    assert len(known.synonyms) < len(everything.synonyms)
-    assert any(option.word == "decrypts" for option in everything.opposites["encrypts"])
+    assert len(known.synonyms) < len(whole_lexicon.synonyms)
+    assert any(option.word == "decrypts" for option in whole_lexicon.opposites["encrypts"])
     assert "encrypts" not in known.opposites
 
 
-def test_no_two_phrases_differ_by_a_held_out_pair(tmp_path):
+def test_phrases_do_not_differ_by_a_held_out_pair(tmp_path):
     file = tmp_path / "phrases.txt"
     file.write_text("^calculating {1}$ | ^computing {1}$ | ^the computing of {1}$ | ^working out {1}$\n")
     found = load_templates(file, HeldOutWords([("computes", "calculates")], IRREGULAR))

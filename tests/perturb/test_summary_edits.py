@@ -1,4 +1,4 @@
-"""Rewordings and changes of real comments, and of whatever else reads like one."""
+"""Rewordings and meaning changes of real and of random comments."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ TEXTS = st.one_of(
 
 @settings(max_examples=100, deadline=None)
 @given(TEXTS, st.integers(0, 2**32))
-def test_any_text_stays_clean(text, seed):
+def test_edits_of_any_text_are_clean(text, seed):
     reworded = reword(text, LEXICON, np.random.default_rng(seed))
     assert clean(reworded) == reworded
     assert bool(reworded) == bool(text)

@@ -1,4 +1,4 @@
-"""What holds for every input: no traceback, bounds, and the same score in every company."""
+"""Contracts for every input: no exception, bounded scores, and scores that do not depend on other pairs."""
 
 import json
 import pickle
@@ -46,7 +46,7 @@ def metric(request, model_folder):
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(2500, marks=pytest.mark.slow)])
-def test_odd_inputs_keep_the_bounds(metric, count):
+def test_scores_of_unusual_texts_are_bounded(metric, count):
     draw = random.Random(0)
     pieces = [
         *ODD,
@@ -88,7 +88,7 @@ SPECIAL = [
 
 
 def check_bounds(metric, texts):
-    """Identical texts score exactly 1, and no score leaves its bounds."""
+    """Check that identical texts score exactly 1 and that all scores are within their bounds."""
     assert (metric.score(texts, texts).values == 1).all()
     values = metric.score(texts, texts[::-1]).values
     assert ((values >= LEAST[metric.similarity]) & (values <= 1)).all()
@@ -103,7 +103,7 @@ def test_identical_texts_score_exactly_one(comments, similarity, mode):
 
 @pytest.fixture(scope="module", params=LEAST)
 def measures(request, model_folder):
-    """Every similarity, in each mode, with windows, which the small model needs early."""
+    """Return a metric for each similarity and mode, with windows (the small model needs them early)."""
     return [
         SimLLM(model_folder, similarity=request.param, mode=m, on_long="window") for m in ("exact", "fast")
     ]
@@ -114,7 +114,7 @@ TEXTS = st.lists(st.one_of(TEXT, st.sampled_from(SPECIAL), st.text("ab\u00bc 1",
 
 @settings(max_examples=15, deadline=None)
 @given(TEXTS)
-def test_bounds_hold_for_any_texts(measures, texts):
+def test_scores_of_any_texts_are_bounded(measures, texts):
     for metric in measures:
         check_bounds(metric, texts)
 
@@ -122,20 +122,20 @@ def test_bounds_hold_for_any_texts(measures, texts):
 @pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(TEXTS)
-def test_bounds_hold_for_many_texts(measures, texts):
+def test_scores_of_many_texts_are_bounded(measures, texts):
     for metric in measures:
         check_bounds(metric, texts)
 
 
 @settings(max_examples=12, deadline=None)
 @given(st.data())
-def test_symmetric_bounded_and_independent_of_company(metric, data):
+def test_scores_are_symmetric_bounded_and_independent_of_other_pairs(metric, data):
     pairs = data.draw(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))
     candidates, references = map(list, zip(*pairs, strict=True))
     tolerance = 0.02 if metric.mode == "fast" else 1e-5
     frequencies = metric.count_frequencies(["adds two lists", "gets it"]) if metric.by_token else None
     same = pickle.loads(pickle.dumps(metric))
-    same.frequencies = frequencies  # what weighs tokens is not to depend on the company
+    same.frequencies = frequencies  # token weights must not depend on other pairs
     values = same.score(candidates, references).values
     assert ((values >= -1) & (values <= 1)).all()
     assert same.score(references, candidates).values == pytest.approx(values, abs=tolerance)
@@ -155,7 +155,7 @@ def test_a_line_of_a_million_characters(model_folder):
         SimLLM(model_folder, on_long="error").score([line], ["a"])
 
 
-def test_a_text_that_is_cut_before_cleaning_counts_as_truncated(model_folder):
+def test_text_shortened_before_cleaning_counts_as_truncated(model_folder):
     blank, short = " " * LONGEST + "adds two", "adds two" + " " * LONGEST
     for on_long in ("truncate", "window"):
         scores = SimLLM(model_folder, on_long=on_long).score([short, blank], ["adds two", "sets it"])
@@ -165,7 +165,7 @@ def test_a_text_that_is_cut_before_cleaning_counts_as_truncated(model_folder):
         SimLLM(model_folder, on_long="error").score([blank], ["a"])
 
 
-def test_threads_do_not_matter(model_folder, comments):
+def test_scores_do_not_depend_on_threads(model_folder, comments):
     metric = SimLLM(model_folder)
     expected = metric.score(comments[:100], comments[100:200]).values
     threads = torch.get_num_threads()
@@ -183,7 +183,7 @@ def test_threads_do_not_matter(model_folder, comments):
     assert np.abs(np.concatenate(parts) - expected).max() < 1e-5
 
 
-def test_the_modes_agree(comments):
+def test_scores_of_all_modes_agree(comments):
     plain, exact, fast = (SimLLM(mode=mode) for mode in ("plain", "exact", "fast"))
     candidates, references = comments[:150], comments[1:151]
     expected = plain.score(candidates, references).values
@@ -199,7 +199,7 @@ def broken(*_):
 
 
 class NoOperators:
-    """The operators of a PyTorch that has no oneDNN, or other private names in it."""
+    """The operators of a PyTorch without oneDNN, or with other private names."""
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_scores_are_equal_without_private_operators(model_folder, comments, monk
     assert np.abs(found["fast"] - expected["fast"]).max() < 0.01
 
 
-def test_trying_the_private_operators_takes_no_random_numbers():
+def test_probing_private_operators_leaves_the_random_state_unchanged():
     inference.can_pack.cache_clear()
     state = torch.get_rng_state()
     inference.can_pack(torch.float32)
@@ -252,7 +252,7 @@ def test_selftest_and_info():
     assert facts["folder"] == str(default_model())
 
 
-def test_selftest_notices_other_scores(model_folder, tmp_path):
+def test_selftest_detects_changed_scores(model_folder, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     for file in model_folder.glob("*.*"):
@@ -286,7 +286,7 @@ def test_scoring_opens_no_socket(model_folder, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_process_asks_no_network():
+def test_process_makes_no_network_calls():
     done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "adds two lists" in done.stdout

@@ -1,4 +1,4 @@
-"""Token-level similarity: numbers worked out by hand, and the same by another way."""
+"""Token-level similarity, against values computed by hand and by a second method."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def test_blocks_do_not_change_the_matches(monkeypatch):
     arrays(np.float64, st.integers(1, 9), elements=st.floats(0, 1)),
     arrays(np.float64, 9, elements=st.floats(1, 20)),
 )
-def test_rounding_never_carries_a_measure_beyond_one(below, weights):
+def test_scores_never_exceed_one_by_rounding(below, weights):
     side = token_matching.MatchedTokens(1 - below * 1e-15, weights[: len(below)])
     other = token_matching.MatchedTokens(np.ones(9), weights)
     assert other.mean == 1
@@ -73,11 +73,11 @@ def test_rounding_never_carries_a_measure_beyond_one(below, weights):
         assert measure(other, other) == 1
 
 
-def test_parts_are_bounded_and_hold_every_pair_once(monkeypatch):
+def test_blocks_are_bounded_and_contain_every_pair_once(monkeypatch):
     monkeypatch.setattr(pair_scorers, "_TOKENS", 50)
     draw = np.random.default_rng(0)
     candidates, references = ([[(0,) * int(n)] for n in draw.integers(2, 30, 40)] for _ in range(2))
-    references[3] = [(0,) * 64] * 3  # windows that no part has room for
+    references[3] = [(0,) * 64] * 3  # windows that exceed the size of a block
     parts = list(pair_scorers._parts(candidates, references))
     assert sorted(i for part in parts for i in part) == list(range(40))
     for part in parts:
@@ -85,7 +85,7 @@ def test_parts_are_bounded_and_hold_every_pair_once(monkeypatch):
         assert tokens <= 50 or part == [3] or len(part) == 1
 
 
-def test_parts_of_a_chunk_do_not_change_the_scores(model_folder, comments, monkeypatch):
+def test_block_size_does_not_change_the_scores(model_folder, comments, monkeypatch):
     metric = SimLLM(model_folder, similarity="f1", on_long="window")
     texts = [*comments[:30], comments[0], " ".join(comments[:40])]
     with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def test_parts_of_a_chunk_do_not_change_the_scores(model_folder, comments, monke
         assert metric.score(texts, texts[::-1]).values == pytest.approx(whole, abs=1e-6)
 
 
-def test_document_frequencies_weigh_as_in_scikit_learn(tokenizer):
+def test_idf_weights_equal_scikit_learn(tokenizer):
     texts = ["adds two numbers two", "adds a number", "removes it"]
     inputs = [[tuple(ids)] for ids in tokenizer.encode(texts)]
     weights = Frequencies.count([Tokenized(inputs[:2]), Tokenized(inputs[2:])], tokenizer).weights(tokenizer)
@@ -103,10 +103,10 @@ def test_document_frequencies_weigh_as_in_scikit_learn(tokenizer):
     theirs.fit([ids[1:-1] for (ids,) in inputs])
     for token, place in theirs.vocabulary_.items():
         assert weights[int(token)] == pytest.approx(theirs.idf_[place])
-    assert weights[4] == pytest.approx(math.log(4) + 1)  # a token of no document
+    assert weights[4] == pytest.approx(math.log(4) + 1)  # a token that no document contains
 
 
-def test_scores_token_by_token(model_folder, comments):
+def test_token_scores_equal_a_loop_over_tokens(model_folder, comments):
     candidates, references = comments[:40], comments[20:60]
     scores = {
         name: SimLLM(model_folder, similarity=name).score(candidates, references)
@@ -125,10 +125,10 @@ def test_scores_token_by_token(model_folder, comments):
     assert metric.score(["adds two", ""], ["adds two", "adds"]).values == pytest.approx([1.0, 0.0])
     assert "|frequencies:references|" in metric.signature
     assert f"|frequencies:{frequencies.hash}|" in same.signature
-    assert scores["precision"].signature == same.signature  # those of the references, by name
+    assert scores["precision"].signature == same.signature  # the frequencies of the references
 
 
-def test_one_pair_worked_out_from_the_states(model_folder):
+def test_score_of_one_pair_from_its_states(model_folder):
     metric = SimLLM(model_folder, similarity="f1")
     a, b = metric.tokenize(["adds two numbers"]), metric.tokenize(["gets the sum of it"])
     weights = metric.count_frequencies(["gets the sum of it"]).weights(metric.checkpoint.tokenizer)
@@ -141,7 +141,7 @@ def test_one_pair_worked_out_from_the_states(model_folder):
     assert value == pytest.approx(2 * p * r / (p + r), abs=1e-5)
 
 
-def test_a_saved_table_on_the_command_line(model_folder, comments, tmp_path):
+def test_saved_frequencies_on_the_command_line(model_folder, comments, tmp_path):
     (tmp_path / "r.txt").write_text("".join(" ".join(c.split()) + "\n" for c in comments[:50]))
     table, model = tmp_path / "table.json", ("--model", model_folder)
     assert run("frequencies", tmp_path / "r.txt", "-o", table, *model).returncode == 0
@@ -157,6 +157,6 @@ def test_a_saved_table_on_the_command_line(model_folder, comments, tmp_path):
     )
 
 
-def test_a_stream_needs_a_table(model_folder):
+def test_stream_needs_saved_frequencies(model_folder):
     with pytest.raises(InputError, match="a stream needs a table of frequencies"):
         SimLLM(model_folder, similarity="f1").stream([("a", "b")])

@@ -1,4 +1,4 @@
-"""A real SLURM cluster on this machine: two nodes with two fake GPUs each, and ways to use it."""
+"""A real SLURM cluster on this machine, with two nodes of two fake GPUs each."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ PartitionName=high Nodes=ALL PriorityTier=2 PreemptMode=OFF
 
 
 class Cluster:
-    """Submits jobs, watches them and disturbs them."""
+    """Submits, watches and disturbs jobs of the cluster."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        ours = ("SLURM", "SBATCH", "VIRTUAL_ENV")  # which the surroundings of the tests shall not decide
+        ours = ("SLURM", "SBATCH", "VIRTUAL_ENV")  # variables that the environment of the tests must not set
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(ours)},
             **({"VIRTUAL_ENV": sys.prefix} if sys.prefix != sys.base_prefix else {}),
             "SLURM_CONF": str(folder / "slurm.conf"),
-            "MASTER_ADDR": "elsewhere.invalid",  # of the shell that submits, nothing to the jobs
+            "MASTER_ADDR": "elsewhere.invalid",  # settings of the submitting shell that jobs must not inherit
             "MASTER_PORT": "1",
             "GLOO_SOCKET_IFNAME": "lo",
-            "OMP_NUM_THREADS": "1",  # the nodes have more CPUs than the machine
+            "OMP_NUM_THREADS": "1",  # the nodes have more CPUs than this machine
         }
 
     def slurm(self, *command: str | Path) -> str:
-        """What a SLURM command prints."""
+        """Run a SLURM command and return its output."""
         done = subprocess.run(
             [str(word) for word in command],
             cwd=ROOT,
@@ -85,47 +85,48 @@ class Cluster:
         return done.stdout.strip()
 
     def submit(self, *arguments: str | Path) -> str:
-        """Submit a job from the checkout; returns its number."""
+        """Submit a job from the checkout and return its number."""
         return self.slurm("sbatch", "--parsable", f"--output={self.folder}/%x-%j.out", *arguments)
 
     def facts(self, job: str) -> dict[str, str]:
-        """What `scontrol` knows of a job, such as its JobState and Restarts."""
+        """Return the fields that `scontrol` shows of a job, such as JobState and Restarts."""
         words = self.slurm("scontrol", "--oneliner", "show", "job", job).split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def state(self, job: str) -> str:
-        """PENDING, RUNNING, COMPLETED, …"""
+        """Return the state of a job: PENDING, RUNNING, COMPLETED, …"""
         return self.slurm("squeue", "-h", "-t", "all", "-o", "%T", "-j", job)
 
     def output(self, job: str) -> str:
-        """All that a job has printed so far, over its restarts."""
+        """Return the output of a job so far, including its restarts."""
         return "".join(file.read_text() for file in self.folder.glob(f"*-{job}.out"))
 
     def until(self, what: Callable[[], Any], job: str, seconds: float = 90) -> None:
-        """Wait until something has become true."""
+        """Wait until a condition holds."""
         end = time.monotonic() + seconds
         while not what():
             assert time.monotonic() < end, f"{self.slurm('squeue', '-t', 'all')}\n{self.output(job)}"
             time.sleep(0.02)
 
     def finish(self, job: str, state: str = "COMPLETED") -> dict[str, str]:
-        """Wait for the end of a job, which has to be this one; returns the job's facts."""
+        """Wait until a job has ended in the given state; return its `facts`."""
         ends = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL")
         self.until(lambda: self.state(job) in ends, job)
         assert self.state(job) == state, self.output(job)
         return self.facts(job)
 
     def pause(self, job: str, text: str) -> None:
-        """StopRequest the processes that train, once they have printed the text.
+        """Pause the training processes of a job once they have printed the text.
 
-        What happens to the job next happens in the middle of its training, however fast the
-        machine is. They run again after `resume`, or when SLURM asks them to end.
+        Later events then hit the job in the middle of its training, however fast the
+        machine is. The processes continue after `resume`, or when SLURM asks them to end.
         """
         self.until(lambda: text in self.output(job), job)
-        self.slurm("scancel", "--signal=STOP", f"{job}.0")  # the step: a stopped job is no RUNNING one
+        # Signal the step: a stopped job would not be RUNNING.
+        self.slurm("scancel", "--signal=STOP", f"{job}.0")
 
     def ranks(self, job: str) -> dict[int, int]:
-        """Process ids of a job's training processes, by their ranks."""
+        """Return the process ids of the training processes of a job, by rank."""
         found = {}
         for place in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -137,17 +138,17 @@ class Cluster:
         return found
 
     def time_is_up(self, job: str) -> None:
-        """Do what SLURM does before the time of a job is up: signal its batch script."""
+        """Signal the batch script of a job, as SLURM does before the time limit."""
         self.slurm("scancel", "--batch", "--signal=USR1", job)
 
     def resume(self, job: str) -> None:
-        """Let the paused processes run again."""
+        """Continue the paused processes."""
         self.slurm("scancel", "--signal=CONT", f"{job}.0")
 
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Cluster]:
-    """A cluster that is up; all its daemons and jobs are gone afterwards."""
+    """Context manager with a running cluster; its daemons and jobs are ended afterwards."""
     cluster = Cluster(folder)
     socket_, key, gpus = folder / "munge" / "socket", folder / "munge" / "key", folder / "gpu"
     for name in ("munge", "state", "spool/n1", "spool/n2", "gpu"):
@@ -157,7 +158,7 @@ def running(folder: Path) -> Iterator[Cluster]:
     for number in range(2):
         os.mknod(gpus / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     host = socket.gethostname().split(".")[0]
-    first_job = 1 + secrets.randbelow(10_000)  # the jobs' ports follow from their numbers
+    first_job = 1 + secrets.randbelow(10_000)  # the ports of jobs depend on their numbers
     conf = _CONF.format(folder=folder, host=host, ports=_free_ports(3), first_job=first_job)
     (folder / "slurm.conf").write_text(conf)
     (folder / "gres.conf").write_text(f"NodeName=n[1-2] Name=gpu File={gpus}/gpu[0-1]\n")
@@ -178,7 +179,7 @@ def running(folder: Path) -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def _daemon(command: list[str], cluster: Cluster) -> Iterator[None]:
-    """Run one in the foreground of its own log, and end it."""
+    """Context manager that runs a daemon with a log file, and ends it afterwards."""
     with (cluster.folder / "daemons.log").open("a") as log:
         process = subprocess.Popen(
             command, env=cluster.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -9,7 +9,7 @@ from tests.train.conftest import few_comments  # noqa: F401
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    """Two nodes that are up. Without them the tests are skipped, or fail with REQUIRE_SLURM=1."""
+    """Start a cluster of two nodes. Without SLURM the tests are skipped, or fail if REQUIRE_SLURM=1."""
     absent = [daemon for daemon in DAEMONS if shutil.which(daemon) is None]
     obstacle = "SLURM's daemons need root" if os.getuid() else ""
     if absent:

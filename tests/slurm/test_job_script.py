@@ -1,4 +1,4 @@
-"""The job script's decisions, with programs in the place of SLURM's: no cluster is needed."""
+"""Decisions of the job script, with fake SLURM commands instead of a cluster."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def job(tmp_path):
         **{"ENVIRONMENT": str(tmp_path / "environment"), "REQUEUED": str(tmp_path / "requeued")},
         **{"OUT": str(out), "STATE": "RUNNING", "REQUEUE_STATUS": "0"},
     }
-    # The virtual environment's own programs come first in the PATH once it is active.
+    # Activating the virtual environment puts its programs first in the PATH.
     (tmp_path / "venv" / "bin").mkdir(parents=True)
     activate = f'PATH="{programs}:{sys.prefix}/bin:$PATH"\n'
     (tmp_path / "venv" / "bin" / "activate").write_text(activate)
@@ -73,7 +73,7 @@ def test_a_stopped_job_that_saved_a_state_is_requeued(job, tmp_path, status):
 
 
 def test_a_crash_that_saved_nothing_is_not_requeued(job, tmp_path):
-    """What every start writes is no progress, nor are temporary files."""
+    """Files that every start writes, and temporary files, do not count as progress."""
     files = "config.json lock .simllm states/.state-00000004.partial/sha256 .corpus.partial/train.txt"
     write = f"cd $OUT; for file in {files}; do mkdir -p $(dirname $file); touch $file; done"
     errors, code = finish(job(f"mkdir $OUT; ({write}); exit 134"))
@@ -83,7 +83,7 @@ def test_a_crash_that_saved_nothing_is_not_requeued(job, tmp_path):
     assert not requeued(tmp_path)
 
 
-def test_what_an_earlier_start_saved_does_not_count(job, tmp_path):
+def test_states_saved_by_an_earlier_start_do_not_count(job, tmp_path):
     (tmp_path / "run" / "states" / "state-00000004").mkdir(parents=True)
     (tmp_path / "run" / "states" / "state-00000004" / "sha256").touch()
     assert finish(job(f"{SAVE}; exit 134"))[1] == 134
@@ -91,13 +91,13 @@ def test_what_an_earlier_start_saved_does_not_count(job, tmp_path):
 
 
 @pytest.mark.parametrize("status", [75, 138, 143])
-def test_a_job_that_is_preempted_before_it_saved_anything_is_requeued(job, tmp_path, status):
+def test_job_preempted_before_its_first_state_is_requeued(job, tmp_path, status):
     assert finish(job(f"exit {status}")) == (RESUBMITTED, status)
     assert requeued(tmp_path)
 
 
 @pytest.mark.parametrize("saved", [True, False])
-def test_a_job_out_of_time_is_requeued_only_if_it_saved_something(job, tmp_path, saved):
+def test_job_out_of_time_is_requeued_only_if_it_saved_a_state(job, tmp_path, saved):
     started = tmp_path / "started"
     process = job(
         f"trap '{SAVE if saved else ':'}; exit 75' USR1; touch {started}; "
@@ -140,20 +140,20 @@ def test_a_job_whose_state_is_unknown_is_requeued(job, tmp_path):
     assert requeued(tmp_path)
 
 
-def test_a_controller_that_does_not_answer_is_asked_again(job, tmp_path):
+def test_unanswered_controller_request_is_repeated(job, tmp_path):
     errors, _ = finish(job(f"{SAVE}; exit 75", REQUEUE_STATUS="1"))
     assert errors == RESUBMITTED + "not requeued: SLURM does not answer\n"
     assert len((tmp_path / "requeued").read_text().splitlines()) > 3
 
 
 def test_the_ranks_meet_on_the_first_node_of_the_job(job, tmp_path):
-    """Whatever the shell that submitted the job was connected to."""
+    """The settings of the submitting shell do not matter."""
     inherited = {"MASTER_ADDR": "elsewhere", "MASTER_PORT": "1", "RANK": "5", "WORLD_SIZE": "8"}
     assert finish(job("exit 0", **inherited)) == ("", 0)
     assert (tmp_path / "environment").read_text() == "10.0.0.1:20007 unset\n"
 
 
-def test_it_is_a_job_and_no_command():
+def test_script_refuses_to_run_outside_a_job():
     done = subprocess.run(
         ["bash", "slurm/pretrain.sbatch"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -162,7 +162,7 @@ def test_it_is_a_job_and_no_command():
 
 
 @pytest.mark.parametrize("script", ["pretrain", "contrastive"])
-def test_without_a_config_it_says_how_it_is_used(script):
+def test_script_without_config_prints_its_usage(script):
     slurm = {"SLURM_JOB_ID": "1", "SLURM_CPUS_ON_NODE": "1", "VIRTUAL_ENV": sys.prefix}
     done = subprocess.run(
         ["bash", f"slurm/{script}.sbatch"],

@@ -1,11 +1,11 @@
-"""Pretraining as jobs of a real SLURM: whatever happens to them, the weights are the same."""
+"""Pretraining jobs on a real SLURM cluster end with the same weights after any interruption."""
 
 import os
 import signal
 
 import pytest
 
-from tests.train.runs import Runner, assert_same_weights, pretraining
+from tests.train.training_processes import Runner, assert_same_weights, pretraining
 
 pytestmark = pytest.mark.slow
 
@@ -18,20 +18,20 @@ RERUN = "rerun the same command to resume"
 
 @pytest.fixture
 def submit(cluster, few_comments, tmp_path):
-    """Submit the run into `tmp_path / "run"`, with options for sbatch."""
+    """Submit a training run in `tmp_path / "run"`, with options for sbatch."""
     return lambda *options, out=None: cluster.submit(
         *options, SCRIPT, *pretraining(few_comments, out or tmp_path / "run", *LONG)
     )
 
 
 def restarted(cluster, job):
-    """Wait for the end of a job; return how often it was started again."""
+    """Wait for the end of a job; return its number of restarts."""
     restarts = int(cluster.finish(job)["Restarts"])
     assert cluster.output(job).count("resuming after update") == restarts
     return restarts
 
 
-def test_two_nodes_are_preempted_and_train_as_one_machine_does(cluster, submit, few_comments, tmp_path):
+def test_preempted_run_on_two_nodes_equals_a_run_on_one_machine(cluster, submit, few_comments, tmp_path):
     job = submit("--nodes=2", "--ntasks-per-node=2")
     cluster.pause(job, "update 10 ")
     cluster.finish(cluster.submit("--partition=high", "--nodes=2", "--exclusive", "--wrap=true"))
@@ -45,10 +45,10 @@ def test_two_nodes_are_preempted_and_train_as_one_machine_does(cluster, submit, 
     assert_same_weights(tmp_path / "run", undisturbed)
 
 
-def test_out_of_time(cluster, submit, few_comments, tmp_path):
-    """A job that has saved something is requeued; one whose time is too short to start is not."""
-    os.mkfifo(tmp_path / "slow.jsonl")  # nobody writes into it
-    limits = [*ONE_RANK, "--time=1", "--signal=B:USR1@50"]  # SLURM looks every half minute
+def test_job_out_of_time(cluster, submit, few_comments, tmp_path):
+    """A job that has saved a state is requeued; a job whose time is too short to start is not."""
+    os.mkfifo(tmp_path / "slow.jsonl")  # nothing is written there
+    limits = [*ONE_RANK, "--time=1", "--signal=B:USR1@50"]  # SLURM checks every half minute
     slow = pretraining(tmp_path / "slow.jsonl", tmp_path / "slow", *LONG)
     too_short, job = cluster.submit(*limits, SCRIPT, *slow), submit(*limits)
     cluster.pause(job, "update 10 ")
@@ -72,8 +72,8 @@ def test_one_process_crashes_while_the_other_is_asked_to_stop(cluster, submit, t
     assert "Aborted" in cluster.output(job)
 
 
-def test_requeued_by_an_admin_and_then_cancelled(cluster, submit, tmp_path):
-    """What was cancelled is not started again."""
+def test_job_requeued_by_an_admin_and_then_cancelled(cluster, submit, tmp_path):
+    """A cancelled job is not started again."""
     job = submit(*ONE_RANK)
     cluster.pause(job, "update 10 ")
     cluster.slurm("scontrol", "requeue", job)
@@ -84,8 +84,8 @@ def test_requeued_by_an_admin_and_then_cancelled(cluster, submit, tmp_path):
     assert "not requeued: somebody cancelled or requeued the job" in cluster.output(job).splitlines()[-1]
 
 
-def test_an_array_is_a_run_for_each_index(cluster, few_comments, tmp_path):
-    """The number of the last of its jobs is also the number of the array."""
+def test_job_array_trains_one_run_per_index(cluster, few_comments, tmp_path):
+    """The last job of an array has the number of the array."""
     runs = pretraining(few_comments, tmp_path / "seed-%a", *LONG, "seed=%a")
     array = cluster.submit("--array=1-2", *ONE_RANK, SCRIPT, *runs)
     cluster.pause(array, "update 10 ")
@@ -97,7 +97,7 @@ def test_an_array_is_a_run_for_each_index(cluster, few_comments, tmp_path):
         assert_same_weights(tmp_path / "seed-1", tmp_path / "seed-2")
 
 
-def test_bad_input_ends_it_with_one_clear_line(cluster, tmp_path):
+def test_bad_input_ends_the_job_with_one_line(cluster, tmp_path):
     job = cluster.submit("--nodes=2", SCRIPT, "configs/debug.yaml", f"out={tmp_path}/run", "updats=3")
     facts = cluster.finish(job, "FAILED")
     assert (facts["ExitCode"], facts["Restarts"]) == ("2:0", "0")

@@ -1,4 +1,4 @@
-"""The other stages as jobs of a real SLURM."""
+"""The contrastive and evaluation jobs on a real SLURM cluster."""
 
 import json
 
@@ -25,7 +25,7 @@ def rated(tmp_path):
     return file
 
 
-def test_contrastive_is_requeued_and_evaluate_rates_its_model(
+def test_contrastive_job_is_requeued_and_its_model_is_evaluated(
     cluster, model_folder, comments, rated, tmp_path
 ):
     lines = tmp_path / "train.txt"
@@ -50,7 +50,7 @@ def test_contrastive_is_requeued_and_evaluate_rates_its_model(
     assert cluster.output(job).startswith("metric\tspearman")
 
 
-def test_it_is_submitted_from_the_checkout(cluster, tmp_path):
+def test_jobs_must_be_submitted_from_the_checkout(cluster, tmp_path):
     job = cluster.submit(f"--chdir={tmp_path}", ROOT / "slurm" / "evaluate.sbatch")
     cluster.finish(job, "FAILED")
     assert cluster.output(job).endswith("error: submit it from the checkout\n")

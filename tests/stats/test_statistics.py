@@ -28,18 +28,18 @@ def test_spearman_by_hand():
 
 
 @pytest.mark.slow
-def test_the_interval_covers_the_truth_as_often_as_it_says():
+def test_interval_has_its_nominal_coverage():
     random = np.random.default_rng(0)
     covered = 0
     for _ in range(60):
         x = random.normal(size=80)
         result = spearman(x, 0.7 * x + random.normal(size=80))
-        covered += result.low < 0.552 < result.high  # rho of this bivariate normal: 6/pi asin(r/2)
+        covered += result.low < 0.552 < result.high  # Spearman's rho of a bivariate normal: 6/pi asin(r/2)
     assert 50 <= covered <= 60
 
 
-def test_three_pairs_in_order_are_no_evidence():
-    """Of six orders two are as extreme: the same and the reverse."""
+def test_p_value_of_three_ordered_pairs():
+    """Two of the six orders are as extreme: the same and the reverse."""
     assert spearman(np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 9.0])).p_value == pytest.approx(1 / 3)
 
 
@@ -73,8 +73,8 @@ def test_a_p_value_is_never_zero():
     assert spearman(ranks, -ranks).p_value == pytest.approx(1e-4)
 
 
-def test_one_outlier_shared_by_scores_and_ratings_is_weak_evidence():
-    """By chance it is the same one of twenty pairs once in twenty times; the t approximation has p = 0."""
+def test_p_value_with_one_shared_outlier():
+    """Two random outliers in twenty pairs coincide with p = 1/20; the t approximation gives 0."""
     outlier = np.zeros(20)
     outlier[3] = 1
     assert spearman(outlier, outlier).p_value == pytest.approx(1 / 20, abs=0.007)
@@ -97,7 +97,7 @@ def test_pearson_by_hand():
 
 
 def test_kendalls_tau_b_by_hand():
-    """Of six pairs four agree, none disagrees; one is tied on either side: 4 / sqrt(5 * 5)."""
+    """Four of six pairs agree, none disagrees, and each side has one tie: 4 / sqrt(5 * 5)."""
     assert kendall(np.array([1.0, 1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0, 3.0])) == pytest.approx(4 / 5)
 
 
@@ -113,20 +113,20 @@ def naive_pairwise_accuracy(scores, given):
     return best
 
 
-def test_pairwise_accuracy_equals_trying_every_epsilon():
+def test_pairwise_accuracy_equals_a_search_over_all_epsilons():
     random = np.random.default_rng(1)
     for _ in range(20):
         scores, given = random.integers(8, size=12) / 7, random.integers(1, 5, size=12).astype(float)
         assert pairwise_accuracy(scores, given) == pytest.approx(naive_pairwise_accuracy(scores, given))
 
 
-def test_pairwise_accuracy_rewards_ties_that_people_see():
-    """0.50 and 0.51 are rated alike: with an epsilon of 0.01 all three pairs are right."""
+def test_pairwise_accuracy_counts_ties_of_ratings():
+    """0.50 and 0.51 have equal ratings: with an epsilon of 0.01 all three pairs are right."""
     assert pairwise_accuracy(np.array([0.5, 0.51, 0.9]), np.array([2.0, 2.0, 4.0])) == 1
     assert pairwise_accuracy(np.array([0.9, 0.51, 0.5]), np.array([2.0, 2.0, 4.0])) == pytest.approx(1 / 3)
 
 
-def test_pairwise_accuracy_of_a_sample_is_near_that_of_all():
+def test_pairwise_accuracy_of_a_sample_is_close_to_the_whole():
     random = np.random.default_rng(2)
     given = random.integers(1, 6, size=2100).astype(float)
     scores = given + random.normal(size=2100)
@@ -140,8 +140,8 @@ def test_pairwise_accuracy_of_a_sample_is_near_that_of_all():
     assert pairwise_accuracy(scores, given) == pytest.approx(naive, abs=0.003)
 
 
-def crossed(random, n, raters, taste=0.0):
-    """Scores and ratings of n pairs; raters differ in what else than the truth they like, and in noise."""
+def simulate_ratings(random, n, raters, taste=0.0):
+    """Simulate scores and ratings of n pairs; each rater adds his own taste and noise to the truth."""
     truth, other = random.normal(size=(2, n))
     scores = truth + 0.6 * random.normal(size=n) + taste * other
     likes = taste * random.normal(size=raters)
@@ -149,8 +149,8 @@ def crossed(random, n, raters, taste=0.0):
     return scores, truth[:, None] + likes * other[:, None] + noise
 
 
-def test_raters_of_different_taste_widen_the_interval_and_do_not_move_it():
-    scores, ratings = crossed(np.random.default_rng(6), 150, 4, taste=0.7)
+def test_disagreeing_raters_widen_the_interval_around_the_same_centre():
+    scores, ratings = simulate_ratings(np.random.default_rng(6), 150, 4, taste=0.7)
     ratings[::7, 0] = np.nan
     by_pair = spearman(scores, mean_ratings(ratings))
     low, high = interval_by_rater(scores, ratings)
@@ -158,7 +158,7 @@ def test_raters_of_different_taste_widen_the_interval_and_do_not_move_it():
     assert np.arctanh([low, high]).mean() == pytest.approx(np.arctanh(by_pair.rho))
 
 
-def test_raters_who_agree_widen_the_interval_little():
+def test_agreeing_raters_widen_the_interval_little():
     random = np.random.default_rng(7)
     truth = random.normal(size=200)
     scores, ratings = truth + random.normal(size=200), truth[:, None] + 0.1 * random.normal(size=(200, 5))
@@ -175,7 +175,7 @@ def test_the_interval_over_raters_is_undefined_without_enough_ratings():
 
 def test_many_raters_are_left_out_in_groups():
     random = np.random.default_rng(8)
-    scores, ratings = crossed(random, 300, 200)
+    scores, ratings = simulate_ratings(random, 300, 200)
     ratings[random.random(ratings.shape) < 0.95] = np.nan
     low, high = interval_by_rater(scores, ratings)
     assert low < spearman(scores, mean_ratings(ratings)).rho < high
@@ -186,20 +186,22 @@ def test_many_raters_are_left_out_in_groups():
 @pytest.mark.parametrize("raters", [3, 6])
 @pytest.mark.parametrize("n", [50, 200])
 @pytest.mark.parametrize("taste", [0.0, 0.3])
-def test_the_interval_over_raters_covers_the_truth(n, raters, taste):
-    """In 300 simulations, on both sides; the truth is the mean rho of as many raters and very many pairs."""
+def test_interval_over_raters_has_its_nominal_coverage(n, raters, taste):
+    """300 simulations, both sides. The truth is the mean rho of as many raters over very many pairs."""
     random = np.random.default_rng(99)
-    panels = [crossed(random, 4000, raters, taste) for _ in range(200)]
+    panels = [simulate_ratings(random, 4000, raters, taste) for _ in range(200)]
     rho = [rank_correlations(s[None], r.mean(axis=1)[None])[0] for s, r in panels]
     truth = np.tanh(np.arctanh(rho).mean())
-    low, high = np.transpose([interval_by_rater(*crossed(random, n, raters, taste)) for _ in range(300)])
+    low, high = np.transpose(
+        [interval_by_rater(*simulate_ratings(random, n, raters, taste)) for _ in range(300)]
+    )
     above, below = (truth > high).mean(), (truth < low).mean()
     print(f"{n} pairs, {raters} raters, taste {taste}: {1 - above - below:.3f}, {above:.3f}, {below:.3f}")
     assert 1 - above - below >= 0.93
     assert abs(above - below) < 0.05
 
 
-def test_equal_means_tie_in_whatever_order_they_are_added_up():
+def test_equal_means_tie_whatever_the_order_of_summation():
     ratings = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.2]])
     assert len(set(mean_ratings(ratings).tolist())) == 1
     assert mean_ratings(np.array([[0.1, 0.7], [0.3, 0.5]])).tolist() == [0.4, 0.4]
@@ -211,8 +213,8 @@ def test_equal_means_tie_in_whatever_order_they_are_added_up():
     assert mean_ratings(np.array([[1.0, 2, 6]]), np.array([2, 1, 0])) == pytest.approx([4 / 3])
 
 
-def test_williams_by_its_matrix_form():
-    """Against Steiger's formula with the determinant as numpy has it; R documents -0.89."""
+def test_williams_test_equals_steigers_formula():
+    """Steiger's formula with numpy's determinant; the documentation of R gives -0.89."""
     r12, r13, r23, n = 0.4, 0.5, 0.1, 103
     determinant = np.linalg.det([[1, r12, r13], [r12, 1, r23], [r13, r23, 1]])
     t = (r12 - r13) * np.sqrt(
@@ -223,17 +225,17 @@ def test_williams_by_its_matrix_form():
     assert williams(0.5, 0.5, 1.0, 50) == 1
 
 
-def test_williams_is_undefined_for_a_metric_and_its_reverse():
+def test_williams_test_is_undefined_for_a_metric_and_its_reverse():
     assert np.isnan(williams(0.5, -0.5, -1.0, 50))
 
 
-def test_williams_promises_no_more_than_few_items_can():
-    """Five items in order, against two of them exchanged: the formula alone says p = .012."""
+def test_williams_p_value_of_few_items_is_not_too_small():
+    """Five ordered items against two of them exchanged: the formula alone gives p = .012."""
     assert williams(1.0, 0.9, 0.9, 5) == 2**-4
     assert 0 < williams(0.99, -0.99, 0.0, 5000) < 1e-300
 
 
-def test_permutation_equals_all_swaps():
+def test_permutation_p_value_equals_enumeration_of_all_swaps():
     random = np.random.default_rng(4)
     rated = random.normal(size=9)
     a, b = rated + random.normal(size=9), random.normal(size=9)
@@ -248,12 +250,10 @@ def test_permutation_equals_all_swaps():
     assert p[0, 0] == 1
 
 
-def test_permutation_of_three_items_counts_swaps_that_make_all_ranks_equal():
-    """Of the eight swaps of opposite metrics all but the two extreme ones are nearer to each other."""
+def test_permutation_counts_swaps_that_make_all_ranks_equal():
+    """Four of the eight swaps of opposite metrics give an equally large difference; the others give none."""
     ranks = np.array([1.0, 2.0, 3.0])
-    assert (
-        permutation_p_values([ranks, -ranks], ranks)[0, 1] == 0.5
-    )  # the middle item has the same rank in both
+    assert permutation_p_values([ranks, -ranks], ranks)[0, 1] == 0.5
 
 
 def test_permutation_of_many_items_in_bounded_memory():
@@ -265,7 +265,7 @@ def test_permutation_of_many_items_in_bounded_memory():
     tracemalloc.stop()
 
 
-def test_permutation_is_fair_to_equals_and_sees_a_difference():
+def test_permutation_p_values_of_equal_and_different_metrics():
     random = np.random.default_rng(5)
     rated = random.normal(size=200)
     noisy = [rated + random.normal(scale=scale, size=200) for scale in (0.3, 2, 2)]
@@ -280,7 +280,7 @@ def test_holm_by_hand():
 
 
 def test_clusters_by_hand():
-    """The third is worse than the first and opens a cluster; the fourth is not worse than the third."""
+    """The third metric is worse than the first and starts a cluster; the fourth joins the third."""
     p = np.ones((4, 4))
     for i, j in [(0, 2), (0, 3), (1, 3)]:
         p[i, j] = p[j, i] = 0.001
@@ -312,8 +312,8 @@ def test_krippendorffs_alpha_equals_the_library(ordinal, level):
         assert alpha(raters, ordinal) == pytest.approx(expected, abs=1e-12)
 
 
-def test_agreement_of_slider_ratings_in_bounded_memory():
-    """A table of all values by all values would take gigabytes."""
+def test_rater_agreement_of_slider_ratings_in_bounded_memory():
+    """A matrix of all values by all values would take gigabytes."""
     random = np.random.default_rng(0)
     raters = np.round(100 * random.random((3000, 1)) + 20 * random.random((3000, 5)), 2)
     tracemalloc.start()
@@ -328,7 +328,7 @@ def test_agreement_of_haques_raters(real_files):
     assert (min(found.one_against_rest), max(found.one_against_rest)) == pytest.approx((0.67, 0.81), abs=5e-3)
 
 
-def test_the_ceiling_is_what_the_truth_itself_would_reach():
+def test_ceiling_equals_the_correlation_of_the_true_scores():
     random = np.random.default_rng(3)
     truth = random.normal(size=4000)
     raters = np.round(truth[:, None] + random.normal(scale=1.5, size=(4000, 6)))
@@ -340,12 +340,12 @@ def test_the_ceiling_is_what_the_truth_itself_would_reach():
 
 
 def test_split_half_and_one_against_the_rest_by_hand():
-    """Two raters who see the reverse of each other; a third one who is not there for all items."""
+    """Two raters with opposite ratings; a third one who did not rate all items."""
     raters = np.array([[1.0, 4, np.nan], [2, 3, np.nan], [3, 2, np.nan], [4, 1, np.nan]])
     assert rater_agreement(raters[:, :2]).split_half == pytest.approx(-1)
     assert rater_agreement(raters).one_against_rest[:2] == pytest.approx([-1, -1])
     assert np.isnan(rater_agreement(raters).one_against_rest[2])
 
 
-def test_one_rater_agrees_with_nobody():
+def test_agreement_of_a_single_rater_is_undefined():
     assert rater_agreement(np.arange(5.0)[:, None]) is None

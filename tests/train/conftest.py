@@ -1,4 +1,4 @@
-"""What tests of training share."""
+"""Shared fixtures of the training tests."""
 
 import json
 import shutil
@@ -10,25 +10,25 @@ import pytest
 import torch
 import yaml
 
-from tests.train import warm  # noqa: F401
+from tests.train import shared_lexicon  # noqa: F401
 from tests.train.contrastive.one_update import sources
-from tests.train.runs import Runner, pretraining
+from tests.train.training_processes import Runner, pretraining
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
-    """Several threads would wait for each other most of the time, in models as small as these."""
+    """Use one thread: with such small models, several threads mostly wait for each other."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a training command (see `Runner`)."""
+    """Return a `Runner` of training commands."""
     return Runner(tmp_path / "output")
 
 
 class Done(NamedTuple):
-    """What a command left, under the names of `subprocess.CompletedProcess`."""
+    """Result of a command, with the attributes of `subprocess.CompletedProcess`."""
 
     returncode: int
     stdout: str
@@ -37,7 +37,7 @@ class Done(NamedTuple):
 
 @pytest.fixture
 def call(monkeypatch, capfd):
-    """Call a module's `main` with arguments in this process, which no other process is as fast as."""
+    """Return a function that calls the `main` of a module in this process, which is fast."""
 
     def called(module, *arguments):
         monkeypatch.setattr("sys.argv", [module.__name__, *map(str, arguments)])
@@ -53,15 +53,15 @@ def call(monkeypatch, capfd):
 
 @pytest.fixture(scope="session")
 def few_comments(comments, tmp_path_factory):
-    """A file of a few hundred comments to pretrain on."""
+    """Write a file of a few hundred comments for pretraining."""
     file = tmp_path_factory.mktemp("few") / "comments.jsonl"
     file.write_text("".join(json.dumps({"text": text}) + "\n" for text in comments[:500]))
     return file
 
 
 @pytest.fixture(scope="session")
-def finished(few_comments, tmp_path_factory):
-    """The folder of a finished pretraining, which tests may read and copy."""
+def finished_run(few_comments, tmp_path_factory):
+    """Return the folder of a finished pretraining, which tests may read and copy."""
     folder = tmp_path_factory.mktemp("finished")
     run = Runner(folder / "output")
     status, errors = run("train.pretrain", *pretraining(few_comments, folder / "run"))
@@ -70,8 +70,8 @@ def finished(few_comments, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def stopped(few_comments, tmp_path_factory):
-    """The folder of a pretraining that a signal stopped after a third of its updates; and its end."""
+def stopped_run(few_comments, tmp_path_factory):
+    """Return the folder of a pretraining that was stopped after a third of its updates."""
     folder = tmp_path_factory.mktemp("stopped")
     started = Runner(folder / "output").start("train.pretrain", *pretraining(few_comments, folder / "run"))
     started.until("update 8 ")
@@ -81,14 +81,14 @@ def stopped(few_comments, tmp_path_factory):
 
 
 @pytest.fixture
-def begun(stopped, tmp_path):
-    """A copy of a pretraining that can be resumed."""
-    return shutil.copytree(stopped, tmp_path / "run")
+def resumable_run(stopped_run, tmp_path):
+    """Return a copy of a stopped pretraining, which can be resumed."""
+    return shutil.copytree(stopped_run, tmp_path / "run")
 
 
 @pytest.fixture
 def sets(comments, tmp_path):
-    """A configuration of figures over real comments, rated by how many words they share."""
+    """Write a configuration of `train.release.measure` with real comments, rated by their word overlap."""
     rated, rows = tmp_path / "set" / "rated.jsonl", tmp_path / "held-out.jsonl"
     rated.parent.mkdir()
     with rated.open("w") as file:
@@ -111,7 +111,7 @@ def sets(comments, tmp_path):
 
 @pytest.fixture(scope="session")
 def update_folder(comments, model_folder, tmp_path_factory):
-    """Every kind of source of the contrastive stage, in few texts, and a model to start from."""
+    """Write small sources of every kind for the contrastive stage, and a start model."""
     folder = tmp_path_factory.mktemp("update")
     sources(folder, comments, model_folder)
     return folder

@@ -1,4 +1,4 @@
-"""The commands that do not train: their help, and the files that they must not replace."""
+"""Commands without training: their help, and the files that they must not replace."""
 
 import importlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.train.runs import content
+from tests.train.training_processes import content
 from train.contrastive import near_duplicates, wordnet_pairs
 from train.fairseq import __main__ as fairseq
 from train.pretrain import figure
@@ -23,7 +23,7 @@ MAINS = sorted(
 
 
 @pytest.mark.parametrize("module", MAINS)
-def test_every_command_explains_itself(call, module):
+def test_every_command_has_help(call, module):
     done = call(importlib.import_module(module), "--help")
     assert done.returncode == 0
     assert f"usage: python -m {module.removesuffix('.__main__')} " in done.stdout
@@ -31,7 +31,7 @@ def test_every_command_explains_itself(call, module):
 
 @pytest.fixture
 def inputs(tmp_path, sets):
-    """What the commands read: few texts, a log, a WordNet without synsets."""
+    """Write the inputs of the commands: a few texts, a log, a WordNet without synsets."""
     (tmp_path / "texts.txt").write_text("adds two lists of numbers\nadd the two lists of numbers\n")
     (tmp_path / "log.jsonl").write_text(json.dumps({"update": 1, "train_loss": 2.0, "test_perplexity": 3.0}))
     for part in ("verb", "noun", "adj", "adv"):
@@ -41,7 +41,7 @@ def inputs(tmp_path, sets):
 
 @pytest.fixture(params=["wordnet_pairs", "near_duplicates", "measure", "figure"])
 def writer(request, inputs, model_folder, sets):
-    """A module and its arguments, and the file that it writes."""
+    """Return a module, its arguments, and its output file."""
     out = inputs / "out.svg"
     return {
         "wordnet_pairs": (wordnet_pairs, [inputs, inputs / "texts.txt", out], out),
@@ -51,7 +51,7 @@ def writer(request, inputs, model_folder, sets):
     }[request.param]
 
 
-def test_an_output_that_exists_is_replaced_only_if_asked(call, writer):
+def test_existing_output_is_replaced_only_with_overwrite(call, writer):
     module, arguments, out = writer
     out.write_text("mine\n")
     done = call(module, *arguments)
@@ -62,7 +62,7 @@ def test_an_output_that_exists_is_replaced_only_if_asked(call, writer):
     assert out.read_text() != "mine\n"
 
 
-def test_the_output_is_checked_before_the_work(call, writer, monkeypatch):
+def test_output_is_checked_before_the_work(call, writer, monkeypatch):
     module, arguments, out = writer
     for work in ("pairs", "measure", "draw"):
         monkeypatch.setattr(module, work, None, raising=False)
@@ -84,7 +84,7 @@ def test_an_input_is_never_the_output(call, writer):
         assert file.read_bytes() == before
 
 
-def test_a_folder_of_a_user_is_not_released_into(call, model_folder, inputs, monkeypatch):
+def test_release_into_a_user_folder_is_refused(call, model_folder, inputs, monkeypatch):
     run, out = inputs / "run", inputs / "mine"
     shutil.copytree(model_folder, run / "model")
     (run / "log.jsonl").write_text("{}\n")
@@ -105,8 +105,8 @@ def test_a_folder_of_a_user_is_not_released_into(call, model_folder, inputs, mon
 
 @pytest.mark.filterwarnings("ignore:.*texts cut at")
 @pytest.mark.parametrize("name", ["simllm.json", ".simllm"])
-def test_a_model_folder_of_a_user_is_not_changed(call, model_folder, inputs, monkeypatch, name):
-    """Without its marker, or with a file that simllm did not write, it is the user's."""
+def test_model_folder_of_a_user_is_unchanged(call, model_folder, inputs, monkeypatch, name):
+    """A model folder without marker, or with a foreign file, belongs to the user."""
     model = shutil.copytree(model_folder, inputs / "model")
     if name == ".simllm":
         (model / name).unlink()
@@ -115,7 +115,7 @@ def test_a_model_folder_of_a_user_is_not_changed(call, model_folder, inputs, mon
         marker["files"].remove(name)
         (model / ".simllm").write_text(json.dumps(marker))
     before = content(model)
-    monkeypatch.setattr(calibrate, "SimLLM", None)  # it is refused before the work
+    monkeypatch.setattr(calibrate, "SimLLM", None)  # the folder is refused before the work
     done = call(calibrate, model, "--comments", inputs / "texts.txt", "--ratings", inputs / "none.jsonl")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "not written by simllm" in done.stderr
@@ -125,7 +125,7 @@ def test_a_model_folder_of_a_user_is_not_changed(call, model_folder, inputs, mon
         assert content(model) == before
 
 
-def test_a_folder_that_exists_is_not_imported_or_exported_into(call, inputs):
+def test_import_and_export_refuse_existing_folders(call, inputs):
     (inputs / "link").symlink_to(inputs / "nowhere")
     before = content(inputs)
     for out in (inputs, inputs / "texts.txt", inputs / "link"):

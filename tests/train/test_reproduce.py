@@ -1,4 +1,4 @@
-"""The recipe of the default model: its repositories and its commands."""
+"""The recipe of the default model: repositories and commands."""
 
 import fnmatch
 import os
@@ -14,7 +14,7 @@ from simllm.errors import InputError
 from simllm.io import folders
 from tests.conftest import ROOT
 from train import reproduce
-from train.corpus import source_trees as corpus_trees
+from train.corpus import source_trees
 from train.corpus.tally import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
@@ -43,17 +43,16 @@ def test_a_repository_is_fetched_once_at_its_revision(tmp_path):
     fetched = reproduce.fetch_repository(trees, "owner/name", revisions[0], host)
     assert fetched == trees / "owner+name" / "repo"
     assert git(fetched, "show", "HEAD:file.py") == "first"
-    assert [code.data for code in corpus_trees.read_folder(fetched, 0, Tally())] == [b"first"]
-    assert (
-        reproduce.fetch_repository(trees, "owner/name", revisions[1], "file:///nowhere") == fetched
-    )  # taken as it is
+    assert [code.data for code in source_trees.read_folder(fetched, 0, Tally())] == [b"first"]
+    # A fetched repository is used unchanged.
+    assert reproduce.fetch_repository(trees, "owner/name", revisions[1], "file:///nowhere") == fetched
     assert git(fetched, "show", "HEAD:file.py") == "first"
     with pytest.raises(InputError, match="owner/other: cannot be fetched at"):
         reproduce.fetch_repository(trees, "owner/other", revisions[0], host)
     assert not (trees / "owner+other" / "repo").exists()
 
 
-def test_a_revision_that_is_not_there_leaves_nothing(tmp_path):
+def test_missing_revision_leaves_no_files(tmp_path):
     origin = tmp_path / "host" / "owner" / "name"
     origin.mkdir(parents=True)
     git(origin, "init", "--quiet")
@@ -64,7 +63,7 @@ def test_a_revision_that_is_not_there_leaves_nothing(tmp_path):
     assert not list((tmp_path / "trees").rglob("HEAD"))
 
 
-def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
+def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
     named = read_repositories(ROOT / "configs" / "repositories.tsv")
     assert len(named) > 100
     assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
@@ -74,7 +73,7 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
     assert "no such folder" in done.stderr
 
 
-def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
+def test_every_step_of_the_recipe_can_be_started(tmp_path):
     places = {"trees": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path, "data": None}
     steps = remaining_commands(Recipe(**places, host="", seeds=2), "data", [tmp_path / "tree"])
     assert {step[0].rpartition(".")[2] for step in steps} >= {
@@ -92,7 +91,7 @@ def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
 
 
 def command(*arguments):
-    """The real command, in a process of its own."""
+    """Run the real command in a new process."""
     words = [sys.executable, "-m", "train.reproduce", *map(str, arguments)]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
@@ -119,7 +118,7 @@ def test_every_data_file_that_the_configurations_name_is_fetched():
         assert fnmatch.filter(fetched, path), path
 
 
-def test_data_that_are_there_are_not_fetched(tmp_path):
+def test_existing_data_are_not_fetched_again(tmp_path):
     options = ["--trees", tmp_path / "trees", "--wordnet", tmp_path, "--data", tmp_path]
     done = command(*options, "--host", "file:///nowhere")
     assert done.returncode == 2
@@ -129,7 +128,7 @@ def test_data_that_are_there_are_not_fetched(tmp_path):
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A checkout with no repositories to clone, in which no step does anything; and the steps."""
+    """Return a checkout without repositories to clone and with replaced steps, and the list of run steps."""
     for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()
@@ -160,7 +159,7 @@ def test_finished_files_are_not_made_again(call, checkout):
     assert "train.contrastive.wordnet_pairs" not in checkout.steps
     assert "train.contrastive" in checkout.steps
 
-    os.utime(corpus / "train.txt", (2**32, 2**32))  # the corpus was built again
+    os.utime(corpus / "train.txt", (2**32, 2**32))  # because the corpus was built again
     checkout.steps.clear()
     done = recipe(call, checkout)
     assert (done.returncode, checkout.steps) == (2, [])
@@ -169,7 +168,7 @@ def test_finished_files_are_not_made_again(call, checkout):
 
 
 @pytest.mark.parametrize("name", ["mini", "contrastive-3", "contrastive-held-out", "default", "repositories"])
-def test_the_files_of_a_user_are_refused_before_the_first_step(call, checkout, name):
+def test_user_files_are_refused_before_the_first_step(call, checkout, name):
     (checkout.folder / "runs" / name).mkdir()
     (checkout.folder / "runs" / name / "notes.txt").write_text("mine\n")
     done = recipe(call, checkout)
@@ -177,6 +176,6 @@ def test_the_files_of_a_user_are_refused_before_the_first_step(call, checkout, n
     assert f"runs/{name}: holds files that simllm did not write" in done.stderr
 
 
-def test_the_status_of_a_step_is_the_status_of_the_recipe(call, checkout, monkeypatch):
+def test_exit_status_of_a_failed_step_is_returned(call, checkout, monkeypatch):
     monkeypatch.setattr(reproduce.signals, "run_forwarding_signals", lambda *_: 75)
     assert recipe(call, checkout).returncode == 75

@@ -1,4 +1,4 @@
-"""Making of all parts of a corpus in several processes, one part from each batch of the sources.
+"""Make all parts of a corpus in several processes, one part from each batch of the sources.
 
 The name of a part contains a hash of everything that decides its content. Therefore existing parts
 are not made again, and the parts do not depend on the number of processes.

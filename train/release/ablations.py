@@ -111,9 +111,15 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
     runs = {
         variant.name: training_commands(config, variant, outs[variant.name]) for variant in config.variants
     }
-    asked = {name: {"commands": run, "configuration": _digest(name, run, sets)} for name, run in runs.items()}
+    settings = {
+        name: {"commands": run, "configuration": _digest(name, run, sets)} for name, run in runs.items()
+    }
     before = _finished_rows(output, overwrite)
-    rows = {name: row for name, row in before.items() if name in asked and asked[name].items() <= row.items()}
+    rows = {
+        name: row
+        for name, row in before.items()
+        if name in settings and settings[name].items() <= row.items()
+    }
     if (lost := sorted(before.keys() - rows.keys())) and not overwrite:
         raise InputError(
             f"{output}: has {', '.join(lost)} from another configuration; --overwrite drops them"
@@ -127,7 +133,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
                 raise signals.Interrupted("stopped; rerun the same command to resume", status)
             if status:
                 raise InputError(f"{name}: training ended with exit status {status}")
-        rows[name] = {"variant": name, **asked[name], **measure(outs[name] / "model", sets)}
+        rows[name] = {"variant": name, **settings[name], **measure(outs[name] / "model", sets)}
         ordered = [rows[other] for other in runs if other in rows]
         files.write(output, json.dumps(ordered, indent=1) + "\n")
 

@@ -36,8 +36,8 @@ def claim(config: TrainingConfig) -> IO[str]:
         InputError: The folder holds other files, or a run with another configuration, or another
             process is training there. Nothing has been changed then.
     """
-    out, wanted = Path(config.out), json.loads(json.dumps(_config_values(config)))
-    _check_run(out, config, wanted)
+    out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
+    _check_run(out, config, values)
     folders.own(out)
     try:
         lock = (out / "lock").open("a", encoding="utf-8")
@@ -49,15 +49,15 @@ def claim(config: TrainingConfig) -> IO[str]:
         raise InputError(f"{out}: another process is training there") from None
     except OSError as error:
         raise InputError(f"{out / 'lock'}: cannot be locked ({error.strerror})") from None
-    _check_run(out, config, wanted)  # again: another process may have begun a run there
-    files.write(out / CONFIG, json.dumps(wanted, indent=2) + "\n")
+    _check_run(out, config, values)  # again: another process may have begun a run there
+    files.write(out / CONFIG, json.dumps(values, indent=2) + "\n")
     for folder in (out, *(out / name for name in _SUBFOLDERS)):
         folders.recover_all(folder)
     return lock
 
 
-def _check_run(out: Path, config: TrainingConfig, wanted: dict[str, Any]) -> None:
-    """Raise InputError unless a run with the values `wanted` can begin or resume in the folder `out`."""
+def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> None:
+    """Raise InputError unless a run with the values `values` can begin or resume in the folder `out`."""
     folders.check(out)
     if not set(_file_names(out)) - {folders.MARKER, "lock"}:
         return
@@ -70,8 +70,8 @@ def _check_run(out: Path, config: TrainingConfig, wanted: dict[str, Any]) -> Non
     trained = max((update for update, _ in lines), default=0)
     saved = has_saved_states(out / "states")
     if saved or trained:  # only then can training results be lost
-        keys = (before.keys() | wanted.keys()) - set(_MAY_CHANGE)
-        changed = sorted(key for key in keys if before.get(key) != wanted.get(key))
+        keys = (before.keys() | values.keys()) - set(_MAY_CHANGE)
+        changed = sorted(key for key in keys if before.get(key) != values.get(key))
         if changed:
             raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
     # A run that was killed while it saved its first state has a log and a model, but no state.

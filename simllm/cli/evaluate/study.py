@@ -47,17 +47,17 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, options.ratings, options.overwrite)
     study_report.check(options.out)
     names = metric_choice.chosen_names(options.metrics)
-    found = run_study(options.ratings, names, options.model, options.checkpoints, questions)
-    study_report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    result = run_study(options.ratings, names, options.model, options.checkpoints, questions)
+    study_report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
-        (one.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)
-        for one in found.sets
-        for row, rank in zip(one.results, one.clusters, strict=True)
+        (rated.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)
+        for rated in result.sets
+        for row, rank in zip(rated.results, rated.clusters, strict=True)
     ]
     table = Table(
         columns=("ratings", "metric", "rank", "spearman", "low", "high", "p_value"),
         rows=rows,
-        summary={f"summary of {one.name}": " ".join(one.words) for one in found.sets}
+        summary={f"summary of {rated.name}": " ".join(rated.words) for rated in result.sets}
         | {"report": f"{options.out}/report.html"},
     )
-    metric_choice.write_table(table, found.missing, options)
+    metric_choice.write_table(table, result.missing, options)

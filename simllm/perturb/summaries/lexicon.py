@@ -74,14 +74,14 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
         folder: The folder of the word lists.
     """
     irregular = load_irregular_forms(folder)
-    held = HeldOutWords(held_out, irregular)
+    held_out_words = HeldOutWords(held_out, irregular)
 
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:
             for a, b in bases:
                 old, new = (inflect(kind, base, irregular) for base in (a, b))
-                if held.holds_out(a, b) or (
+                if held_out_words.holds_out(a, b) or (
                     kind in _OPEN and words.intersection(" ".join(old + new).split())
                 ):
                     continue
@@ -96,12 +96,12 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     synonyms = table(_groups(folder / "synonyms.txt"), frozenset())
     abbreviations: Replacements = {}
     for old, new in _abbreviations(folder / "abbreviations.txt"):
-        if not held.holds_out(old, new):
+        if not held_out_words.holds_out(old, new):
             for replacements in (synonyms, abbreviations):
                 replacements.setdefault(old, []).append(Replacement("noun", new))
-    opposites = table(_opposites(folder / "antonyms.txt"), held.words)
-    neighbours = table(_groups(folder / "neighbours.txt"), held.words)
-    phrases = load_templates(folder / "phrases.txt", held)
+    opposites = table(_opposites(folder / "antonyms.txt"), held_out_words.words)
+    neighbours = table(_groups(folder / "neighbours.txt"), held_out_words.words)
+    phrases = load_templates(folder / "phrases.txt", held_out_words)
     return Lexicon(synonyms, abbreviations, opposites, neighbours, phrases, *_forms(folder, irregular))
 
 

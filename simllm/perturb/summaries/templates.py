@@ -36,7 +36,7 @@ class Template:
     others: list[str]
 
 
-def load_templates(file: Path, held: HeldOutWords) -> list[Template]:
+def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
     """Load the phrases; phrases that differ by a held-out pair do not replace each other."""
     templates = []
     for _, line in lines(file):
@@ -46,7 +46,7 @@ def load_templates(file: Path, held: HeldOutWords) -> list[Template]:
                 others = [
                     p
                     for p in phrases
-                    if p != phrase and not held.holds_out(phrase.strip("^$"), p.strip("^$"))
+                    if p != phrase and not held_out_words.holds_out(phrase.strip("^$"), p.strip("^$"))
                 ]
                 if others and not phrase.startswith(("^the ", "^a ", "^an ")):
                     templates.append(_template(phrase, others))

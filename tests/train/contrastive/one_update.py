@@ -1,4 +1,4 @@
-"""One contrastive update and its gradients, by one process or several; what its tests share."""
+"""Shared helpers: one contrastive update and its gradients, in one or several processes."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ DROPOUT = 0.2
 
 
 def sources(folder, comments, model_folder):
-    """Sources, and a model with dropout."""
+    """Write the sources, and a model with dropout."""
     texts = sorted({text for text in map(clean, comments) if 2 < text.count(" ") < 20})
     (folder / "train.txt").write_text("".join(text + "\n" for text in texts))
     pairs = [{"a": a, "b": b} for a, b in itertools.pairwise(texts[:40])]
@@ -38,7 +38,7 @@ def sources(folder, comments, model_folder):
 
 
 def settings(folder, *more):
-    """Every kind of source, in few texts."""
+    """Return a configuration with every kind of source."""
     positives = (
         f"[{{source: {folder}/train.txt, share: 3, fields: [], word_dropout: 0.2}}, "
         f"{{source: {folder}/train.txt, share: 3, fields: [], rewording: true, hard_negatives: 2}}, "
@@ -61,7 +61,7 @@ def settings(folder, *more):
 
 
 def update(folder, world, *more):
-    """Loss and gradients of update 3, over all processes."""
+    """Return the loss and the gradients of update 3, summed over all processes."""
     task = ContrastiveTask(settings(folder, *more), world)
     task.model.train()
     loss = 0.0
@@ -73,8 +73,8 @@ def update(folder, world, *more):
     return gradients | {"loss": torch.tensor(world.sum_values(loss))}
 
 
-def several(run, processes, folder, out, *more):
-    """What `update` gives in each of several processes."""
+def update_in_processes(run, processes, folder, out, *more):
+    """Return the result of `update` in each of several processes."""
     ranks = run.ranks(processes, "tests.train.contrastive.one_update", folder, out, *more)
     assert [rank.finish() for rank in ranks] == [0] * processes, ranks[0].errors
     return [load_file(out / f"{rank}.safetensors") for rank in range(processes)]
@@ -87,7 +87,7 @@ def assert_equal(actual, expected, tolerance=1e-6):
         assert (actual[name] - values).abs().max() <= tolerance * scale, name
 
 
-if __name__ == "__main__":  # one of several processes
+if __name__ == "__main__":  # entry point of one of several processes
     with join_processes() as world:
         result = update(Path(sys.argv[1]), world, *sys.argv[3:])
         save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")

@@ -1,4 +1,4 @@
-"""Language modelling beside the contrastive stage adds its loss, and nothing else."""
+"""Auxiliary language modelling adds its loss to the contrastive stage, and changes nothing else."""
 
 import json
 from dataclasses import replace
@@ -9,15 +9,15 @@ from safetensors.torch import load_file
 
 from simllm.errors import InputError
 from simllm.model import checkpoint
-from tests.train.contrastive.one_update import assert_equal, settings, several, update
+from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask, train
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
 
 
 @pytest.fixture(scope="module")
-def beside(update_folder, tmp_path_factory):
-    """Overrides: a model without dropout, and language modelling."""
+def lm_overrides(update_folder, tmp_path_factory):
+    """Return overrides for a model without dropout and language modelling."""
     plain = checkpoint.load(update_folder / "model")
     out = tmp_path_factory.mktemp("beside")
     config = replace(plain.encoder.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -27,10 +27,10 @@ def beside(update_folder, tmp_path_factory):
     return [f"model={out}/model", f"out={out}", f"language_model={{{texts}}}"]
 
 
-def test_adds_its_loss(update_folder, beside):
-    both = update(update_folder, World(), *beside)
-    alone = update(update_folder, World(), *beside, "language_model=null")
-    task = ContrastiveTask(settings(update_folder, *beside), World())
+def test_auxiliary_loss_is_added(update_folder, lm_overrides):
+    both = update(update_folder, World(), *lm_overrides)
+    alone = update(update_folder, World(), *lm_overrides, "language_model=null")
+    task = ContrastiveTask(settings(update_folder, *lm_overrides), World())
     batches = task.auxiliary_lm._batches
     parts = batches.texts_of_update(3, 1)
     loss = 0.5 * task.model(batches.make_batch(*parts[0])) / batches.count_predicted(parts)
@@ -44,22 +44,22 @@ def test_adds_its_loss(update_folder, beside):
     assert_equal(both, expected, 5e-6)
 
 
-def test_reads_nothing_that_is_excluded(update_folder, beside, tmp_path):
+def test_excluded_texts_are_not_read(update_folder, lm_overrides, tmp_path):
     texts = (update_folder / "train.txt").read_text().splitlines()
     row = {"reference": texts[3], "candidate": texts[5], "rating": 1}
     (tmp_path / "rated.jsonl").write_text(json.dumps(row) + "\n")
     (tmp_path / "raw.txt").write_text("".join(f"{text.title()} \u6f22\n\n" for text in texts))
     overrides = [f"out={tmp_path}", f"exclude=[{tmp_path}/rated.jsonl]"]
     overrides.append(f"language_model.texts={tmp_path}/raw.txt")
-    ContrastiveTask(settings(update_folder, *beside, *overrides), World())
+    ContrastiveTask(settings(update_folder, *lm_overrides, *overrides), World())
     (kept,) = tmp_path.glob("language-model/*/texts.txt")
     found = set(kept.read_text().splitlines())
     assert {texts[3], texts[5]} <= set(texts) - found
     assert len(found & set(texts)) > 0.8 * len(texts)  # cleaned
 
 
-def test_damaged_texts_are_written_again(update_folder, beside, tmp_path):
-    overrides = [*beside, f"out={tmp_path}"]
+def test_damaged_shards_are_written_again(update_folder, lm_overrides, tmp_path):
+    overrides = [*lm_overrides, f"out={tmp_path}"]
     ContrastiveTask(settings(update_folder, *overrides), World())
     (kept,) = tmp_path.glob("language-model/*/texts.txt")
     whole = kept.read_text()
@@ -68,10 +68,10 @@ def test_damaged_texts_are_written_again(update_folder, beside, tmp_path):
     assert kept.read_text() == whole
 
 
-def test_by_several_processes(run, update_folder, beside, tmp_path):
-    whole = update(update_folder, World(), *beside)
-    assert_equal(update(update_folder, World(), "cache_gradients=true", *beside), whole)
-    for result in several(run, 2, update_folder, tmp_path, "cache_gradients=true", *beside):
+def test_several_processes_compute_the_same_update(run, update_folder, lm_overrides, tmp_path):
+    whole = update(update_folder, World(), *lm_overrides)
+    assert_equal(update(update_folder, World(), "cache_gradients=true", *lm_overrides), whole)
+    for result in update_in_processes(run, 2, update_folder, tmp_path, "cache_gradients=true", *lm_overrides):
         assert_equal(result, whole)
 
 
@@ -84,18 +84,20 @@ def test_by_several_processes(run, update_folder, beside, tmp_path):
         ("predict_probability", 0.0001, "language_model: no text is long enough to predict a token of"),
     ],
 )
-def test_what_is_wrong_is_named(update_folder, beside, tmp_path, key, value, message):
+def test_invalid_language_model_settings_are_errors(
+    update_folder, lm_overrides, tmp_path, key, value, message
+):
     (tmp_path / "folder").mkdir()
     value = str(value).format(folder=tmp_path / "folder")
-    config = settings(update_folder, *beside, f"out={tmp_path}", f"language_model.{key}={value}")
+    config = settings(update_folder, *lm_overrides, f"out={tmp_path}", f"language_model.{key}={value}")
     with pytest.raises(InputError, match=message):
         ContrastiveTask(config, World())
 
 
-def test_a_run_leaves_an_encoder(update_folder, beside, tmp_path):
+def test_run_writes_an_encoder_without_head(update_folder, lm_overrides, tmp_path):
     updates = ["updates=3", "warmup_updates=1", "evaluate_every=3"]
     with StopRequest() as stop:
-        folder = train(settings(update_folder, *beside, f"out={tmp_path}", *updates), World(), stop)
+        folder = train(settings(update_folder, *lm_overrides, f"out={tmp_path}", *updates), World(), stop)
     before, after = checkpoint.load(update_folder / "model"), checkpoint.load(folder)
     assert after.info.provenance["objective"] == "contrastive (InfoNCE), language modelling"
     assert after.encoder.state_dict().keys() == before.encoder.state_dict().keys()

@@ -1,4 +1,4 @@
-"""The losses of the contrastive stage, beside those of sentence-transformers."""
+"""The losses of the contrastive stage, compared with those of sentence-transformers."""
 
 import pytest
 import torch
@@ -10,13 +10,13 @@ NONE = torch.zeros(20, 20, dtype=torch.bool)
 
 @pytest.fixture(scope="module")
 def losses():
-    """The losses of sentence-transformers, which takes seconds to load."""
+    """Return the losses of sentence-transformers (imported here because that takes seconds)."""
     return pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 
 
 @pytest.fixture(scope="module")
 def model(model_folder):
-    """Which one is no matter: the losses get embeddings."""
+    """Return any model: the losses are given embeddings."""
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(str(model_folder), device="cpu")
@@ -36,7 +36,7 @@ def with_gradients(loss, *rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("negatives", [0, 1])
 def test_info_nce_equals_sentence_transformers(losses, model, negatives):
-    """Theirs takes a hard negative of each pair as a negative of all firsts, and of no second."""
+    """sentence-transformers uses the hard negatives for the first texts only."""
     theirs = losses.MultipleNegativesRankingLoss(
         model, scale=20.0, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
     )
@@ -46,7 +46,7 @@ def test_info_nce_equals_sentence_transformers(losses, model, negatives):
     assert (actual - expected).abs().max() < 1e-6
 
 
-def test_a_weight_is_so_many_copies_of_the_hard_negatives():
+def test_hard_negative_weight_equals_copies_of_the_negatives():
     first, second, hard = embeddings(3)
     three = info_nce(first, second, NONE, 0.05, hard, weight=3.0)
     assert three.item() == pytest.approx(
@@ -56,7 +56,7 @@ def test_a_weight_is_so_many_copies_of_the_hard_negatives():
 
 
 @pytest.mark.slow
-def test_what_is_known_to_mean_the_same_is_no_negative(losses, model):
+def test_texts_with_the_same_meaning_are_no_negatives(losses, model):
     """Of two groups of ten pairs each only rows of the other group are negatives: so are they if
     the loss of each row is computed by itself, its own group left out but for its own pair.
     """
@@ -85,7 +85,7 @@ def test_cosent_equals_sentence_transformers(losses, model):
     assert (actual - expected).abs().max() < 1e-5
 
 
-def test_cosent_never_compares_across_sets():
+def test_cosent_does_not_compare_pairs_of_different_sets():
     """Each pair of a set of its own: nothing to compare. Two sets: what each has to say."""
     first, second = embeddings(2)
     ratings = torch.arange(20.0)
@@ -101,6 +101,6 @@ def test_cosent_never_compares_across_sets():
     assert whole.item() == pytest.approx(expected.item(), abs=1e-5)
 
 
-def test_equal_ratings_ask_for_nothing():
+def test_equal_ratings_give_no_loss():
     first, second = embeddings(2)
     assert cosent(first, second, torch.ones(20), torch.zeros(20), 0.05).item() == 0

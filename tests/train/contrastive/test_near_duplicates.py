@@ -1,4 +1,4 @@
-"""What is found to say the same, and what only looks alike."""
+"""Near duplicates with the same meaning, and similar texts with another meaning."""
 
 import json
 
@@ -23,7 +23,7 @@ LEXICON = lexicon.load()
         ("Checks if the file exists", "Check if a file exists."),
     ],
 )
-def test_the_same_in_almost_the_same_words(a, b):
+def test_near_duplicates_are_found(a, b):
     assert skeleton(clean(a), LEXICON) == skeleton(clean(b), LEXICON)
 
 
@@ -51,11 +51,11 @@ def test_the_same_in_almost_the_same_words(a, b):
         ("Called before the save", "Called after the save"),
     ],
 )
-def test_what_only_looks_alike(a, b):
+def test_similar_texts_with_other_meaning_are_distinguished(a, b):
     assert skeleton(clean(a), LEXICON) != skeleton(clean(b), LEXICON)
 
 
-def test_each_is_paired_with_the_one_before_it():
+def test_each_text_is_paired_with_the_previous_duplicate():
     texts = ["adds a key to it", "adds key to it", "sees it", "see it", "add the key to it", "adds key to it"]
     found = list(pairs(texts, LEXICON))
     assert [(row["a"], row["b"]) for row in found] == [

@@ -1,9 +1,9 @@
-"""One contrastive update, embedded in chunks, twice or by several processes, is one update."""
+"""One contrastive update is the same if it is computed in chunks or by several processes."""
 
 import pytest
 
 from simllm.model import checkpoint
-from tests.train.contrastive.one_update import assert_equal, settings, several, update
+from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask
 from train.contrastive.batches import ContrastiveBatches
 from train.runtime.distributed import World
@@ -14,12 +14,12 @@ def whole(update_folder):
     return update(update_folder, World())
 
 
-def test_cached_gradients_are_the_gradients(update_folder, whole):
+def test_cached_gradients_equal_plain_gradients(update_folder, whole):
     assert_equal(update(update_folder, World(), "cache_gradients=true"), whole)
 
 
-def test_it_is_the_loss_of_all_texts_together(update_folder):
-    """Without dropout the chunks do not matter, and plain autograd says the same."""
+def test_loss_equals_the_loss_over_all_texts_at_once(update_folder):
+    """Without dropout, the chunks do not matter, and plain autograd gives the same loss."""
     task = ContrastiveTask(settings(update_folder, "chunk_tokens=100000"), World())
     task.model.eval()
     batch = task.batches[3]
@@ -33,10 +33,10 @@ def test_it_is_the_loss_of_all_texts_together(update_folder):
         sum(parts).backward()
         assert sum(parts).item() == pytest.approx(loss.item(), abs=1e-5)
         gradients = {n: p.grad for n, p in task.model.named_parameters() if p.grad is not None}
-        assert_equal(gradients, expected, 5e-6)  # products of other shapes round otherwise
+        assert_equal(gradients, expected, 5e-6)  # matrix products of other shapes round differently
 
 
-def test_dropout_is_drawn(update_folder, whole):
+def test_dropout_is_active(update_folder, whole):
     task = ContrastiveTask(settings(update_folder), World())
     task.model.eval()
     assert sum(part.item() for part, _ in task.losses(3)) != pytest.approx(whole["loss"].item(), abs=1e-3)
@@ -45,13 +45,13 @@ def test_dropout_is_drawn(update_folder, whole):
 @pytest.mark.parametrize(
     ("processes", "cached"), [(2, "true"), pytest.param(3, "false", marks=pytest.mark.slow)]
 )
-def test_by_several_processes(run, update_folder, whole, tmp_path, processes, cached):
-    for result in several(run, processes, update_folder, tmp_path, f"cache_gradients={cached}"):
+def test_several_processes_compute_the_same_update(run, update_folder, whole, tmp_path, processes, cached):
+    for result in update_in_processes(run, processes, update_folder, tmp_path, f"cache_gradients={cached}"):
         assert_equal(result, whole)
 
 
 @pytest.mark.parametrize(("held_out", "opposites"), [("false", ["decrypt"]), ("true", [])])
-def test_the_words_of_the_contrast_set_can_be_held_out(update_folder, held_out, opposites):
+def test_deciding_words_of_the_contrast_set_can_be_held_out(update_folder, held_out, opposites):
     config = settings(update_folder, f"hold_out_contrast={held_out}")
     updates = ContrastiveBatches(config, checkpoint.load(config.model))
     known = updates.positives[1].lexicon.opposites.get("encrypt", [])

@@ -13,7 +13,7 @@ from simllm.evaluation import ratings
 from simllm.perturb.summaries import lexicon
 from simllm.text import clean
 from tests.conftest import ROOT
-from tests.train.runs import assert_same_weights, log
+from tests.train.training_processes import assert_same_weights, log
 from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs, mark_same_meaning
 from train.contrastive.rated_pairs import RatedSource
 from train.corpus.decontaminate import ExcludedTexts
@@ -37,7 +37,7 @@ def pairs(tmp_path):
     return PositivesConfig(source=str(file), share=1.0, max_overlap=0.9)
 
 
-def test_pairs_are_drawn_by_shares_as_a_function_of_seed_and_update(views, pairs):
+def test_drawn_pairs_follow_the_shares_and_depend_on_seed_and_update(views, pairs):
     sources = [
         PositiveSource(views, ExcludedTexts([]), LEXICON),
         PositiveSource(pairs, ExcludedTexts([]), LEXICON),
@@ -50,7 +50,7 @@ def test_pairs_are_drawn_by_shares_as_a_function_of_seed_and_update(views, pairs
     assert np.mean([pair.first != pair.second for pair in drawn]) > 0.8
 
 
-def test_views_leave_out_the_asked_share_of_words(views):
+def test_views_drop_the_configured_share_of_words(views):
     source = PositiveSource(views, ExcludedTexts([]), LEXICON)
     random = np.random.default_rng(0)
     drawn = [source.draw(random) for _ in range(3000)]
@@ -65,13 +65,13 @@ def test_pairs_are_filtered_by_overlap_and_against_rated_texts(pairs):
         PositiveSource(pairs, ExcludedTexts(["sets it", "adds two lists"]), LEXICON)
 
 
-def test_a_source_without_the_fields_is_named(pairs):
+def test_source_without_the_expected_fields_is_an_error(pairs):
     config = PositivesConfig(source=pairs.source, share=1.0, fields=("a", "c"))
     with pytest.raises(InputError, match=r'pairs\.jsonl, line 1: expected a text under "c"'):
         PositiveSource(config, ExcludedTexts([]), LEXICON)
 
 
-def test_an_excluded_text_is_never_drawn(tmp_path):
+def test_excluded_texts_are_never_drawn(tmp_path):
     (tmp_path / "train.txt").write_text("adds two lists of numbers\nsets the name of it\n")
     config = PositivesConfig(source=str(tmp_path / "train.txt"), share=1.0, fields=())
     source = PositiveSource(config, ExcludedTexts(["adds two lists of numbers"]), LEXICON)
@@ -84,7 +84,7 @@ def test_an_excluded_text_is_never_drawn(tmp_path):
         excluded.draw(random)
 
 
-def test_rewordings_have_changes_of_meaning_as_negatives(views):
+def test_rewordings_get_meaning_changes_as_hard_negatives(views):
     config = replace(views, word_dropout=0.0, rewording=True, hard_negatives=2, max_words=20)
     source = PositiveSource(config, ExcludedTexts([]), LEXICON)
     random = np.random.default_rng(0)
@@ -95,7 +95,7 @@ def test_rewordings_have_changes_of_meaning_as_negatives(views):
     assert not any(pair.first in pair.negatives for pair in drawn)
 
 
-def test_the_hard_negative_of_a_pair_stays_that_of_its_first(tmp_path):
+def test_hard_negative_belongs_to_the_first_text_of_its_pair(tmp_path):
     rows = [{"a": "open", "b": "unlock", "c": "close"}, {"a": "send", "b": "transmit"}]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = PositivesConfig(source=str(tmp_path / "pairs.jsonl"), share=1.0, fields=("a", "b", "c"))
@@ -104,8 +104,8 @@ def test_the_hard_negative_of_a_pair_stays_that_of_its_first(tmp_path):
     assert drawn == {("open", "unlock", ("close",)), ("send", "transmit", ()), ("transmit", "send", ())}
 
 
-def test_what_means_the_same():
-    """By group, or by a text in common; and of the hard negatives, those that are such a text."""
+def test_same_meaning_and_false_hard_negatives():
+    """Texts of one group, or with a common text, have the same meaning; equal hard negatives are false."""
     texts = [("a", "b", b"1"), ("c", "d", b"1"), ("a", "e", b"2"), ("f", "c", b"3"), ("g", "b", b"4")]
     same, known = mark_same_meaning([PositivePair(*pair) for pair in texts])
     expected = np.eye(5, dtype=bool)
@@ -125,7 +125,7 @@ def test_what_means_the_same():
 
 @pytest.fixture
 def rated_file(comments, tmp_path):
-    """Rated by the share of words that two comments have in common."""
+    """Write comment pairs, rated by their word overlap."""
     file = tmp_path / "rated.jsonl"
     texts = [clean(text) for text in comments[:120]]
     with file.open("w") as out:
@@ -136,7 +136,7 @@ def rated_file(comments, tmp_path):
     return file
 
 
-def test_rated_pairs_are_drawn_as_a_function_of_seed_and_update(rated_file, tmp_path):
+def test_drawn_rated_pairs_depend_on_seed_and_update(rated_file, tmp_path):
     other = tmp_path / "other.jsonl"
     other.write_text(
         "".join(json.dumps({"reference": "a b", "candidate": f"a {i}", "rating": i}) + "\n" for i in range(5))
@@ -171,14 +171,14 @@ def test_the_shipped_config_loads():
         ("positives=[]", "positives and dev must not be empty"),
     ],
 )
-def test_a_wrong_config_is_named(override, message):
+def test_invalid_config_is_an_error(override, message):
     with pytest.raises(InputError, match=message):
         load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", [override])
 
 
 @pytest.fixture
-def few(comments, tmp_path):
-    """A file of short comments."""
+def short_comments(comments, tmp_path):
+    """Write a file of short comments."""
     file = tmp_path / "few.txt"
     texts = sorted({text for text in map(clean, comments) if 4 <= len(text.split()) < 10})
     file.write_text("".join(text + "\n" for text in texts[:200]))
@@ -203,9 +203,11 @@ def arguments(out, model_folder, texts, rated, *more):
     ]
 
 
-def test_a_real_run_learns_and_resumes(run, model_folder, few, rated_file, tmp_path):
-    """It leaves the model that agrees best, and the same one if it was stopped."""
-    whole, stopped = (arguments(tmp_path / name, model_folder, few, rated_file) for name in ("a", "b"))
+def test_run_learns_and_resumes(run, model_folder, short_comments, rated_file, tmp_path):
+    """The run keeps the best model, and a stopped and resumed run keeps the same one."""
+    whole, stopped_run = (
+        arguments(tmp_path / name, model_folder, short_comments, rated_file) for name in ("a", "b")
+    )
     status, errors = run("train.contrastive", *whole)
     assert status == 0, errors
     lines = log(tmp_path / "a")
@@ -223,33 +225,33 @@ def test_a_real_run_learns_and_resumes(run, model_folder, few, rated_file, tmp_p
     (kept,) = [line for line in lines if line["update"] == info["provenance"]["updates"]]
     assert found == pytest.approx(kept["spearman_rated"], abs=1e-4)
 
-    started = run.start("train.contrastive", *stopped)
+    started = run.start("train.contrastive", *stopped_run)
     started.until("update 10 ")
     started.signal(signal.SIGTERM)
     assert started.finish() == 75
-    status, errors = run("train.contrastive", *stopped)
+    status, errors = run("train.contrastive", *stopped_run)
     assert status == 0
     assert "resuming after update" in errors
     assert_same_weights(tmp_path / "a", tmp_path / "b")
 
 
-def test_a_run_whose_inputs_changed_is_not_resumed(run, model_folder, few, rated_file, tmp_path):
+def test_a_run_whose_inputs_changed_is_not_resumed(run, model_folder, short_comments, rated_file, tmp_path):
     model = shutil.copytree(model_folder, tmp_path / "model")
     one_update = ("updates=1", "warmup_updates=1", "pairs=8")
-    begun = arguments(tmp_path / "run", model, few, rated_file, *one_update)
-    status, errors = run("train.contrastive", *begun)
+    resumable_run = arguments(tmp_path / "run", model, short_comments, rated_file, *one_update)
+    status, errors = run("train.contrastive", *resumable_run)
     assert status == 0, errors
     info = json.loads((model / "simllm.json").read_text()) | {"pooling": "max"}
     tokenizer = (model / "tokenizer.json").read_text(encoding="utf-8").replace('"always"', '"first"')
     changes = {
-        few: few.read_text() + "adds a line\n",
+        short_comments: short_comments.read_text() + "adds a line\n",
         model / "simllm.json": json.dumps(info),
         model / "tokenizer.json": tokenizer,
     }
     for file, changed in changes.items():
         before = file.read_text(encoding="utf-8")
         file.write_text(changed, encoding="utf-8")
-        status, errors = run("train.contrastive", *begun)
+        status, errors = run("train.contrastive", *resumable_run)
         assert status == 2, file
         assert errors.endswith("saved under another configuration; choose another `out`\n")
         file.write_text(before, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A WordNet of a few synsets, written by hand in the format of wndb(5WN)."""
+"""WordNet pairs from a small handwritten WordNet in the format of wndb(5WN)."""
 
 import json
 
@@ -56,11 +56,11 @@ def test_synsets_are_read(folder):
     assert found["a00000800"].words == ["swift", "fleet"]
 
 
-def test_words_are_known_from_ten_on(folder):
+def test_words_need_ten_occurrences(folder):
     assert wordnet_pairs.frequent_words(folder / "corpus.txt") == set(KNOWN)
 
 
-def test_the_command_writes_definitions_and_examples_with_their_opposites(call, folder):
+def test_command_writes_definitions_and_examples_with_opposites(call, folder):
     out = folder / "pairs.jsonl"
     done = call(wordnet_pairs, folder, folder / "corpus.txt", out, "--hold-out-contrast")
     assert done.returncode == 0, done.stderr
@@ -72,7 +72,7 @@ def test_the_command_writes_definitions_and_examples_with_their_opposites(call, 
         ("varnish the wall", "colour in the wall", "rinse the wall"),
         ("colour in", "cover", None),
         ("rinse", "take the dye off", "varnish"),
-        ("encrypt", "make secret", None),  # not enciphers, which is held out to be tested with it
+        ("encrypt", "make secret", None),  # without `enciphers`, which is held out for testing
         ("decrypt", "make readable", None),
         ("wall", "an upright structure", None),
         ("swift", "moving fast", None),
@@ -84,7 +84,7 @@ def test_the_command_writes_definitions_and_examples_with_their_opposites(call, 
     assert groups[0] == groups[2] == "v00000100" != groups[1]
 
 
-def test_nothing_is_held_out_unless_it_is_asked_for(call, folder):
+def test_nothing_is_held_out_by_default(call, folder):
     out = folder / "pairs.jsonl"
     assert call(wordnet_pairs, folder, folder / "corpus.txt", out).returncode == 0
     secret = [(row["a"], row.get("c")) for row in rows_of(out) if row["b"] == "make secret"]
@@ -92,7 +92,7 @@ def test_nothing_is_held_out_unless_it_is_asked_for(call, folder):
 
 
 @pytest.mark.parametrize("line", ["00000900 30 v 0x", "not a synset", "00000900 30 v 01 go 0 003 ! 1 | go"])
-def test_a_bad_line_is_named_and_nothing_is_written(call, folder, line):
+def test_bad_line_is_an_error_and_nothing_is_written(call, folder, line):
     (folder / "data.adv").write_text(LICENCE + line + "\n")
     done = call(wordnet_pairs, folder, folder / "corpus.txt", folder / "pairs.jsonl")
     assert done.returncode == 2
@@ -100,7 +100,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(call, folder, line):
     assert not (folder / "pairs.jsonl").exists()
 
 
-def test_a_missing_folder_is_named(call, folder):
+def test_missing_folder_is_an_error(call, folder):
     done = call(wordnet_pairs, folder / "none", folder / "corpus.txt", folder / "pairs.jsonl")
     assert done.returncode == 2
     assert done.stderr == f"error: {folder}/none/data.verb: cannot be read (No such file or directory)\n"

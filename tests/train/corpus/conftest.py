@@ -32,7 +32,7 @@ def {function}():
 
 @pytest.fixture
 def command():
-    """Runs the command line; returns the finished process."""
+    """Return a function that runs the command line and returns the finished process."""
 
     def run(*arguments, cwd=ROOT):
         return subprocess.run(
@@ -45,7 +45,7 @@ def command():
 
 @pytest.fixture
 def tree(tmp_path):
-    """Makes a source tree with so many functions, each documented differently."""
+    """Return a function that writes a source tree with some functions, each with another comment."""
 
     def make(folder, number=40, word="value"):
         folder.mkdir(parents=True)
@@ -60,7 +60,7 @@ def tree(tmp_path):
 
 @pytest.fixture
 def git(tmp_path):
-    """Runs git in a folder."""
+    """Return a function that runs git in a folder."""
 
     def run(folder, *arguments):
         identity = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")

@@ -20,7 +20,7 @@ from train.runtime.config import CorpusConfig
 FILES = ("train.txt", "test.txt", "comments.jsonl", "pairs.jsonl", "report.json", "report.html")
 
 
-def test_a_real_corpus_is_cleaned_deduplicated_and_split(corpus_file, comments, tmp_path):
+def test_real_corpus_is_cleaned_deduplicated_and_split(corpus_file, comments, tmp_path):
     built = build.build(CorpusConfig((str(corpus_file),)), tmp_path / "corpus")
     train, test = lines(tmp_path / "corpus", "train.txt"), lines(tmp_path / "corpus", "test.txt")
     counts = built["counts"]
@@ -53,7 +53,7 @@ def test_the_command_builds_a_corpus_from_source_trees(tree, tmp_path, command):
     assert not held & {row["repository"] for row in found if row["split"] == "train"}
 
 
-def test_pairs_are_of_descriptions_and_overrides(tree, tmp_path):
+def test_pairs_come_from_descriptions_and_overrides(tree, tmp_path):
     build.build(CorpusConfig((str(tree(tmp_path / "code" / "shapes").parent),)), tmp_path / "corpus")
     pairs = {row["kind"]: (row["a"], row["b"]) for row in rows(tmp_path / "corpus", "pairs.jsonl")}
     whole = "returns how much room the shape takes on the page ."
@@ -61,7 +61,7 @@ def test_pairs_are_of_descriptions_and_overrides(tree, tmp_path):
     assert pairs["override"] == ("calculates the surface of this circle .", whole)
 
 
-def test_the_same_corpus_comes_out_of_any_number_of_workers(tree, tmp_path, monkeypatch):
+def test_corpus_does_not_depend_on_the_number_of_workers(tree, tmp_path, monkeypatch):
     for name in ("one", "two", "three", "four"):
         tree(tmp_path / "sources" / name, 60)
     monkeypatch.setattr(part_workers, "BATCH", 2000)
@@ -73,7 +73,7 @@ def test_the_same_corpus_comes_out_of_any_number_of_workers(tree, tmp_path, monk
 
 
 @pytest.mark.slow
-def test_a_killed_build_is_resumed_and_gives_the_same_corpus(tmp_path, comments):
+def test_resumed_build_gives_the_same_corpus(tmp_path, comments):
     rows = (f"{comment.split('.')[0]} number {n}" for n in range(40) for comment in comments)
     (tmp_path / "many.txt").write_text("\n".join(" ".join(row.split()) for row in rows))
     arguments = [sys.executable, "-m", "train.corpus", "build", str(tmp_path / "many.txt"), "--workers", "2"]
@@ -99,7 +99,7 @@ def test_a_killed_build_is_resumed_and_gives_the_same_corpus(tmp_path, comments)
     assert not scratch.exists()
 
 
-def test_what_is_dropped_is_counted(tmp_path):
+def test_rejected_comments_are_counted(tmp_path):
     texts = [
         "adds two lists",
         "Adds two lists.",
@@ -123,7 +123,7 @@ def test_what_is_dropped_is_counted(tmp_path):
     assert counts["train"] + counts["test"] == 8
 
 
-def test_a_corpus_is_built_once_a_configuration(corpus_file, tmp_path):
+def test_finished_corpus_is_not_built_again(corpus_file, tmp_path):
     config = CorpusConfig((str(corpus_file),))
     first = build.build(config, tmp_path / "corpus")
     stamp = (tmp_path / "corpus" / "train.txt").stat().st_mtime_ns
@@ -133,7 +133,7 @@ def test_a_corpus_is_built_once_a_configuration(corpus_file, tmp_path):
     assert other["counts"]["test"] > first["counts"]["test"]
 
 
-def test_a_corpus_is_a_source(tree, tmp_path):
+def test_corpus_can_be_a_source(tree, tmp_path):
     tree(tmp_path / "code" / "shapes")
     built = build.build(CorpusConfig((str(tmp_path / "code"),)), tmp_path / "corpus")
     taken = build.build(CorpusConfig((str(tmp_path / "corpus"),)), tmp_path / "again")
@@ -161,7 +161,7 @@ def test_a_corpus_is_a_source(tree, tmp_path):
         ("a.txt", b"", "too few texts"),
     ],
 )
-def test_sources_that_are_all_bad_are_named(tmp_path, name, data, message):
+def test_only_bad_sources_are_an_error(tmp_path, name, data, message):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=message) as error:
         build.build(CorpusConfig((str(tmp_path / name),)), tmp_path / "corpus")
@@ -169,7 +169,7 @@ def test_sources_that_are_all_bad_are_named(tmp_path, name, data, message):
     assert not (tmp_path / "corpus").exists()
 
 
-def test_bad_sources_beside_good_ones_are_counted_and_told(corpus_file, tmp_path, command):
+def test_bad_sources_beside_good_ones_are_counted_and_reported(corpus_file, tmp_path, command):
     (tmp_path / "bad.txt").write_bytes(b"adds two\n\xff\n")
     done = command("build", corpus_file, tmp_path / "bad.txt", "--out", tmp_path / "corpus")
     assert done.returncode == 0
@@ -178,7 +178,7 @@ def test_bad_sources_beside_good_ones_are_counted_and_told(corpus_file, tmp_path
     assert report["found"]["files"]["counts"]["unreadable file"] == 1
 
 
-def test_whatever_is_in_a_file_the_others_are_read(tree, tmp_path, command):
+def test_unreadable_files_do_not_stop_the_build(tree, tmp_path, command):
     code = tree(tmp_path / "all" / "code")
     (code / "latin.py").write_bytes('def f():\n    """Zählt die Dinge der Straße."""\n'.encode("latin-1"))
     (code / "broken.py").write_bytes(b'def f(:\n    """Counts what is broken."""\n  ((((' + b"(" * 10_000)
@@ -193,7 +193,7 @@ def test_whatever_is_in_a_file_the_others_are_read(tree, tmp_path, command):
     assert len(lines(tmp_path / "corpus", "comments.jsonl")) >= 43
 
 
-def test_nothing_found_is_one_line_and_status_2(tmp_path, command):
+def test_empty_corpus_gives_one_line_and_exit_status_2(tmp_path, command):
     (tmp_path / "code" / "empty").mkdir(parents=True)
     done = command("build", tmp_path / "code", "--out", tmp_path / "corpus")
     assert done.returncode == 2
@@ -201,7 +201,7 @@ def test_nothing_found_is_one_line_and_status_2(tmp_path, command):
     assert not (tmp_path / "corpus").exists()
 
 
-def test_codesearchnet_goes_through_the_same_filters(tmp_path):
+def test_codesearchnet_passes_the_same_filters(tmp_path):
     docstrings = [f"Adds {n} to the list.\n\nMore of it.\n\n:param a: a list" for n in range(40)]
     docstrings += ["Deprecated: do not use.", ":return: nothing"]
     with (tmp_path / "python_train_0.jsonl").open("w") as file:
@@ -226,7 +226,7 @@ def test_codesearchnet_goes_through_the_same_filters(tmp_path):
         (["--installed-python", "--tags", "-1"], "tags must not be negative"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(arguments, message, tmp_path, command):
+def test_bad_input_gives_one_line_and_exit_status_2(arguments, message, tmp_path, command):
     done = command("build", *arguments, "--out", tmp_path / "corpus")
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
@@ -241,7 +241,7 @@ def test_the_report_in_a_browser(corpus_file, tmp_path):
     check_page(tmp_path / "corpus" / "report.html", tmp_path, height=1500)
 
 
-def test_the_report_is_whole_in_one_file(corpus_file, tmp_path):
+def test_report_is_one_self_contained_file(corpus_file, tmp_path):
     import xml.etree.ElementTree as ET
 
     hostile = {"text": "<script>alert(1)</script> & so on, and more", "language": "<i>"}

@@ -1,4 +1,4 @@
-"""What a build must not touch, and what must not stop it."""
+"""Safety of corpus builds: foreign files are kept, and failures are survived."""
 
 import json
 import os
@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-m", "train.corpus", "build"]
 
 @pytest.fixture
 def texts(tmp_path):
-    """A file of a hundred texts."""
+    """Write a file of a hundred texts."""
     file = tmp_path / "texts.txt"
     file.write_text("".join(f"adds number {n} to the list\n" for n in range(100)))
     return file
@@ -37,14 +37,14 @@ def config(*sources, **options):
 
 
 def refused(done):
-    """Whether a command ended with one line and status 2."""
+    """Return whether a command failed with one line and exit status 2."""
     return done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
 
 # The output folder
 
 
-def test_folders_that_simllm_did_not_make_are_kept(texts, tmp_path, command):
+def test_foreign_folders_are_kept(texts, tmp_path, command):
     names = ("corpus.old", "corpus.partial", "corpus.parts", "diary")
     for name in names:
         (tmp_path / name).mkdir()
@@ -57,7 +57,7 @@ def test_folders_that_simllm_did_not_make_are_kept(texts, tmp_path, command):
     assert {path.name for path in tmp_path.iterdir()} == {*names, "corpus", "texts.txt"}
 
 
-def test_a_foreign_folder_in_the_place_of_the_parts_is_refused(texts, tmp_path):
+def test_foreign_folder_of_parts_is_refused(texts, tmp_path):
     (tmp_path / ".corpus.parts").mkdir()
     (tmp_path / ".corpus.parts" / "000000-0123456789abcdef01234567.npz").write_text("mine")
     with pytest.raises(InputError, match=r"\.corpus\.parts: holds files that simllm did not write"):
@@ -65,7 +65,7 @@ def test_a_foreign_folder_in_the_place_of_the_parts_is_refused(texts, tmp_path):
     assert len([*(tmp_path / ".corpus.parts").iterdir()]) == 1
 
 
-def test_a_file_among_the_parts_is_kept(texts, tmp_path):
+def test_user_file_among_the_parts_is_kept(texts, tmp_path):
     folders.own(tmp_path / ".corpus.parts")
     (tmp_path / ".corpus.parts" / "notes.npz").write_text("mine")
     build.build(config(texts), tmp_path / "corpus")
@@ -75,7 +75,7 @@ def test_a_file_among_the_parts_is_kept(texts, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["not JSON", "[]", '{"config": {"sources": []}}', '{"name": "mine"}'])
-def test_a_corpus_json_of_somebody_else(text, tree, texts, tmp_path):
+def test_foreign_folder_with_a_corpus_json_is_refused(text, tree, texts, tmp_path):
     theirs = tree(tmp_path / "all" / "code")
     for name in ("corpus.json", "comments.jsonl", "train.txt", "test.txt", "pairs.jsonl"):
         (theirs.parent / name).write_text(text)
@@ -100,7 +100,7 @@ def test_a_corpus_json_of_somebody_else(text, tree, texts, tmp_path):
         ("installed-python", "all/corpus"),
     ],
 )
-def test_an_output_at_inside_or_above_a_source_is_refused(source, out, tree, tmp_path, monkeypatch):
+def test_output_that_overlaps_a_source_is_refused(source, out, tree, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tree(tmp_path / "all" / "code", 3)
     (tmp_path / "link").symlink_to("all")
@@ -120,14 +120,14 @@ def test_the_current_folder_is_refused(texts, tmp_path, command):
     assert not [*(tmp_path / "empty").iterdir()]
 
 
-def test_an_output_that_cannot_be_written_is_refused_before_the_work(texts, tmp_path, monkeypatch):
+def test_unwritable_output_is_refused_before_the_work(texts, tmp_path, monkeypatch):
     monkeypatch.setattr(part_workers, "make_parts", None)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file: is not a folder"):
         build.build(config(texts), tmp_path / "file" / "corpus")
 
 
-def test_a_second_build_of_an_output_is_refused(texts, tmp_path, command):
+def test_second_build_of_one_output_is_refused(texts, tmp_path, command):
     os.mkfifo(tmp_path / "pipe")
     arguments = [*COMMAND, str(tmp_path / "pipe"), "--out", str(tmp_path / "corpus")]
     first = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -158,8 +158,9 @@ def test_long_texts_and_tabs_are_shown_in_the_report(tmp_path):
 
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {}])
-def test_names_and_texts_that_are_no_utf8(locale, tree, tmp_path):
-    source, out = tmp_path / "src\udcff", tmp_path / "out\udcff"  # so Python shows the byte FF in a name
+def test_names_and_texts_with_invalid_utf8(locale, tree, tmp_path):
+    # In Python, the byte FF in a file name is the character DCFF.
+    source, out = tmp_path / "src\udcff", tmp_path / "out\udcff"
     tree(source / "code", 30).rename(source / "caf\udce9 é")
     text = 'def f():\n    """Zählt alle Dinge — and counts the names."""\n'
     (source / "caf\udce9 é" / "\udcff.py").write_text(text, encoding="utf-8")
@@ -187,7 +188,7 @@ def test_names_and_texts_that_are_no_utf8(locale, tree, tmp_path):
 
 @pytest.fixture
 def parts(tmp_path, monkeypatch):
-    """Makes the parts of a small corpus; returns them."""
+    """Return a function that makes the parts of a small corpus."""
     monkeypatch.setattr(part_workers, "BATCH", 2000)
     (tmp_path / "a.txt").write_text("".join(f"adds number {n} to the list\n" for n in range(100)))
 
@@ -203,7 +204,7 @@ def content(made):
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "swapped"])
-def test_a_damaged_part_is_made_anew(damage, parts, capsys):
+def test_damaged_part_is_made_again(damage, parts, capsys):
     made = parts()
     whole, file = content(made), made[2].file
     data = bytearray(whole[2])
@@ -220,7 +221,7 @@ def test_a_damaged_part_is_made_anew(damage, parts, capsys):
     assert changed == [n == 2 for n in range(len(made))]
 
 
-def test_a_part_that_cannot_be_read_is_an_error(parts, monkeypatch):
+def test_unreadable_part_is_an_error(parts, monkeypatch):
     made = parts()
     whole = content(made)
 
@@ -234,7 +235,7 @@ def test_a_part_that_cannot_be_read_is_an_error(parts, monkeypatch):
     assert content(made) == whole
 
 
-def test_a_build_that_failed_is_resumed(tmp_path, texts, monkeypatch):
+def test_failed_build_is_resumed(tmp_path, texts, monkeypatch):
     monkeypatch.setattr(part_workers, "BATCH", 2000)
     build.build(config(texts), tmp_path / "whole", workers=1)
     made = []
@@ -257,7 +258,7 @@ def test_a_build_that_failed_is_resumed(tmp_path, texts, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "whole", "corpus"}
 
 
-def test_parts_that_a_kill_left_beside_a_finished_corpus_are_removed(tmp_path, texts):
+def test_leftover_parts_of_a_finished_corpus_are_removed(tmp_path, texts):
     first = build.build(config(texts), tmp_path / "corpus")
     folders.own(tmp_path / ".corpus.parts")
     (tmp_path / ".corpus.parts" / "000000-0123456789abcdef01234567.npz").write_text("left")
@@ -265,7 +266,7 @@ def test_parts_that_a_kill_left_beside_a_finished_corpus_are_removed(tmp_path, t
     assert not (tmp_path / ".corpus.parts").exists()
 
 
-def test_other_libraries_make_other_parts(monkeypatch):
+def test_parts_depend_on_library_versions(monkeypatch):
     part_workers._version.cache_clear()
     first = part_workers._version()
     installed = [*metadata.distributions()]
@@ -279,7 +280,7 @@ def test_other_libraries_make_other_parts(monkeypatch):
     part_workers._version.cache_clear()
 
 
-def test_a_full_disk_is_one_line(tmp_path):
+def test_full_disk_gives_a_one_line_error(tmp_path):
     (tmp_path / "many.txt").write_text("".join(f"adds {n} to the list number {n}\n" for n in range(3000)))
 
     def limit():
@@ -297,7 +298,7 @@ def test_a_full_disk_is_one_line(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_workers_end_with_their_parent(kill, tmp_path):
+def test_workers_end_when_their_parent_is_killed(kill, tmp_path):
     (tmp_path / "many.txt").write_text("".join(f"adds {n} to list {n * n}\n" for n in range(800_000)))
     command = [*COMMAND, str(tmp_path / "many.txt"), "--workers", "2", "--out", str(tmp_path / "corpus")]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True)

@@ -27,19 +27,19 @@ def corpus(tmp_path, git, tree, last):
     }
 
 
-def test_a_function_in_two_versions_is_a_pair(tmp_path, git, tree):
+def test_two_versions_of_a_function_are_a_pair(tmp_path, git, tree):
     assert corpus(tmp_path, git, tree, NEW) == {
         ("returns how large it is .", "give the surface of a shape .")
     }
 
 
-def test_functions_of_one_name_in_one_file_are_none(tmp_path, git, tree):
+def test_equally_named_functions_in_one_file_are_no_pair(tmp_path, git, tree):
     again = NEW.partition("\n\n")[2].replace("how large", "how small")
     assert not corpus(tmp_path, git, tree, NEW + "\n\n" + again)
 
 
-def test_no_text_that_is_held_out_is_in_a_pair(tmp_path):
-    """Paragraphs repeat the texts of other comments: exactly, nearly, and cut into two."""
+def test_held_out_texts_are_in_no_pair(tmp_path):
+    """The paragraphs repeat texts of other comments: exactly, nearly, and split into two."""
     long = [" ".join(f"word{(n * k) % 997}" for k in range(1, 61)) for n in range(1, 201)]
     with (tmp_path / "a.jsonl").open("w") as file:
         for n in range(200):
@@ -56,13 +56,13 @@ def test_no_text_that_is_held_out_is_in_a_pair(tmp_path):
     assert len(held) > 50
     assert len(pairs) > 50
     near = NearDuplicates(np.array([signature(text) for text in held]))
-    paragraphs = [text for text in held if not 10 < len(words(text)) < 60]  # no halves
+    paragraphs = [text for text in held if not 10 < len(words(text)) < 60]  # no half texts
     for pair in pairs:
         assert not near(np.array([signature(pair[key]) for key in "ab"])).any()
         assert not [text for text in paragraphs if text in pair["b"] or overlap(text, pair["b"]) > 0.95]
 
 
-def test_a_text_between_one_to_train_on_and_one_that_is_held_out_is_in_no_pair(tmp_path):
+def test_texts_close_to_held_out_texts_are_in_no_pair(tmp_path):
     with (tmp_path / "a.jsonl").open("w") as file:
         for n in range(80):
             words = [f"word{(n * k) % 997}" for k in range(1, 61)]
@@ -78,7 +78,7 @@ def test_a_text_between_one_to_train_on_and_one_that_is_held_out_is_in_no_pair(t
 
 
 def overlap(text, whole):
-    """The share of a text's word pairs that are in another one."""
+    """Return the share of the word bigrams of a text that are in another text."""
     pairs = set(pairwise(words(text)))
     return len(pairs & set(pairwise(words(whole)))) / len(pairs)
 

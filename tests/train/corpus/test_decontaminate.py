@@ -29,14 +29,14 @@ WORDS = st.lists(st.sampled_from("ab"), max_size=9).map(" ".join)
         ("", False),
     ],
 )
-def test_equal_containing_and_contained_texts_are_found(text, there):
+def test_finds_equal_containing_and_contained_texts(text, there):
     assert (
         text in ExcludedTexts(["returns the sum of both numbers .", "creates a new", "adds", ""])
     ) == there
 
 
 @given(st.lists(WORDS, max_size=5), WORDS)
-def test_it_is_what_a_search_word_by_word_finds(texts, text):
+def test_matches_equal_a_word_by_word_search(texts, text):
     def within(a, b):
         return len(a) >= 4 and any(a == b[at : at + len(a)] for at in range(len(b)))
 
@@ -60,7 +60,7 @@ def test_pairs_of_sentences_are_read(tmp_path):
     assert "somebody plays ." in found
 
 
-def test_a_rated_file_without_the_expected_texts_is_named(tmp_path):
+def test_rated_file_without_the_expected_texts_is_an_error(tmp_path):
     (tmp_path / "rated.jsonl").write_text('{"ref": "a b", "hyp": "a c"}')
     with pytest.raises(InputError, match=r'rated\.jsonl, line 1: expected texts under "reference" and'):
         decontaminate.read_excluded([str(tmp_path / "rated.jsonl")])

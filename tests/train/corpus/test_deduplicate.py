@@ -38,7 +38,7 @@ def overlap(a, b):
 
 
 @given(TEXTS)
-def test_every_text_has_an_original_that_is_near_and_comes_first(texts):
+def test_every_original_is_near_and_earlier(texts):
     original = found(texts)
     assert (original <= np.arange(len(texts))).all()
     assert (original[original] == original).all()
@@ -50,18 +50,18 @@ def test_every_text_has_an_original_that_is_near_and_comes_first(texts):
             assert all(words(texts[other]) != words(text) for other in range(index))
 
 
-def test_a_word_that_changes_the_meaning_of_a_short_text_keeps_it():
+def test_short_texts_with_one_other_word_are_kept():
     texts = ["sets the name of the user", "gets the name of the user", "Sets the name, of the user."]
     assert found([clean(text) for text in texts]).tolist() == [0, 1, 0]
 
 
-def test_long_texts_with_a_word_of_difference_are_near():
+def test_long_texts_with_one_other_word_are_near_duplicates():
     long = " ".join(f"word{n}" for n in range(60))
     texts = [long, long + " more", long.replace("word30", "other"), " ".join(reversed(long.split()))]
     assert found(texts).tolist() == [0, 0, 0, 3]
 
 
-def test_texts_near_to_one_of_a_set_are_found():
+def test_finds_texts_near_a_given_set():
     random = np.random.default_rng(0)
     some = random.integers(0, 4, (300, SIGNATURE), np.uint8)  # few values: many agree in a band
     others = some[random.integers(0, 300, 600)].copy()
@@ -74,7 +74,7 @@ def test_texts_near_to_one_of_a_set_are_found():
     assert not len(NearDuplicates(some)(others[:0]))
 
 
-def test_a_text_with_too_many_to_compare_counts_as_near():
+def test_text_with_too_many_candidates_counts_as_near():
     some = np.random.default_rng(0).integers(0, 256, (200, SIGNATURE), np.uint8)
     some[:, :5] = 1
     assert NearDuplicates(some)(np.ones((1, SIGNATURE), np.uint8)).tolist() == [True]

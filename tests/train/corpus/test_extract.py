@@ -39,7 +39,7 @@ DROPPED = [
 
 
 @pytest.mark.parametrize(("name", "comment", "method"), DROPPED)
-def test_what_is_of_no_use_is_dropped_counted_and_shown(name, comment, method):
+def test_unusable_comments_are_dropped_counted_and_shown(name, comment, method):
     dropped, shown = Counter(), []
     found = list(extract(javadoc(comment, method), "java", dropped, lambda *what: shown.append(what)))
     assert (found, dict(dropped)) == ([], {name: 1})
@@ -57,7 +57,7 @@ def test_what_is_of_no_use_is_dropped_counted_and_shown(name, comment, method):
         ("Runs, see {@link Thread}:", "Runs, see Thread"),
     ],
 )
-def test_what_only_looks_like_it_is_kept(comment, summary):
+def test_comments_that_resemble_unusable_ones_are_kept(comment, summary):
     assert [c.summary for c in extract(javadoc(comment), "java", Counter())] == [summary]
 
 
@@ -71,7 +71,7 @@ def test_what_only_looks_like_it_is_kept(comment, summary):
         b"x" * 99_999,
     ],
 )
-def test_a_generated_file_counts_as_one(header):
+def test_generated_file_is_counted_once(header):
     dropped = Counter()
     code = header + b"\n\npackage a\n\n// Run runs it.\nfunc Run() {}\n"
     assert not list(extract(code, "go", dropped))
@@ -87,12 +87,12 @@ def test_a_generated_file_counts_as_one(header):
         b"Do not edit while reading.",
     ],
 )
-def test_speaking_of_generating_makes_no_generated_file(words):
+def test_mentioning_generation_does_not_mark_a_file_as_generated(words):
     code = b'"""' + words + b'"""\n\ndef new():\n    """Make a new id."""\n'
     assert len(list(extract(code, "python", Counter()))) == 1
 
 
-def test_a_file_past_the_limit_counts_as_one():
+def test_file_over_the_comment_limit_is_counted_once():
     dropped = Counter()
     assert not list(extract(b"x" * (LARGEST + 1), "go", dropped))
     assert dropped == {"file too large": 1}
@@ -108,7 +108,7 @@ def test_a_file_past_the_limit_counts_as_one():
         "/** Keeps it. @public */",
     ],
 )
-def test_stars_are_no_part_of_a_comment(comment):
+def test_leading_stars_are_stripped(comment):
     code = f"{comment}\nfunction keep() {{}}\n".encode()
     assert [c.summary for c in extract(code, "javascript", Counter())] == ["Keeps it."]
 
@@ -119,14 +119,14 @@ def test_stars_that_are_bullets_stay_list_items():
     assert comment.description == "Keeps all.\n\nthis one\n\nthat one"
 
 
-def test_the_description_goes_on_where_the_summary_ends():
+def test_description_continues_after_the_summary():
     code = javadoc("Runs it. Slowly,\n * but well.\n * <p>\n * See there.\n * @since 1")
     (comment,) = extract(code, "java", Counter())
     assert comment.summary == "Runs it."
     assert comment.description == "Runs it. Slowly, but well.\n\nSee there."
 
 
-# What the languages have in common with each other and with noise.
+# Pieces of code that several languages share, and noise.
 PIECES = [
     *('"""', "'''", "/**", "*/", "//", "#", "/*", "=begin\n", "=end\n", "\n", "\n\n", "  ", "\t", ":", "::"),
     *("def f():", "def f", "end", "func F() {}", "function f() {}", "void f() {}", "class A {", "}", "<?php"),
@@ -150,13 +150,13 @@ codes = st.one_of(st.binary(), st.lists(st.sampled_from(PIECES)).map(lambda some
 
 
 @given(codes, languages)
-def test_any_bytes_will_do(code, language):
+def test_any_bytes_are_accepted(code, language):
     for comment in extract(code, language, Counter()):
         assert comment.summary
 
 
 @given(st.lists(st.sampled_from([*PIECES, " ", " and ", "so"])).map("".join), st.booleans())
-def test_the_summary_begins_the_description(text, lines):
+def test_description_starts_with_the_summary(text, lines):
     text = text.replace("*/", "")
     code = f"/** {text} */\nfunction f() {{}}\n" if not lines else "/**\n" + text + "\n*/\nfunction f() {}\n"
     for comment in extract(code.encode(), "javascript", Counter()):
@@ -165,7 +165,7 @@ def test_the_summary_begins_the_description(text, lines):
         assert "\n" not in comment.summary
 
 
-# Each takes minutes where a rule reads the same characters again and again.
+# Each text takes minutes if a rule rereads characters.
 HOSTILE = [
     ("python", "", "# a:\n", ""),
     ("python", "def f():\n", "#:#", "\n    'Adds two.'\n"),
@@ -186,13 +186,13 @@ HOSTILE = [
 @pytest.mark.parametrize(("language", "before", "piece", "after"), HOSTILE)
 def test_hostile_code_takes_linear_time(language, before, piece, after):
     code = before + piece * (200_000 // len(piece)) + after
-    code += "\n" * (len(code) // 190)  # else its lines are too long for code
+    code += "\n" * (len(code) // 190)  # shorter lines, because long lines do not count as code
     started = time.process_time()
     list(extract(code.encode(), language, Counter()))
     assert time.process_time() - started < 20
 
 
-def test_a_file_that_takes_the_parser_too_long_is_left(monkeypatch):
+def test_file_that_parses_too_slowly_is_skipped(monkeypatch):
     monkeypatch.setattr(base, "LONGEST_PARSE", 0.5)
     hostile = b"def f():\n" + b"#\n" * 100_000 + b"    'Adds two.'\n"
     started = time.process_time()

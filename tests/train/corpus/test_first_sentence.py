@@ -23,14 +23,14 @@ SENTENCES = [
 
 @pytest.mark.parametrize("sentence", SENTENCES)
 @pytest.mark.parametrize("rest", ["", " Returns None.", " `x` is kept.", " (Slowly.)"])
-def test_a_sentence_ends_where_it_does(sentence, rest):
+def test_end_of_the_first_sentence(sentence, rest):
     if sentence == "Never ends":
         rest = ""
     assert first_sentence.first_sentence(sentence + rest) == sentence
 
 
 @pytest.mark.parametrize("module", [first_sentence, english])
-def test_examples(module):
+def test_first_sentences(module):
     assert doctest.testmod(module).failed == 0
 
 
@@ -46,5 +46,5 @@ def test_examples(module):
         ("Возвращает имя пользователя", False),
     ],
 )
-def test_english_is_told_from_the_rest(text, expected):
+def test_english_is_recognised(text, expected):
     assert english.is_english(text) is expected

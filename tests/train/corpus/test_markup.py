@@ -46,5 +46,5 @@ CASES = [
 
 
 @pytest.mark.parametrize(("language", "text", "expected"), CASES)
-def test_prose_is_what_is_left(language, text, expected):
+def test_markup_is_removed(language, text, expected):
     assert paragraphs(text, language) == expected

@@ -20,7 +20,7 @@ def read(path, tags=0):
     return list(sources.read(str(path), tags, tally)), tally
 
 
-def test_a_folder_in_a_folder_is_a_repository(tree, tmp_path):
+def test_subfolders_are_repositories(tree, tmp_path):
     tree(tmp_path / "all" / "one", 2)
     tree(tmp_path / "all" / "two" / "deep", 2)
     (tmp_path / "all" / "one" / "LICENSE.txt").write_text("do what you like")
@@ -56,7 +56,7 @@ def test_a_git_repository_is_read_without_a_checkout(tree, git, tmp_path):
     assert b"Counts the value of kind 1" in from_work[1].data
 
 
-def test_tags_are_read_from_head_backwards_and_each_content_once(tree, git, tmp_path):
+def test_tags_are_read_backwards_from_head_without_repetition(tree, git, tmp_path):
     work = tree(tmp_path / "work", 2)
     git(work, "init")
     for version in range(5):
@@ -73,7 +73,7 @@ def test_tags_are_read_from_head_backwards_and_each_content_once(tree, git, tmp_
     assert len(read(work, tags=2)[0]) < len(found)
 
 
-def test_a_broken_repository_is_named(git, tmp_path):
+def test_broken_repository_is_counted(git, tmp_path):
     folder = tmp_path / "empty"
     folder.mkdir()
     git(folder, "init")
@@ -94,12 +94,12 @@ def test_links_large_files_and_unreadable_folders_are_counted(tree, tmp_path):
     assert len(found) == 2
     assert tally.counts["symbolic link"] == 2
     assert tally.counts["file too large"] == 1
-    if os.geteuid():  # root reads everything
+    if os.geteuid():  # root can read all files
         assert tally.counts["unreadable folder"] == 1
     (code / "closed").chmod(0o700)
 
 
-def test_a_deep_tree_is_walked(tmp_path):
+def test_deep_folders_are_read(tmp_path):
     deep = tmp_path.joinpath("all", *["d"] * 1020)
     subprocess.run(["mkdir", "-p", deep], check=True)  # too deep for Python's own
     try:
@@ -110,7 +110,7 @@ def test_a_deep_tree_is_walked(tmp_path):
     assert [code.path for code in found] == ["d/" * 1019 + "m.py"]
 
 
-def test_a_tag_of_no_commit_costs_only_itself(tree, git, tmp_path):
+def test_tag_without_commit_is_skipped(tree, git, tmp_path):
     work = tree(tmp_path / "work", 1)
     git(work, "init")
     for version in range(3):
@@ -191,7 +191,7 @@ def test_objects_outside_the_source_are_not_read(way, tree, git, tmp_path):
     assert tally.counts["unreadable repository"] + tally.counts["git folder elsewhere"] == 1
 
 
-def test_pipes_in_the_place_of_refs_are_not_opened(tree, git, tmp_path):
+def test_named_pipes_instead_of_refs_are_not_opened(tree, git, tmp_path):
     work = tree(tmp_path / "work", 3)
     git(work, "init")
     git(work, "add", ".")
@@ -202,7 +202,7 @@ def test_pipes_in_the_place_of_refs_are_not_opened(tree, git, tmp_path):
     assert len(read(work, tags=2)[0]) == 3
 
 
-def test_a_repository_cannot_name_commands(tree, git, tmp_path, monkeypatch):
+def test_repository_cannot_run_commands(tree, git, tmp_path, monkeypatch):
     work = tree(tmp_path / "work", 3)
     git(work, "init")
     git(work, "add", ".")
@@ -225,7 +225,7 @@ def test_a_repository_cannot_name_commands(tree, git, tmp_path, monkeypatch):
         )
         (folder / "info" / "attributes").write_text("* filter=f diff=d\n")
     (work / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    old = tmp_path / "bin" / "git"  # knows nothing of the variable that forbids fetching
+    old = tmp_path / "bin" / "git"  # does not know the variable that forbids fetching
     old.parent.mkdir()
     old.write_text(f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec {shutil.which("git")} "$@"\n')
     old.chmod(0o755)
@@ -237,7 +237,7 @@ def test_a_repository_cannot_name_commands(tree, git, tmp_path, monkeypatch):
     assert not run.exists()
 
 
-def test_a_few_trees_that_stand_for_billions_of_files_are_refused(git, tmp_path, monkeypatch):
+def test_repository_with_exponentially_many_files_is_refused(git, tmp_path, monkeypatch):
     monkeypatch.setattr(git_reader, "MOST_FILES", 10_000)
     git(tmp_path, "init")
 
@@ -261,7 +261,7 @@ def test_a_few_trees_that_stand_for_billions_of_files_are_refused(git, tmp_path,
     assert "more than 10,000 files" in tally.examples["unreadable revision"][0][0]
 
 
-def test_an_existing_path_with_brackets_is_no_pattern(tmp_path):
+def test_existing_path_with_brackets_is_not_a_pattern(tmp_path):
     folder = tmp_path / "[old]"
     folder.mkdir()
     (folder / "x*.txt").write_text("adds two lists\n")
@@ -277,7 +277,7 @@ def test_pipes_among_files_are_skipped(tmp_path):
     assert tally.counts["no file"] == 1
 
 
-def test_names_that_are_too_long_are_walked_around(tmp_path):
+def test_too_long_names_are_skipped(tmp_path):
     deep = tmp_path.joinpath("all", *["d" * 250] * 15)
     deep.mkdir(parents=True)
     (tmp_path / "all" / "m.py").write_text("x = 1")
@@ -314,6 +314,6 @@ def test_the_installed_python_is_read():
     assert all(isinstance(code, Code) and code.repository == "python" for code in first)
 
 
-def test_a_missing_source_is_named():
+def test_missing_source_is_an_error():
     with pytest.raises(InputError, match=r"source 'none/\*\.txt': no such file"):
         read("none/*.txt")

@@ -16,7 +16,7 @@ def split(repositories, share=0.1):
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.floats(0.05, 0.5))
-def test_a_repository_is_on_one_side_or_all_are_split(sizes, share):
+def test_repositories_are_not_split_unless_all_are(sizes, share):
     names = np.repeat(np.random.default_rng(1).integers(1, 2**63, len(sizes)), sizes)
     held = split(names, share)
     sides = [set(held[names == name]) for name in set(names)]
@@ -25,7 +25,7 @@ def test_a_repository_is_on_one_side_or_all_are_split(sizes, share):
 
 
 @pytest.mark.parametrize("sizes", [[1000], [5000, 5000], [50] * 100, [3000, *[10] * 300], []])
-def test_about_the_share_is_held_out(sizes):
+def test_held_out_share_is_close_to_the_requested_share(sizes):
     names = np.repeat(np.random.default_rng(2).integers(1, 2**63, len(sizes)), sizes)
     unknown = [0] * 2000
     held = split([*names, *unknown])

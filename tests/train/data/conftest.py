@@ -1,4 +1,4 @@
-"""Repositories as their authors publish them, made here, and the command that fetches from them."""
+"""Local repositories in the published layout, and the command that fetches from them."""
 
 import hashlib
 import json
@@ -13,14 +13,14 @@ from tests.conftest import ROOT
 
 
 class Host:
-    """A folder of bare repositories, as a server of git has them."""
+    """A folder of bare git repositories, as on a server."""
 
     def __init__(self, folder):
         self.folder = folder
         self.commits = {}
 
     def publish(self, repository, files):
-        """Serve a repository of one commit with these files (path -> bytes or text)."""
+        """Add a repository with one commit of these files (path -> bytes or text)."""
         folder = self.folder / f"{repository}.git"
         stream = b"commit refs/heads/main\ncommitter A <a@b> 0 +0000\ndata 0\n"
         for path, content in files.items():
@@ -63,7 +63,7 @@ def write_catalog(file, host, sets, evaluation_texts=()):
 
 
 def fetch(*arguments, **environment):
-    """Run the command line; return the finished process."""
+    """Return a function that runs the command line and returns the finished process."""
     return subprocess.run(
         [sys.executable, "-m", "train.data", "fetch", *map(str, arguments)],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **environment},

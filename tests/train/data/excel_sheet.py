@@ -1,10 +1,10 @@
-"""The smallest Excel file (BIFF2) that xlrd reads."""
+"""Minimal Excel files (BIFF2) that xlrd can read."""
 
 import struct
 
 
 def write_xls(rows):
-    """Return a sheet with these rows of texts and numbers."""
+    """Return an Excel sheet with these rows of texts and numbers."""
     content = _record(0x0009, struct.pack("<HH", 2, 0x10))
     for number, row in enumerate(rows):
         for column, value in enumerate(row):

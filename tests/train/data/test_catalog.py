@@ -11,7 +11,7 @@ TABLE = load(Catalog, CATALOG_FILE, [])
 FILES = [file for found in TABLE.sets for file in found.files]
 
 
-def test_every_file_has_a_checksum_and_a_path_of_its_own():
+def test_every_file_has_a_checksum_and_a_unique_path():
     assert len({file.path for file in FILES}) == len(FILES) == 30
     assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) and file.rows for file in FILES)
     assert len({found.name for found in TABLE.sets}) == len(TABLE.sets)
@@ -26,7 +26,7 @@ def test_every_corpus_is_cleaned():
     assert {file.cleaning for file in FILES if file.path.startswith("corpus/")} == {"corpus"}
 
 
-def test_the_list_tells_forbidding_terms():
+def test_list_shows_restrictive_terms():
     shown = {line.split()[0]: line for line in fetch("--list").stdout.splitlines()[1:]}
     assert shown.keys() == {found.name for found in TABLE.sets}
     for name in ("sick", "semeval_sts", "stsb_en"):
@@ -40,7 +40,7 @@ def test_the_list_tells_forbidding_terms():
         assert "share-alike" in shown[name]
 
 
-def test_the_page_on_data_lists_every_set_as_the_table_has_it():
+def test_data_page_lists_every_set_of_the_table():
     page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
     for found in TABLE.sets:
         row = next(line for line in page.splitlines() if line.startswith(f"| `{found.name}` |"))

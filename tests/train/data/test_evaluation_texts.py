@@ -1,4 +1,4 @@
-"""Corpora without repetitions and without the texts of evaluation sets."""
+"""Corpora without repeated texts and without texts of evaluation sets."""
 
 import json
 
@@ -21,7 +21,7 @@ from train.data.evaluation_texts import EvaluationTexts, clean_corpus, key, thir
         ("", "returns the name", False),
     ],
 )
-def test_equal_texts_and_beginnings_are_evaluation_texts(text, evaluation, inside):
+def test_equal_texts_and_prefixes_count_as_evaluation_texts(text, evaluation, inside):
     assert (text in EvaluationTexts([evaluation, "something else entirely"])) is inside
 
 
@@ -29,7 +29,7 @@ def test_a_key_keeps_letters_and_digits_of_english():
     assert key("  Gets-the ÄB2_c  ") == "gets the b2 c"
 
 
-def test_a_corpus_keeps_the_first_of_equal_texts_and_none_of_one_word():
+def test_corpus_drops_repeated_and_one_word_texts():
     texts = ["Adds  two ", "adds two.", "adds", "", "sets the old name", "sets it\tall"]
     rows = [{"source": str(n), "text": text} for n, text in enumerate(texts)]
     assert list(clean_corpus(rows, EvaluationTexts(["Sets the old name!"]))) == [
@@ -38,7 +38,7 @@ def test_a_corpus_keeps_the_first_of_equal_texts_and_none_of_one_word():
     ]
 
 
-def test_a_third_of_the_pairs_is_kept_whatever_their_order():
+def test_kept_third_of_the_pairs_does_not_depend_on_their_order():
     rows = [{"reference": f"adds number {n}", "candidate": "sums"} for n in range(900)]
     kept = list(third_of_pairs([*rows, *rows], EvaluationTexts([])))
     assert 250 < len(kept) < 350

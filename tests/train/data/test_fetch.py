@@ -1,4 +1,4 @@
-"""Fetching data sets through the command line, from repositories that are made here."""
+"""Fetching of data sets by the real command, from local repositories."""
 
 import gzip
 import os
@@ -27,7 +27,7 @@ PAIRS = packed_lines([{"a": "open", "b": "close", "label": "opposite"}])
 
 @pytest.fixture
 def catalog(host, tmp_path):
-    """Two sets of one file each; the first is not cleaned."""
+    """Write a catalog of two sets with one file each; the first set is not cleaned."""
     host.publish("owner/texts", {"a.txt": "Adds  two\tnumbers .\n", "b.txt": "not asked for\n"})
     host.publish("owner/words", {"w.txt": "open close\n"})
     sets = [
@@ -54,7 +54,7 @@ def files(folder):
     }
 
 
-def test_fetches_all_sets_and_tells_their_terms(run, tmp_path):
+def test_fetches_all_sets_and_prints_their_terms(run, tmp_path):
     done = run()
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
@@ -74,7 +74,7 @@ def test_fetches_from_a_url_and_from_a_server_without_partial_clones(run, host, 
     assert (tmp_path / "data/meaning/words.jsonl").read_bytes() == PAIRS
 
 
-def test_intact_files_are_left_as_they_are_without_the_network(run, tmp_path):
+def test_intact_files_need_no_network(run, tmp_path):
     assert run().returncode == 0
     before = files(tmp_path / "data")
     done = run(host="file:///nowhere")
@@ -117,7 +117,7 @@ def test_a_wrong_checksum_is_refused_and_nothing_is_written(catalog, run, tmp_pa
     assert files(tmp_path / "data").keys() == {".simllm"}
 
 
-def test_without_a_network_one_line_names_repository_and_file(run, tmp_path):
+def test_error_without_network_names_repository_and_file(run, tmp_path):
     done = run("words", host="https://localhost:1")
     assert done.returncode == 2
     *_, last = done.stderr.splitlines()
@@ -126,7 +126,7 @@ def test_without_a_network_one_line_names_repository_and_file(run, tmp_path):
     assert " from https://localhost:1 (" in last
 
 
-def test_a_repository_that_is_gone_and_a_missing_commit_are_named(catalog, run, host):
+def test_missing_repository_and_missing_commit_are_errors(catalog, run, host):
     done = run("words", host=host.folder / "elsewhere")
     assert done.returncode == 2
     assert "error: meaning/words.jsonl: owner/words: cannot be fetched at " in done.stderr
@@ -137,7 +137,7 @@ def test_a_repository_that_is_gone_and_a_missing_commit_are_named(catalog, run, 
     assert "Traceback" not in done.stderr
 
 
-def test_a_missing_file_in_the_repository_is_named(catalog, run):
+def test_missing_file_in_the_repository_is_an_error(catalog, run):
     catalog.write_text(catalog.read_text().replace("w.txt", "v.txt"))
     done = run("words")
     assert done.returncode == 2
@@ -167,7 +167,7 @@ def test_files_of_the_user_survive(run, tmp_path):
     assert files(root) == before
 
 
-def test_a_file_of_the_user_in_the_place_of_a_set_survives(run, tmp_path):
+def test_user_file_at_the_path_of_a_set_is_kept(run, tmp_path):
     assert run("texts").returncode == 0
     mine = tmp_path / "data/meaning/words.jsonl"
     mine.parent.mkdir()
@@ -229,7 +229,7 @@ def test_the_list_shows_licence_and_terms_and_fetches_nothing(run, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_the_environment_names_the_root(catalog, host, tmp_path):
+def test_environment_variable_sets_the_data_folder(catalog, host, tmp_path):
     root = tmp_path / "elsewhere"
     done = fetch("words", "--catalog", catalog, "--host", host.folder, SIMLLM_DATA=str(root))
     assert done.returncode == 0, done.stderr
@@ -251,7 +251,7 @@ def test_variables_of_a_surrounding_repository_have_no_effect(run, tmp_path):
         ("about: a set", "abuot: a set", "unknown key sets[0].abuot"),
     ],
 )
-def test_mistakes_in_a_table_are_named(catalog, run, old, new, problem):
+def test_mistakes_in_the_table_are_errors(catalog, run, old, new, problem):
     catalog.write_text(catalog.read_text().replace(old, new))
     done = run()
     assert done.returncode == 2

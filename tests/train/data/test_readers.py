@@ -1,4 +1,4 @@
-"""Every reader, on files as the authors publish them, through the command line."""
+"""Every reader of published files, through the command line."""
 
 import hashlib
 import io
@@ -20,7 +20,7 @@ def zipped(name, text):
 
 
 def is_left_out(text):
-    """Whether Breaking NLI's hash leaves a sentence out."""
+    """Return whether the hash rule of Breaking NLI leaves a sentence out."""
     return int(hashlib.md5(text.encode()).hexdigest(), 16) % 4 == 0
 
 
@@ -35,7 +35,7 @@ STRINGS = (
     '<?xml version="1.0"?><sst xmlns="http://x">'
     "<si><t>Adds one .</t></si><si><r><t>Ab</t></r><r><t>c</t></r></si></sst>"
 )
-RATERS = range(1, 7)  # three see the reference first, and three the candidate
+RATERS = range(1, 7)  # three raters see the reference first, and three the candidate
 HAQUE = [
     ",Unnamed: 0,function_id,user_id,accurate,adequate,concise,similarity,source,text,text.1,bleu,x,function",
     *(f"0,0,7,{n},4,{n},2,4,reference,adds two,sums  <UNK> both,0.5,,7" for n in RATERS if n % 2 == 0),
@@ -63,7 +63,7 @@ GRADES = {
 DOCSTRINGS = b"'Adds DCNL DCSP x. DCNL :param x: it'\n\"caf\xe9 >> it>>>> f()\"\n'" + b"a" * 500 + b"'\n"
 ABBREVIATIONS = {"word": "index", "abbrs": [{"abbr": "idx", "degree": "fine", "context": "c"}]}
 
-# reader -> files of the repository, and the rows that are made from them
+# reader -> files of the repository, and the expected rows
 CASES = {
     "lines": (
         {"a.nl": "adds  two\r\nsets it\u2028now\n"},
@@ -217,7 +217,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def converted(new_host, tmp_path_factory):
-    """The folder of all cases, each a set of its own, and what the command said."""
+    """Return the folder with one converted set per case, and the output of the command."""
     host, folder, sets = new_host(), tmp_path_factory.mktemp("converted"), []
     published = [item for files, _ in CASES.values() for item in files.items()]
     assert len(dict(published)) == len(published)
@@ -231,12 +231,12 @@ def converted(new_host, tmp_path_factory):
     done = fetch(*known)
     if done.returncode == 0:
         return folder / "data", done.stderr
-    each = [fetch(name, *known).stderr for name in CASES]  # so that the others are there
+    each = [fetch(name, *known).stderr for name in CASES]  # after the other sets exist
     return folder / "data", "".join(each)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_reader_converts_the_files_of_its_authors(converted, name):
+def test_reader_converts_the_published_files(converted, name):
     folder, messages = converted
     file = folder / f"{name}.jsonl"
     assert file.exists(), messages

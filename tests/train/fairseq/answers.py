@@ -1,4 +1,4 @@
-"""What fairseq itself says of our files; run by test_real.py with the Python that has fairseq.
+"""Read our dataset and checkpoint with fairseq; test_real.py runs this with the Python that has fairseq.
 
 python answers.py DATA CHECKPOINT OUT
 """

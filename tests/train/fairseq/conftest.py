@@ -6,7 +6,7 @@ from train.tokens import shards
 
 @pytest.fixture
 def run_folder(tmp_path, tokenizer, comments):
-    """What the export needs of a pretraining run."""
+    """Write the files of a pretraining run that the export needs."""
     folder = tmp_path / "run"
     (folder / "vocabulary" / "some-1000").mkdir(parents=True)
     tokenizer.backend.save(str(folder / "vocabulary" / "some-1000" / "tokenizer.json"))

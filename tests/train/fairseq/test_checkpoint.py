@@ -20,13 +20,13 @@ from train.fairseq import dictionary, weights
 from train.fairseq.checkpoint import import_checkpoint
 from train.tokens import vocabulary
 
-# In ranked order, as BPE merges them.
+# In the order of the BPE merges.
 PIECES = ["\N{LOWER ONE EIGHTH BLOCK}", "a", "b", "c", "ab", "abc"]
 
 
 @pytest.fixture(scope="module")
 def tiny(shared):
-    """The tiny model of the original implementation, as its trainer keeps it."""
+    """Return the checkpoint of the tiny model of the original implementation."""
     vectors = json.loads((shared / "reference" / "mpnet_tiny_forward.json").read_text())
     shape, case = vectors["config"], vectors["cases"][0]
     args = argparse.Namespace(
@@ -47,7 +47,7 @@ def tiny(shared):
 
 @pytest.fixture
 def tiny_files(tiny, tmp_path):
-    """model.pt, dict.txt in an order of its own, tokenizer.json."""
+    """Write model.pt, a dict.txt with shuffled tokens, and tokenizer.json."""
     torch.save(tiny[0], tmp_path / "model.pt")
     (tmp_path / "dict.txt").write_text("".join(f"{piece} 5\n" for piece in shuffled(PIECES)))
     vocabulary.bpe([*SPECIAL_TOKENS, *PIECES]).save(str(tmp_path / "tokenizer.json"))
@@ -59,12 +59,12 @@ def shuffled(pieces):
 
 
 def change(stored, name, value):
-    """The checkpoint with other args, cfg or model."""
+    """Return the checkpoint with other args, cfg or model."""
     return {**stored, name: value}
 
 
 def separate(stored, _):
-    """As fairseq 0.12 names and keeps what is the same."""
+    """Return the checkpoint with the weight names of fairseq 0.12."""
     model = {}
     for name, tensor in stored["model"].items():
         name = name.replace("decoder.", "encoder.").replace("emb_layer_norm", "layernorm_embedding")
@@ -79,7 +79,7 @@ def separate(stored, _):
 
 
 def pickled_meters(stored, monkeypatch):
-    """As fairseq 0.8 keeps its statistics: objects of its own classes."""
+    """Add training statistics as fairseq 0.8 does, as pickled objects of its classes."""
     module = types.ModuleType("fairseq.meters")
     meter = type("AverageMeter", (), {"__module__": "fairseq.meters"})
     module.AverageMeter = meter
@@ -95,7 +95,7 @@ def without_head(stored, _):
 
 
 @pytest.mark.parametrize("variant", [lambda stored, _: stored, separate, pickled_meters, without_head])
-def test_features_of_the_original(tiny, tiny_files, monkeypatch, variant):
+def test_imported_features_equal_the_original(tiny, tiny_files, monkeypatch, variant):
     stored, inference = tiny
     torch.save(variant(stored, monkeypatch), tiny_files / "model.pt")
     monkeypatch.undo()
@@ -169,7 +169,7 @@ class Malicious:
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_what_is_not_weights_is_never_run(import_, tiny, tiny_files, zipped):
+def test_rejects_pickled_code(import_, tiny, tiny_files, zipped):
     stored = {**tiny[0], "extra_state": Malicious(tiny_files / "marker")}
     torch.save(stored, tiny_files / "model.pt", _use_new_zipfile_serialization=zipped)
     done = import_("--tokenizer", tiny_files / "tokenizer.json")
@@ -183,7 +183,7 @@ def test_what_is_not_weights_is_never_run(import_, tiny, tiny_files, zipped):
 
 @pytest.fixture
 def import_(call, tiny_files):
-    """Import the tiny checkpoint."""
+    """Return a function that imports the tiny checkpoint."""
     files = [tiny_files / name for name in ("model.pt", "dict.txt", "out")]
     return lambda *arguments: call(fairseq, "import-checkpoint", *files, *arguments)
 
@@ -230,7 +230,7 @@ def damaged_weights(stored):
         (lambda stored: change(stored, "args", None), "setting encoder_embed_dim is missing"),
     ],
 )
-def test_what_does_not_fit_is_named_at_once(tiny, tiny_files, damage, message):
+def test_all_mismatches_are_reported_together(tiny, tiny_files, damage, message):
     torch.save(damage(tiny[0]), tiny_files / "model.pt")
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")
     with pytest.raises(InputError, match=message) as error:
@@ -240,7 +240,7 @@ def test_what_does_not_fit_is_named_at_once(tiny, tiny_files, damage, message):
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 half a zip"])
-def test_what_is_no_checkpoint_is_named(tiny_files, content):
+def test_rejects_files_that_are_no_checkpoint(tiny_files, content):
     (tiny_files / "model.pt").write_bytes(content)
     with pytest.raises(InputError, match=r"model\.pt: damaged, or not a checkpoint of fairseq"):
         import_checkpoint(tiny_files / "model.pt", tiny_files / "dict.txt", None, tiny_files / "out")
@@ -259,7 +259,7 @@ def test_what_is_no_checkpoint_is_named(tiny_files, content):
         ([], "empty"),
     ],
 )
-def test_another_dictionary_is_named(tiny_files, lines, message):
+def test_rejects_a_different_dictionary(tiny_files, lines, message):
     (tiny_files / "dict.txt").write_text("".join(line + "\n" for line in lines))
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")
     with pytest.raises(InputError, match=message) as error:
@@ -267,8 +267,8 @@ def test_another_dictionary_is_named(tiny_files, lines, message):
     assert str(error.value).startswith(str(tiny_files / "dict.txt"))
 
 
-def test_a_token_that_fairseq_never_saw_is_unknown_to_the_model(tiny, tiny_files):
-    """`fairseq-preprocess` leaves out what does not occur, and fills up with made-up words."""
+def test_tokens_missing_from_the_dictionary_become_unknown(tiny, tiny_files):
+    """`fairseq-preprocess` omits tokens that do not occur, and pads with made-up words."""
     lines = ["<mask> 0", *(f"{piece} 5" for piece in PIECES if piece != "ab"), "madeupword0000 0"]
     (tiny_files / "dict.txt").write_text("\n".join(lines) + "\n")
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")
@@ -280,6 +280,6 @@ def test_a_token_that_fairseq_never_saw_is_unknown_to_the_model(tiny, tiny_files
     assert torch.equal(table, stored[[0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 9]])
 
 
-def test_every_weight_of_ours_has_a_name_of_its_own_there(small_config):
+def test_every_weight_maps_to_a_unique_fairseq_name(small_config):
     names = [f"encoder.{name}" for name in Encoder(small_config).state_dict()]
     assert len({weights.fairseq_name(name) for name in names}) == len(names)

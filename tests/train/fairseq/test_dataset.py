@@ -13,7 +13,7 @@ from train.fairseq.__main__ import main
 
 
 def opened(stem):
-    """The texts of a memory-mapped dataset, read as fairseq reads them: by pointer and size."""
+    """Read the texts of a memory-mapped dataset as fairseq does, by pointer and size."""
     index, data = stem.with_suffix(".idx").read_bytes(), stem.with_suffix(".bin").read_bytes()
     magic, version, code, count = struct.unpack_from("<9sQBQ", index)
     assert (magic, version) == (b"MMIDIDX\0\0", 1)
@@ -25,7 +25,7 @@ def opened(stem):
     return [np.frombuffer(data, dtype, *at).tolist() for at in zip(sizes, pointers, strict=True)]
 
 
-def test_the_bytes(tmp_path):
+def test_bytes_of_a_small_dataset(tmp_path):
     dataset.write_texts(
         tmp_path / "x", [np.array([0, 7, 2], np.uint16), np.array([0, 2], np.uint16)], np.array([3, 2]), 9
     )
@@ -46,7 +46,7 @@ texts_of_ids = st.lists(st.lists(st.integers(3, 99), max_size=9), min_size=1, ma
 @given(
     texts=texts_of_ids, cuts=st.sets(st.integers(1, 29)), vocab_size=st.sampled_from([100, 2**16, 2**16 + 1])
 )
-def test_every_text_comes_back_whatever_the_parts(tmp_path_factory, texts, cuts, vocab_size):
+def test_all_texts_are_read_back_for_any_number_of_parts(tmp_path_factory, texts, cuts, vocab_size):
     stem, dtype = tmp_path_factory.mktemp("dataset") / "train", np.uint16 if vocab_size <= 2**16 else np.int32
     whole = [[0, *text, 2] for text in texts]
     edges = sorted({0, len(texts)} | {cut for cut in cuts if cut < len(texts)})
@@ -60,7 +60,7 @@ def test_every_text_comes_back_whatever_the_parts(tmp_path_factory, texts, cuts,
     assert counts.tolist()[:100] == np.bincount(written, minlength=100).tolist()
 
 
-def test_memory_does_not_grow_with_the_part(tmp_path):
+def test_memory_does_not_grow_with_the_part_size(tmp_path):
     part = np.lib.format.open_memmap(tmp_path / "ids.npy", "w+", np.uint16, (2**25,))
     part[:] = 5
     part[::16] = 0
@@ -77,7 +77,7 @@ def command(monkeypatch, *arguments):
     return main()
 
 
-def test_a_run_is_exported(run_folder, tmp_path, tokenizer, comments, monkeypatch):
+def test_exports_a_run(run_folder, tmp_path, tokenizer, comments, monkeypatch):
     assert command(monkeypatch, "export-data", run_folder, tmp_path / "out") == 0
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         ".simllm", "dict.txt", "train.bin", "train.idx", "valid.bin", "valid.idx"
@@ -103,14 +103,14 @@ def test_a_run_is_exported(run_folder, tmp_path, tokenizer, comments, monkeypatc
         ([], [], "empty"),
     ],
 )
-def test_contradictions_are_named(tmp_path, parts, lengths, message):
+def test_contradictory_inputs_are_errors(tmp_path, parts, lengths, message):
     with pytest.raises(InputError, match=message):
         dataset.write_texts(
             tmp_path / "x", [np.array(part, np.uint16) for part in parts], np.array(lengths, int), 9
         )
 
 
-def test_what_is_no_run_is_refused_and_leaves_nothing(run_folder, tmp_path, monkeypatch, capsys):
+def test_folder_without_run_is_refused_and_nothing_is_written(run_folder, tmp_path, monkeypatch, capsys):
     def answer(*arguments):
         assert command(monkeypatch, "export-data", *arguments) == 2
         error = capsys.readouterr().err

@@ -1,6 +1,6 @@
-"""fairseq itself reads our dataset, trains on it, and its checkpoint comes back.
+"""Round trip through fairseq: it trains on our dataset, and we import its checkpoint.
 
-Runs where SIMLLM_FAIRSEQ_PYTHON names a Python that has fairseq 0.12.2, such as 3.10 with torch 1.12.
+Needs SIMLLM_FAIRSEQ_PYTHON, a Python with fairseq 0.12.2 (such as Python 3.10 with torch 1.12).
 """
 
 import json
@@ -17,7 +17,7 @@ from train.fairseq.checkpoint import import_checkpoint
 
 PYTHON = os.environ.get("SIMLLM_FAIRSEQ_PYTHON")
 
-# RoBERTa: the same encoder as MPNet's without relative positions, which fairseq does not have.
+# RoBERTa has the encoder of MPNet, but without relative positions, which fairseq lacks.
 TRAINING = """--task masked_lm --criterion masked_lm --arch roberta_base --cpu --num-workers 0 --seed 1
     --encoder-layers 2 --encoder-embed-dim 32 --encoder-ffn-embed-dim 64 --encoder-attention-heads 4
     --sample-break-mode eos --tokens-per-sample 64 --batch-size 16 --optimizer adam --lr 0.001
@@ -38,7 +38,9 @@ def fairseq(*arguments):
 
 
 @pytest.mark.skipif(not PYTHON, reason="SIMLLM_FAIRSEQ_PYTHON names no Python that has fairseq")
-def test_fairseq_reads_trains_and_comes_back(run_folder, tokenizer, comments, tmp_path):
+def test_fairseq_trains_on_the_export_and_its_checkpoint_is_imported(
+    run_folder, tokenizer, comments, tmp_path
+):
     data, answers = tmp_path / "data", tmp_path / "answers.json"
     dataset.export_dataset(run_folder, data)
     fairseq("-m", "fairseq_cli.train", data, *TRAINING.split(), "--save-dir", tmp_path / "saved")

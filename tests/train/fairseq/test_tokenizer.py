@@ -7,7 +7,7 @@ from train.fairseq.tokenizer import from_sentencepiece
 
 
 def learned(tmp_path, comments, **options):
-    """A SentencePiece model as its users make it: its own special ids, its own normalization."""
+    """Train a SentencePiece model with other special ids and another normalization."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([clean(text) for text in comments]),
         model_prefix=str(tmp_path / "sp"),
@@ -18,7 +18,7 @@ def learned(tmp_path, comments, **options):
     return tmp_path / "sp.model"
 
 
-def test_a_sentencepiece_model_splits_as_before(tmp_path, comments):
+def test_imported_sentencepiece_model_splits_as_before(tmp_path, comments):
     file = learned(tmp_path, comments[:800], model_type="bpe")
     tokenizer, source = from_sentencepiece(file), sentencepiece.SentencePieceProcessor(model_file=str(file))
     assert tokenizer.vocab_size == 600 - 3 + 5
@@ -27,7 +27,7 @@ def test_a_sentencepiece_model_splits_as_before(tmp_path, comments):
         assert tokenizer.backend.encode(text).tokens[1:-1] == pieces
 
 
-def test_a_character_that_only_fairseq_knew_becomes_a_piece(tmp_path, comments):
+def test_character_of_the_fairseq_dictionary_becomes_a_piece(tmp_path, comments):
     file = learned(tmp_path, [text.replace("?", "") for text in comments[:800]], model_type="bpe")
     assert "?" not in from_sentencepiece(file, []).backend.get_vocab()
     tokenizer = from_sentencepiece(file, ["?", "a", "else?"])
@@ -41,7 +41,7 @@ def test_a_character_that_only_fairseq_knew_becomes_a_piece(tmp_path, comments):
     ]
 
 
-def test_our_own_sentencepiece_model_gives_our_own_tokens(sentencepiece_model, tokenizer):
+def test_simllm_sentencepiece_model_gives_the_simllm_tokens(sentencepiece_model, tokenizer):
     assert from_sentencepiece(sentencepiece_model).backend.get_vocab() == tokenizer.backend.get_vocab()
 
 
@@ -53,7 +53,7 @@ def test_another_kind_of_sentencepiece_model_is_refused(tmp_path, comments, opti
         from_sentencepiece(learned(tmp_path, comments, **options))
 
 
-def test_what_is_no_sentencepiece_model_is_named(tmp_path):
+def test_rejects_files_that_are_no_sentencepiece_model(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         from_sentencepiece(tmp_path / "no")
     (tmp_path / "text").write_text("hello")

@@ -1,4 +1,4 @@
-"""The two ways to attend give the same, forward and backward; neither mixes texts."""
+"""The two attention implementations agree, forward and backward; neither attends across texts."""
 
 import numpy as np
 import pytest
@@ -41,13 +41,13 @@ def batch():
 
 
 def hidden(model, batch, make_attention):
-    """Both streams without their padding."""
+    """Return both streams without padding."""
     model.make_attention = make_attention
     rows = model.hidden(batch)
     return rows[batch.texts < len(batch.shape)]
 
 
-def test_by_length_equals_each_text_alone(model, batch):
+def test_grouped_attention_equals_attention_within_each_text(model, batch):
     with torch.no_grad():
         together = hidden(model, batch, grouped_attention)
         start = 0
@@ -63,7 +63,7 @@ def test_by_length_equals_each_text_alone(model, batch):
             start += length
 
 
-def test_flexible_equals_by_length(model, batch):
+def test_flex_attention_equals_grouped_attention(model, batch):
     with torch.no_grad():
         expected, filled = hidden(model, batch, grouped_attention), pad_streams(batch, BLOCK_SIZE)
         actual = hidden(model, filled, flex_attention_over_texts)
@@ -74,7 +74,7 @@ def test_flexible_equals_by_length(model, batch):
         assert loss == pytest.approx(model(batch).item(), rel=1e-6)
 
 
-def test_blocks_that_share_no_text_are_left_out(model):
+def test_flex_attention_skips_blocks_without_a_common_text(model):
     batch = pad_streams(batch_of([32] * 60), BLOCK_SIZE)
     mix = flex_attention_over_texts(batch, model.encoder.relative_bias)
     mask = mix.keywords["block_mask"]
@@ -92,7 +92,7 @@ def test_blocks_that_share_no_text_are_left_out(model):
 
 @pytest.fixture
 def backward_on_cpus(monkeypatch):
-    """The unfused implementation has a backward pass everywhere; a check keeps it from CPUs."""
+    """Allow the backward pass of flex attention on CPUs, which a check of PyTorch forbids."""
     monkeypatch.setattr(flex_attention, "_validate_device", lambda *tensors: None)
 
 
@@ -103,7 +103,7 @@ def gradients(model, batch, make_attention):
     return {name: p.grad.clone() for name, p in model.named_parameters()}
 
 
-def test_flexible_has_the_same_gradients(model, batch, backward_on_cpus):
+def test_flex_attention_has_the_same_gradients(model, batch, backward_on_cpus):
     expected = gradients(model, batch, grouped_attention)
     actual = gradients(model, pad_streams(batch, BLOCK_SIZE), flex_attention_over_texts)
     assert expected["encoder.relative_bias.table.weight"].abs().max() > 1e-4

@@ -9,7 +9,7 @@ from train.tokens.shards import Shards
 
 
 def shards(lengths, vocabulary=1000):
-    """Texts whose tokens are all different as far as the vocabulary goes."""
+    """Write shards of texts whose tokens differ, as far as the vocabulary allows."""
     lengths = np.array(lengths)
     tokens = 5 + np.arange(lengths.sum()) % (vocabulary - 5)
     ends = np.cumsum(lengths)
@@ -24,7 +24,7 @@ def batches(lengths, update_tokens=100, seed=3):
 
 
 def texts_of(parts):
-    """(epoch, text) of everything in the parts of an update, in order."""
+    """Return the (epoch, text) of every text in the parts of an update, in order."""
     return [pair for epochs, texts in parts for pair in zip(epochs.tolist(), texts.tolist(), strict=True)]
 
 
@@ -32,7 +32,7 @@ lengths = st.lists(st.integers(2, 64), min_size=3, max_size=60).filter(lambda so
 
 
 @given(lengths, st.integers(64, 300), st.integers(0, 5))
-def test_every_text_comes_exactly_once_an_epoch(lengths, update_tokens, seed):
+def test_every_text_occurs_once_per_epoch(lengths, update_tokens, seed):
     made = batches(lengths, update_tokens, seed)
     updates = -(-3 * made.epoch_tokens // update_tokens)
     seen = [pair for number in range(updates) for pair in texts_of(made.texts_of_update(number, 1))]
@@ -44,30 +44,30 @@ def test_every_text_comes_exactly_once_an_epoch(lengths, update_tokens, seed):
 
 
 @given(lengths, st.integers(0, 40), st.integers(1, 8))
-def test_processes_share_an_update_whatever_their_number(lengths, number, parts):
+def test_update_does_not_depend_on_the_number_of_processes(lengths, number, parts):
     alone = texts_of(batches(lengths).texts_of_update(number, 1))
     shared = batches(lengths).texts_of_update(number, parts)
     assert texts_of(shared) == alone
     assert batches(lengths).count_predicted(shared) == batches(lengths).count_predicted(
         batches(lengths).texts_of_update(number, 1)
     )
-    for _, texts in shared:  # a part is at most its share, and the rest of a text
+    for _, texts in shared:  # a part has at most its share and the rest of a text
         assert sum(lengths[t] for t in texts[:-1]) <= -(-100 // parts)
 
 
 @given(lengths, st.integers(0, 2**40))
-def test_any_update_can_be_made_at_once(lengths, number):
+def test_any_update_can_be_made_without_the_earlier_ones(lengths, number):
     one, two = batches(lengths), batches(lengths)
     two.texts_of_update(0, 1)
     assert texts_of(one.texts_of_update(number, 1)) == texts_of(two.texts_of_update(number, 1))
 
 
 @given(lengths, st.integers(0, 9), st.integers(1, 5))
-def test_how_a_text_is_permuted_does_not_depend_on_its_company(lengths, number, parts):
+def test_permutation_of_a_text_does_not_depend_on_its_batch(lengths, number, parts):
     made = batches(lengths)
 
     def rows(parts):
-        """For each text, its rows: (token, position, visible_originals) of both streams."""
+        """Return the rows of each text: (token, position, visible_originals) in both streams."""
         found = []
         for epochs, texts in parts:
             if not len(texts):
@@ -97,7 +97,7 @@ def test_texts_survive_the_permutation():
         assert tokens.tolist() == made.shards.read_tokens(np.arange(start, start + length)).tolist()
 
 
-def test_another_epoch_and_another_seed_permute_otherwise():
+def test_permutations_differ_between_epochs_and_seeds():
     tokens = []
     for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0)):
         made = batches([40] * 8, seed=seed)
@@ -106,13 +106,13 @@ def test_another_epoch_and_another_seed_permute_otherwise():
     assert tokens[0] != tokens[2] != tokens[3] != tokens[0]
 
 
-def test_the_fixed_texts_are_the_first_of_the_corpus():
+def test_evaluation_texts_are_the_first_texts_of_the_corpus():
     made = batches([4, 9, 3, 12, 30, 7, 8])
     parts = made.evaluation_texts(5, 20)
     assert [part.tolist() for part in parts] == [[0, 1], [3], [4]]
 
 
-def test_blocks_cut_the_row_of_tokens_anywhere():
+def test_blocks_split_the_token_stream_at_any_token():
     texts = shards([10, 20, 6, 30, 9])
     blocks = texts.blocks(16)
     assert blocks.lengths.tolist() == [16] * (36 // 16 + 39 // 16)
@@ -120,7 +120,7 @@ def test_blocks_cut_the_row_of_tokens_anywhere():
     assert blocks.read_tokens(np.arange(64)).tolist() == texts.read_tokens(kept).tolist()
 
 
-def test_texts_too_short_are_an_error():
+def test_too_short_texts_are_an_error():
     with pytest.raises(ValueError, match="no text is long enough"):
         batches([3, 3, 2])
 

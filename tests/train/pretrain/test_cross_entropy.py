@@ -7,7 +7,7 @@ from train.pretrain import cross_entropy
 
 @pytest.fixture(params=[1, 37, 1000])
 def inputs(request, monkeypatch):
-    monkeypatch.setitem(cross_entropy._LOGITS, "cpu", request.param * 50)  # rows a chunk
+    monkeypatch.setitem(cross_entropy._LOGITS, "cpu", request.param * 50)  # rows per chunk
     generator = torch.Generator().manual_seed(0)
     hidden, weight, bias = (
         torch.randn(*shape, generator=generator, requires_grad=True) for shape in ((90, 16), (50, 16), (50,))
@@ -25,7 +25,7 @@ def ours(hidden, weight, bias, targets):
     return cross_entropy.linear_cross_entropy(hidden, weight, bias, targets, 1)
 
 
-def test_loss_and_gradients_of_the_plain_one(inputs):
+def test_loss_and_gradients_equal_plain_cross_entropy(inputs):
     results = []
     for loss_of in (plain, ours):
         loss = loss_of(*inputs)
@@ -34,7 +34,7 @@ def test_loss_and_gradients_of_the_plain_one(inputs):
         assert (actual - expected).abs().max() <= 1e-6 * max(1, expected.abs().max())
 
 
-def test_ignored_rows_cost_nothing_and_teach_nothing(inputs):
+def test_ignored_rows_add_no_loss_and_no_gradient(inputs):
     hidden, *rest = inputs
     (gradient,) = torch.autograd.grad(ours(*inputs), [hidden])
     assert not gradient[:7].any()
@@ -56,7 +56,7 @@ def test_under_autocast(inputs, dtype):
         assert (one - other).abs().max() < bound * other.abs().max()
 
 
-def test_without_gradients_nothing_is_kept(inputs):
+def test_no_memory_is_kept_without_gradients(inputs):
     with torch.no_grad():
         loss = ours(*inputs)
     assert not loss.requires_grad

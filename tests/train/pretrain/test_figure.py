@@ -24,7 +24,7 @@ def test_a_figure_of_two_runs(call, log, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     drawn = out.read_text()
     assert "<svg" in drawn
-    assert drawn.count("some-run, test") == 2  # matplotlib leaves texts as comments
+    assert drawn.count("some-run, test") == 2  # matplotlib writes texts as comments
     assert "<!-- 40.0 " in drawn
 
 

@@ -1,4 +1,4 @@
-"""The tiny model of the original implementation: same weights, same logits, same losses."""
+"""The objective gives the logits and losses of the original implementation, with the same weights."""
 
 import json
 
@@ -45,7 +45,7 @@ def model(vectors, case):
 
 
 def flat(text, order, slots):
-    """(B, n) texts with (B, n) permutations and (B, m) slots, laid out."""
+    """Lay out (B, n) texts with (B, n) permutations and (B, m) slots."""
     text, order, slots = (np.array(values, dtype=np.int64) for values in (text, order, slots))
     lengths, predicted = np.full(len(text), text.shape[1]), np.full(len(text), slots.shape[1])
     return lay_out_batch(text.flatten(), lengths, predicted, order.flatten(), slots.flatten())
@@ -72,7 +72,7 @@ def test_query_logits_and_loss(model, case, batch):
     assert loss.item() == pytest.approx(case["expected_loss_sum_nats"], abs=TOLERANCE)
 
 
-def test_mlm_logits_of_the_content_streams_slots(model, case, batch):
+def test_mlm_logits_of_the_content_stream(model, case, batch):
     with torch.no_grad():
         logits = model.logits(model.hidden(batch)[: len(batch.prediction_turns)][batch.prediction_turns < 0])
     expected = torch.tensor(case["expected_mlm_logits_return_mlm"])
@@ -90,8 +90,8 @@ def test_plain_encoding(model, case):
     assert (logits - torch.tensor(case["inference"]["expected_lm_logits"]))[mask].abs().max() < TOLERANCE
 
 
-def test_targets_reach_no_query_row_before_their_turn(model):
-    """Changing the second predicted original changes no logit: nobody may look at it."""
+def test_query_rows_do_not_see_later_targets(model):
+    """Changing the second predicted token changes no logit, because no row may see it."""
     text, order, slots = [[0, 4, 5, 6, 7, 2]], [[0, 5, 2, 4, 1, 3]], [[10, 10]]
 
     def logits(text):
@@ -106,7 +106,7 @@ def test_targets_reach_no_query_row_before_their_turn(model):
     assert not torch.allclose(before[1], after[1])
 
 
-def test_masked_it_is_plain_encoding_of_the_text_with_its_slots(model):
+def test_masked_objective_equals_plain_encoding_of_the_masked_text(model):
     text, order, slots = [[0, 4, 5, 6, 7, 2]], [[0, 5, 2, 4, 1, 3]], [[10, 9]]
     batch = flat(text, order, slots)
     with torch.no_grad():
@@ -114,5 +114,6 @@ def test_masked_it_is_plain_encoding_of_the_text_with_its_slots(model):
         plain = model.encoder(torch.tensor([[0, 10, 5, 9, 7, 2]]))[0]
         permuted = model.hidden(batch)[len(batch.prediction_turns) :]
     torch.testing.assert_close(queries, plain[[1, 3]], atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(queries[0], permuted[0])  # the first one sees none of them anyway
+    # The first predicted token sees no other predicted token.
+    torch.testing.assert_close(queries[0], permuted[0])
     assert not torch.allclose(queries[1], permuted[1], atol=1e-3)

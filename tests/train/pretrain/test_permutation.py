@@ -29,19 +29,19 @@ def arrays(*lists):
 
 
 def one_text(length, predicted):
-    """A text in its own order, its last tokens predicted."""
+    """Return a text in its own order, with the last tokens predicted."""
     order = np.arange(length)
     slots = np.full(predicted, 4)
     return lay_out_batch(order + 10, *arrays([length], [predicted]), order, slots)
 
 
 def mask(batch):
-    """Who sees whom: bool (T, C)."""
+    """Return the attention mask, bool (T, C)."""
     same_text = batch.texts[:, None] == batch.texts[: len(batch.prediction_turns)]
     return same_text & is_visible(batch.visible_originals[:, None], batch.prediction_turns)
 
 
-def test_masks_of_the_original(vectors):
+def test_masks_equal_those_of_the_original_code(vectors):
     assert len(vectors["masks"]) == 5
     for case in vectors["masks"]:
         seen = mask(one_text(case["n"], case["pred_size"])).int().tolist()
@@ -50,14 +50,15 @@ def test_masks_of_the_original(vectors):
         assert seen[rows:] == case["query_visible"]
 
 
-def test_predicted_counts_of_the_original(vectors):
+def test_predicted_counts_equal_those_of_the_original_code(vectors):
     probability = vectors["pred_size"]["pred_prob"]
     for case in vectors["pred_size"]["cases"]:
-        expected = case["pred_size"] if case["weight"] else 0  # the original predicts all, weighted 0
+        # The original code predicts all tokens, with weight 0.
+        expected = case["pred_size"] if case["weight"] else 0
         assert predicted_counts(np.array([case["padded_len"]]), probability) == [expected]
 
 
-def test_the_papers_example():
+def test_example_of_the_paper():
     """Order 1, 3, 2, 4 with c = 2: tokens 2 and 4 are predicted, token 2 first."""
     batch = lay_out_batch(*arrays([11, 12, 13, 14], [4], [2], [0, 2, 1, 3], [4, 4]))
     assert batch.tokens.tolist() == [11, 13, 12, 14, 4, 4, 4, 4]
@@ -91,7 +92,7 @@ def test_every_row_sees_every_position_of_its_text_exactly_once(shape, random, s
         )
         queries = seen[len(some.prediction_turns) :][: len(batch.targets)]
         originals = torch.nonzero(some.prediction_turns > 0)[:, 0]
-        assert not queries[torch.arange(len(originals)), originals].any()  # none sees its own target
+        assert not queries[torch.arange(len(originals)), originals].any()  # no row sees its own target
     assert torch.equal(filled.tokens[:columns], batch.tokens[:columns])
     assert torch.equal(filled.targets[: len(batch.targets)], batch.targets)
     assert (filled.targets[len(batch.targets) :] == 1).all()
@@ -99,7 +100,7 @@ def test_every_row_sees_every_position_of_its_text_exactly_once(shape, random, s
     assert batch.predicted == filled.predicted == predicted.sum() == len(batch.targets)
 
 
-def test_a_permutation_keeps_the_texts_apart_and_predicts_no_boundary():
+def test_permutation_keeps_texts_apart_and_predicts_no_boundary_token():
     tokens = np.tile([0, *range(20, 30), 2], 500)
     lengths = np.full(500, 12)
     order = permute_positions(tokens, lengths, keyed_uniform(1, np.arange(len(tokens)))).reshape(500, 12)
@@ -107,13 +108,13 @@ def test_a_permutation_keeps_the_texts_apart_and_predicts_no_boundary():
     assert set(order[:, :2].flatten()) == {0, 11}
     counts = np.bincount(order[:, -3:].flatten(), minlength=12)[1:11]
     assert counts.sum() == 1500
-    assert counts.min() > 110  # each of ten positions is expected 150 times
+    assert counts.min() > 110  # each of ten positions has the expectation 150
     places = predicted_indices(lengths, np.full(500, 3), order.flatten()).reshape(500, 3)
     assert (places == order[:, -3:] + 12 * np.arange(500)[:, None]).all()
 
 
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=50), st.integers(0, 2**63 - 1))
-def test_noise_depends_on_seed_and_key_alone(keys, seed):
+def test_noise_depends_only_on_seed_and_key(keys, seed):
     keys = np.array(keys)
     together = keyed_uniform(seed, keys)
     assert ((together >= 0) & (together < 1)).all()
@@ -122,7 +123,7 @@ def test_noise_depends_on_seed_and_key_alone(keys, seed):
 
 def test_noise_is_uniform_and_independent_of_its_neighbours():
     one, other = keyed_uniform(1, np.arange(10**6)), keyed_uniform(2, np.arange(10**6))
-    assert np.histogram(one, 100, (0, 1))[0].std() < 150  # 100 is expected
+    assert np.histogram(one, 100, (0, 1))[0].std() < 150  # the expectation is 100
     for pair in ((one[1:], one[:-1]), (one, other)):
         assert abs(np.corrcoef(*pair)[0, 1]) < 4e-3
 
@@ -138,7 +139,7 @@ def test_noise_proportions(vectors):
     assert vectors["noise_proportions"]["mask"] == pytest.approx(masked, abs=0.02)
 
 
-def test_ragged():
+def test_ragged_indices():
     text, place, starts = ragged_indices(np.array([2, 0, 3]))
     assert text.tolist() == [0, 0, 2, 2, 2]
     assert place.tolist() == [0, 1, 0, 1, 2]

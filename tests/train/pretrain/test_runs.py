@@ -1,4 +1,4 @@
-"""Pretraining by its command: it learns, keeps the best model, and names what is wrong."""
+"""The pretraining command: it learns, keeps the best model, and reports bad input."""
 
 import json
 import os
@@ -14,36 +14,36 @@ from safetensors.torch import load_file
 
 from simllm import SimLLM
 from tests.conftest import ROOT
-from tests.train.runs import assert_same_weights, log, pretraining, states, weights
+from tests.train.training_processes import assert_same_weights, log, pretraining, states, weights
 from train.runtime.config import PretrainConfig, load
 from train.runtime.optimizer import learning_rate
 
 
-def test_it_learns_and_keeps_the_best_model(finished):
-    lines = log(finished)
+def test_run_learns_and_keeps_the_best_model(finished_run):
+    lines = log(finished_run)
     assert [line["update"] for line in lines] == [4, 8, 12, 16, 20, 24]
     perplexities = [line["test_perplexity"] for line in lines]
     assert perplexities[-1] < 0.75 * perplexities[0]
-    provenance = json.loads((finished / "model" / "simllm.json").read_text())["provenance"]
+    provenance = json.loads((finished_run / "model" / "simllm.json").read_text())["provenance"]
     assert provenance["test_perplexity"] == min(perplexities)
     assert provenance["updates"] == lines[int(np.argmin(perplexities))]["update"]
-    metric = SimLLM(finished / "model")
+    metric = SimLLM(finished_run / "model")
     scores = metric.score(["adds two numbers", "closes it"], ["adds two numbers", "opens it"])
     assert scores.values[0] == pytest.approx(1.0)
-    assert [state.name for state in states(finished)] == ["state-00000020", "state-00000024"]
+    assert [state.name for state in states(finished_run)] == ["state-00000020", "state-00000024"]
 
 
-def test_the_best_model_holds_the_weights_of_its_update(finished):
-    lines = log(finished)
+def test_best_model_has_the_weights_of_its_update(finished_run):
+    lines = log(finished_run)
     assert min(lines, key=lambda line: line["test_perplexity"]) is lines[-1]
-    stored, state = load_file(finished / "model" / "model.safetensors"), weights(finished)
+    stored, state = load_file(finished_run / "model" / "model.safetensors"), weights(finished_run)
     assert torch.equal(
         stored["embeddings.word_embeddings.weight"], state["model.encoder.embeddings.token.weight"]
     )
 
 
-def test_the_real_command_trains_in_a_folder_with_an_accent(run, finished, few_comments, tmp_path):
-    """A run that began under an ASCII locale ends under a UTF-8 locale."""
+def test_command_trains_in_a_folder_with_a_non_ascii_name(run, finished_run, few_comments, tmp_path):
+    """A run that was started with an ASCII locale is finished with a UTF-8 locale."""
     out = tmp_path / "läuft"
     arguments = pretraining(few_comments, out)
     ascii_ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "OMP_NUM_THREADS": "1"}
@@ -58,23 +58,23 @@ def test_the_real_command_trains_in_a_folder_with_an_accent(run, finished, few_c
     status, errors = run("train.pretrain", *arguments)
     assert status == 0, errors
     assert "resuming after update" in errors
-    assert_same_weights(out, finished)
+    assert_same_weights(out, finished_run)
     provenance = json.loads((out / "model" / "simllm.json").read_text())["provenance"]
     assert provenance["config"]["out"] == str(out)
 
 
 @pytest.fixture
-def prepared(finished, tmp_path):
-    """A run whose corpus, vocabulary and shards are there, and nothing else."""
-    out = shutil.copytree(finished, tmp_path / "run")
+def prepared(finished_run, tmp_path):
+    """Return a run folder with corpus, vocabulary and shards only."""
+    out = shutil.copytree(finished_run, tmp_path / "run")
     for name in ("states", "model", "vectors"):
         shutil.rmtree(out / name)
     (out / "log.jsonl").unlink()
     return out
 
 
-def test_it_starts_from_vectors_of_its_corpus(run, prepared, few_comments):
-    """At a learning rate of nothing it stays there."""
+def test_embeddings_start_from_ppmi_vectors(run, prepared, few_comments):
+    """With a learning rate near zero, the embeddings keep their initial values."""
     still = ["updates=1", "warmup_updates=1", "learning_rate=1e-9", "warmup_start=1e-9", "weight_decay=1e-9"]
     more = [*still, "token_vectors=ppmi", "model.initializer_range=0.05"]
     status, errors = run("train.pretrain", *pretraining(few_comments, prepared, *more))
@@ -87,7 +87,7 @@ def test_it_starts_from_vectors_of_its_corpus(run, prepared, few_comments):
     assert start.std() == pytest.approx(0.05, abs=1e-4)
 
 
-def test_updates_without_a_finite_gradient_are_skipped_then_the_run_stops(run, prepared, few_comments):
+def test_run_stops_after_several_updates_without_a_finite_gradient(run, prepared, few_comments):
     bad = ["learning_rate=1e30", "warmup_updates=3", "max_skipped=4", "updates=100"]
     status, errors = run("train.pretrain", *pretraining(few_comments, prepared, *bad))
     assert status == 1
@@ -99,7 +99,7 @@ def test_updates_without_a_finite_gradient_are_skipped_then_the_run_stops(run, p
 
 
 @pytest.mark.slow
-def test_curves_for_tensorboard(run, prepared, few_comments):
+def test_tensorboard_log(run, prepared, few_comments):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     status, errors = run("train.pretrain", *pretraining(few_comments, prepared, "tensorboard=true"))
@@ -130,10 +130,10 @@ def test_float16_scales_its_loss(run, prepared, few_comments):
     assert perplexities[-1] < perplexities[0]
 
 
-def test_a_key_that_came_later_changes_no_older_run(run, begun, few_comments):
-    """At its default, it stands neither in a run's configuration nor in what identifies it."""
-    assert "objective" not in json.loads((begun / "config.json").read_text())
-    started = run.start("train.pretrain", *pretraining(few_comments, begun, "objective=permuted"))
+def test_new_config_keys_do_not_change_older_runs(run, resumable_run, few_comments):
+    """A new key with its default value is not written to config.json and not part of the run's identity."""
+    assert "objective" not in json.loads((resumable_run / "config.json").read_text())
+    started = run.start("train.pretrain", *pretraining(few_comments, resumable_run, "objective=permuted"))
     started.until("resuming after update")
     started.signal(signal.SIGKILL)
     started.finish()
@@ -149,7 +149,7 @@ def test_a_key_that_came_later_changes_no_older_run(run, begun, few_comments):
         (["configs/debug.yaml", "corpus.sources=[none.jsonl]"], "'none.jsonl': no such file"),
     ],
 )
-def test_bad_input_gets_one_clear_line_and_exit_2(run, tmp_path, arguments, message):
+def test_bad_input_gives_one_line_and_exit_status_2(run, tmp_path, arguments, message):
     status, errors = run("train.pretrain", *arguments, f"out={tmp_path}/run")
     assert status == 2
     assert errors.splitlines()[-1].startswith("error: ")
@@ -157,7 +157,7 @@ def test_bad_input_gets_one_clear_line_and_exit_2(run, tmp_path, arguments, mess
     assert "Traceback" not in errors
 
 
-def test_the_learning_rate_of_the_paper():
+def test_learning_rate_schedule_of_the_paper():
     config = load(PretrainConfig, ROOT / "configs" / "base.yaml", [])
     assert learning_rate(0, config) == 1e-7
     assert learning_rate(5_000, config) == pytest.approx(5.005e-5)

@@ -1,4 +1,4 @@
-"""Short runs that show what each ingredient gives."""
+"""The ablation command, on short runs."""
 
 import json
 from itertools import combinations
@@ -18,7 +18,7 @@ from train.runtime.config import ContrastiveConfig, PretrainConfig, load
 
 @pytest.fixture
 def small(model_folder, sets, corpus_file, comments, tmp_path):
-    """A recipe of a few updates, and its variants: as it is, and with a first stage of its own."""
+    """Write a recipe of a few updates and two variants: unchanged, and with another pretraining."""
     rated = yaml.safe_load(sets.read_text())["rated"][0]
     (tmp_path / "train.txt").write_text("".join(text + "\n" for text in sorted(set(map(clean, comments)))))
     texts = str(tmp_path / "train.txt")
@@ -48,7 +48,7 @@ FIGURES = {"signature": "s", "spearman": {"set": {"simllm": {"rho": 0.5}}}, "con
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Train and measure nothing: collect the commands, and give the n-th one the exit status `status[n]`."""
+    """Replace training and measuring: collect the commands; the n-th one gets exit status `status[n]`."""
     commands = []
 
     def train(command):
@@ -63,7 +63,7 @@ def trained(monkeypatch):
 
 @pytest.fixture
 def ablate(call, small, tmp_path):
-    """Run the command on the small configuration, with other variants if they are given."""
+    """Return a function that runs the command on the small configuration, optionally with other variants."""
 
     def ablate(*options, variants=None):
         if variants:
@@ -78,7 +78,7 @@ def rows_of(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_variant_is_really_trained_and_measured(ablate, tmp_path):
+def test_ablation_trains_and_measures_every_variant(ablate, tmp_path):
     done = ablate()
     assert done.returncode == 0, done.stderr
     rows = rows_of(tmp_path)
@@ -92,7 +92,7 @@ def test_every_variant_is_really_trained_and_measured(ablate, tmp_path):
     assert f"| masked, short | {rows[1]['spearman']['set/rated']['simllm']['rho']:.3f} |" in table
 
 
-def test_every_variant_is_trained_and_measured_once(ablate, trained, tmp_path):
+def test_finished_variants_are_not_trained_again(ablate, trained, tmp_path):
     assert ablate().returncode == 0
     rows = rows_of(tmp_path)
     assert [row["variant"] for row in rows] == ["no change", "masked, short"]
@@ -105,11 +105,11 @@ def test_every_variant_is_trained_and_measured_once(ablate, trained, tmp_path):
     ]  # fmt: skip
     (tmp_path / "ablations.json").write_text(json.dumps(rows[:1]))
     assert ablate().returncode == 0
-    assert len(trained.commands) == 5  # only the second variant again
+    assert len(trained.commands) == 5  # only the second variant was trained again
     assert rows_of(tmp_path) == rows
 
 
-def test_wrong_settings_are_named_before_anything_is_trained(ablate, trained, tmp_path):
+def test_invalid_settings_are_errors_before_any_training(ablate, trained, tmp_path):
     done = ablate(variants=[{"name": "good"}, {"name": "a typo", "overrides": ["updats=1"]}])
     assert (done.returncode, trained.commands) == (2, [])
     assert done.stderr.startswith("error: a typo: ")
@@ -117,7 +117,7 @@ def test_wrong_settings_are_named_before_anything_is_trained(ablate, trained, tm
     assert not (tmp_path / "ablations.json").exists()
 
 
-def test_measured_variants_are_kept_when_an_earlier_one_fails(ablate, trained, tmp_path):
+def test_results_are_kept_when_another_variant_fails(ablate, trained, tmp_path):
     variants = [{"name": name, "overrides": [f"updates={n}"]} for n, name in enumerate("abc", 2)]
     assert ablate(variants=variants[2:]).returncode == 0
     trained.status[3] = 1
@@ -127,7 +127,7 @@ def test_measured_variants_are_kept_when_an_earlier_one_fails(ablate, trained, t
 
 
 @pytest.mark.parametrize("status", [75, 130])
-def test_a_signal_that_stops_a_training_stops_the_command(ablate, trained, tmp_path, status):
+def test_signal_that_stops_a_training_stops_the_command(ablate, trained, tmp_path, status):
     trained.status[1] = status
     done = ablate()
     assert (done.returncode, done.stderr) == (status, "stopped; rerun the same command to resume\n")
@@ -137,7 +137,7 @@ def test_a_signal_that_stops_a_training_stops_the_command(ablate, trained, tmp_p
 @pytest.mark.parametrize(
     "content", ['{"mine": 1}', '[{"variant": "no change"}]', "[1]", "text", b"\xff", '[{"variant": 1}]']
 )
-def test_a_file_that_holds_something_else_is_not_written_over(ablate, trained, tmp_path, content):
+def test_foreign_output_file_is_kept(ablate, trained, tmp_path, content):
     output = tmp_path / "ablations.json"
     output.write_bytes(content if isinstance(content, bytes) else content.encode())
     before, done = output.read_bytes(), ablate()
@@ -148,7 +148,7 @@ def test_a_file_that_holds_something_else_is_not_written_over(ablate, trained, t
     assert len(rows_of(tmp_path)) == 2
 
 
-def test_rows_of_other_settings_are_neither_used_nor_dropped(ablate, trained, tmp_path):
+def test_rows_of_other_settings_are_kept_but_not_used(ablate, trained, tmp_path):
     assert ablate().returncode == 0
     before = rows_of(tmp_path)
     recipe = tmp_path / "recipe.yaml"

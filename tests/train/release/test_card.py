@@ -1,4 +1,4 @@
-"""Figures, card and release of a model, by the commands that make the default one."""
+"""The commands of a release: figures, model card and model folder."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from simllm import SimLLM
 from simllm.analysis import golden_scores
 from simllm.io.files import objects
 from simllm.model import checkpoint, ppmi
-from tests.train.runs import content
+from tests.train.training_processes import content
 from train.release import __main__ as release_
 from train.release import measure as measure_
 from train.release.measure import MeasureConfig, measure
@@ -22,7 +22,7 @@ from train.release.postprocess import postprocess
 from train.runtime.config import load
 
 
-def test_a_model_is_measured(call, model_folder, sets):
+def test_measures_a_model(call, model_folder, sets):
     done = call(measure_, model_folder, "--config", sets)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
@@ -65,7 +65,7 @@ def test_the_model_is_loaded_and_the_word_vectors_are_built_once(model_folder, s
     assert (load_.call_count, vectors.call_count) == (1, 1)
 
 
-def test_a_set_that_is_not_there_is_named(call, model_folder, sets, tmp_path):
+def test_missing_set_is_an_error(call, model_folder, sets, tmp_path):
     config = yaml.safe_load(sets.read_text()) | {"rated": [str(tmp_path / "none.jsonl")]}
     sets.write_text(yaml.safe_dump(config))
     done = call(measure_, model_folder, "--config", sets)
@@ -75,7 +75,7 @@ def test_a_set_that_is_not_there_is_named(call, model_folder, sets, tmp_path):
 
 @pytest.fixture
 def runs(model_folder, tmp_path):
-    """Two finished runs, of other weights."""
+    """Write two finished runs with different weights."""
     torch.manual_seed(0)
     for number, name in enumerate(("run", "other")):
         shutil.copytree(model_folder, tmp_path / name / "model")
@@ -93,7 +93,7 @@ def runs(model_folder, tmp_path):
 
 @pytest.fixture
 def release(call, sets, tmp_path):
-    """Release finished runs into a folder."""
+    """Return a function that releases finished runs into a folder."""
     notes = tmp_path / "notes.md"
     return lambda runs, out, *more: call(
         release_, *runs, "--out", out, "--notes", notes, "--config", sets, *more
@@ -101,7 +101,7 @@ def release(call, sets, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*texts cut at")
-def test_a_release_is_half_as_large_and_has_its_card(release, runs, tmp_path):
+def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     run, out = runs[0], tmp_path / "released"
     (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
     comments = tmp_path / "comments.txt"
@@ -127,7 +127,7 @@ def test_a_release_is_half_as_large_and_has_its_card(release, runs, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*texts cut at")
-def test_an_earlier_release_stays_if_a_step_fails(release, runs, tmp_path):
+def test_earlier_release_is_kept_if_a_step_fails(release, runs, tmp_path):
     out = tmp_path / "released"
     assert release([runs[0]], out).returncode == 0
     before = content(out)
@@ -141,7 +141,7 @@ def test_an_earlier_release_stays_if_a_step_fails(release, runs, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*texts cut at")
-def test_of_several_seeds_the_best_is_released(release, runs, sets, tmp_path):
+def test_best_seed_is_released(release, runs, sets, tmp_path):
     run, other = runs
     done = release([run], tmp_path / "best", "--seeds", other)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What is done to trained weights before they are released."""
+"""Postprocessing of trained weights before a release."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ from train.release.postprocess import interpolate_weights, postprocess
 
 @pytest.fixture
 def runs(model_folder, tmp_path):
-    """Two runs from one model, a step apart."""
+    """Write two runs from one model, one step apart."""
     for name, step in (("start", 0.0), ("end", 0.5)):
         shutil.copytree(model_folder, tmp_path / name / "model")
         weights = tmp_path / name / "model" / "model.safetensors"
@@ -26,7 +26,7 @@ def runs(model_folder, tmp_path):
     return [tmp_path / "start", tmp_path / "end"]
 
 
-def test_the_start_has_its_share(runs, tmp_path):
+def test_weights_are_interpolated_with_the_start(runs, tmp_path):
     postprocess(runs[1], tmp_path / "out", runs[0], 0.2, [])
     first, mean = (
         load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
@@ -37,13 +37,13 @@ def test_the_start_has_its_share(runs, tmp_path):
     assert checkpoint.load(tmp_path / "out").info.provenance["start_share"] == 0.2
 
 
-def test_without_a_share_the_run_stays_as_it_is(runs, tmp_path):
+def test_weights_are_unchanged_without_interpolation(runs, tmp_path):
     postprocess(runs[1], tmp_path / "out", runs[0], 0.0, [])
     trained, released = (load_file(f / "model.safetensors") for f in (runs[1] / "model", tmp_path / "out"))
     assert all(torch.equal(released[name], tensor.half()) for name, tensor in trained.items())
 
 
-def test_between_other_vocabularies_lies_nothing(runs):
+def test_rejects_interpolation_between_different_vocabularies(runs):
     a, b = (checkpoint.load(run / "model") for run in runs)
     other = json.loads(b.tokenizer.backend.to_str())
     vocabulary = other["model"]["vocab"]

@@ -1,4 +1,4 @@
-"""The folder of the data sets in configurations: `${data}`."""
+"""The data folder in configurations: `${data}`."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def rated(*overrides):
     return load(MeasureConfig, ROOT / "configs" / "measure.yaml", list(overrides)).rated[0]
 
 
-def test_the_folder_is_data_unless_the_environment_or_an_override_names_another(monkeypatch):
+def test_data_folder_from_default_environment_or_override(monkeypatch):
     assert rated() == "data/rated/haque2022.jsonl"
     monkeypatch.setenv("SIMLLM_DATA", "/sets")
     assert rated() == "/sets/rated/haque2022.jsonl"
@@ -27,7 +27,7 @@ def test_the_folder_is_data_unless_the_environment_or_an_override_names_another(
     assert rated("rated=['${data}/own.jsonl']") == "/sets/own.jsonl"
 
 
-def test_a_configuration_may_name_the_folder(tmp_path):
+def test_data_folder_from_a_configuration(tmp_path):
     file = tmp_path / "measure.yaml"
     file.write_text("data: /named\n" + (ROOT / "configs" / "measure.yaml").read_text())
     assert load(MeasureConfig, file, []).rated[0] == "/named/rated/haque2022.jsonl"
@@ -36,7 +36,7 @@ def test_a_configuration_may_name_the_folder(tmp_path):
         load(MeasureConfig, file, ["data=3"])
 
 
-def test_inner_keys_follow_the_folder():
+def test_data_folder_is_used_in_nested_keys():
     config = load(PretrainConfig, ROOT / "configs" / "mini.yaml", ["data=/d"])
     assert config.corpus.sources[0] == "/d/corpus/emse_deepcom.jsonl.gz"
     config = load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", ["data=/d"])

@@ -1,4 +1,4 @@
-"""One update, computed in any number of parts by any number of processes, is the same update."""
+"""One pretraining update is the same for any number of parts and processes."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def shards():
 
 
 def update(world, batch_tokens, accumulation, packing):
-    """Loss and gradients of update 2, over all processes."""
+    """Return the loss and the gradients of update 2, summed over all processes."""
     sizes = [f"batch_tokens={batch_tokens}", f"accumulation={accumulation}", f"packing={packing}"]
     config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
     task = PretrainingTask(config, shards(), shards(), world)
@@ -48,7 +48,7 @@ def update(world, batch_tokens, accumulation, packing):
 
 @pytest.fixture(scope="module", params=["documents", "blocks"])
 def whole(request):
-    """The update as one batch in one process."""
+    """Return the update as one batch in one process."""
     return request.param, update(World(), 8192, 1, request.param)
 
 
@@ -59,7 +59,7 @@ def assert_equal(actual, expected):
         assert (actual[name] - values).abs().max() <= 1e-6 * scale, name
 
 
-def test_in_parts(whole):
+def test_update_in_several_parts_is_the_same(whole):
     packing, expected = whole
     assert expected["loss"] > 5
     assert_equal(update(World(), 1024, 8, packing), expected)
@@ -67,7 +67,7 @@ def test_in_parts(whole):
 
 
 def test_more_processes_than_batches():
-    """Some have no part in an update; nothing is lost."""
+    """Some processes have no batch in an update; no text is lost."""
     world = World()
     sizes = ["batch_tokens=64", "accumulation=1", "packing=documents"]
     config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
@@ -83,7 +83,7 @@ def test_more_processes_than_batches():
 
 
 @pytest.mark.parametrize("processes", [3, pytest.param(2, marks=pytest.mark.slow)])
-def test_by_several_processes(run, whole, processes, tmp_path):
+def test_several_processes_compute_the_same_update(run, whole, processes, tmp_path):
     packing, expected = whole
     ranks = run.ranks(processes, "tests.train.runtime.test_distributed", packing, tmp_path)
     assert [rank.finish() for rank in ranks] == [0] * processes, ranks[0].errors
@@ -104,7 +104,7 @@ def test_by_torchrun(whole, tmp_path):
         assert_equal(load_file(tmp_path / f"{rank}.safetensors"), expected)
 
 
-if __name__ == "__main__":  # one of several processes
+if __name__ == "__main__":  # entry point of one of several processes
     from train.runtime.distributed import join_processes
 
     with join_processes() as world:

@@ -1,4 +1,4 @@
-"""Runs that are stopped, killed or out of disk space: resumed, they end with the same weights."""
+"""Runs that are stopped, killed or out of disk space end with the same weights after a resume."""
 
 import os
 import shutil
@@ -9,32 +9,32 @@ from random import Random
 
 import pytest
 
-from tests.train.runs import (
+from tests.train.training_processes import (
     assert_same_weights,
     content,
     log,
     pretraining,
     states,
-    timeless,
     weights,
+    without_times,
 )
 
 RERUN = "rerun the same command to resume"
 
 
-def test_a_stopped_run_resumes_and_ends_as_if_it_had_not_been_stopped(run, begun, few_comments, finished):
-    status, errors = run("train.pretrain", *pretraining(few_comments, begun))
+def test_stopped_run_resumes_and_ends_with_the_same_weights(run, resumable_run, few_comments, finished_run):
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run))
     assert status == 0, errors
     assert "resuming after update" in errors
-    assert_same_weights(begun, finished)
-    assert timeless(log(begun)) == timeless(log(finished))
+    assert_same_weights(resumable_run, finished_run)
+    assert without_times(log(resumable_run)) == without_times(log(finished_run))
     model = "model/model.safetensors"
-    assert (begun / model).read_bytes() == (finished / model).read_bytes()
+    assert (resumable_run / model).read_bytes() == (finished_run / model).read_bytes()
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGUSR1, 75), (signal.SIGINT, 130)])
-def test_the_signal_decides_on_the_exit_status(run, begun, few_comments, number, status):
-    started = run.start("train.pretrain", *pretraining(few_comments, begun))
+def test_exit_status_depends_on_the_signal(run, resumable_run, few_comments, number, status):
+    started = run.start("train.pretrain", *pretraining(few_comments, resumable_run))
     started.until("resuming")
     started.signal(number)
     assert started.finish() == status
@@ -42,7 +42,7 @@ def test_the_signal_decides_on_the_exit_status(run, begun, few_comments, number,
 
 
 def learner(started):
-    """Pause the process that learns the vocabulary for a training, and return its id."""
+    """Pause the vocabulary process of a training, and return its process id."""
     while True:
         children = subprocess.run(
             ["pgrep", "-P", str(started.pid), "-f", "train.tokens.vocabulary"],
@@ -58,8 +58,8 @@ def learner(started):
     ("number", "status", "to_all"),
     [(signal.SIGTERM, 75, False), (signal.SIGINT, 130, True), (signal.SIGUSR1, 75, True)],
 )
-def test_a_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, number, status, to_all):
-    """SLURM and the keyboard send it to all processes."""
+def test_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, number, status, to_all):
+    """SLURM and the keyboard send the signal to all processes."""
     started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
     child = learner(started)
     if to_all:
@@ -72,7 +72,7 @@ def test_a_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, n
         os.kill(child, 0)
 
 
-def test_a_killed_learner_of_the_vocabulary_is_named(run, few_comments, tmp_path):
+def test_killed_vocabulary_process_is_an_error(run, few_comments, tmp_path):
     started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
     os.kill(learner(started), signal.SIGKILL)
     assert started.finish(10) == 2
@@ -80,7 +80,7 @@ def test_a_killed_learner_of_the_vocabulary_is_named(run, few_comments, tmp_path
     assert started.errors.endswith(f"error: vocabulary of 400 tokens cannot be learned: {reason}\n")
 
 
-def test_a_signal_while_other_processes_wait_for_the_first(run, few_comments, tmp_path):
+def test_signal_while_processes_wait_for_the_first_one(run, few_comments, tmp_path):
     ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, tmp_path / "run"))
     learner(ranks[0])
     for rank in ranks:
@@ -88,41 +88,42 @@ def test_a_signal_while_other_processes_wait_for_the_first(run, few_comments, tm
     assert [rank.finish(20) for rank in ranks] == [75, 75]
 
 
-def test_a_damaged_state_is_not_used_and_the_one_before_it_is(run, begun, few_comments, finished):
-    older, newest = states(begun)
+def test_resumes_from_the_state_before_a_damaged_one(run, resumable_run, few_comments, finished_run):
+    older, newest = states(resumable_run)
     file = newest / "tensors.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
-    status, errors = run("train.pretrain", *pretraining(few_comments, begun))
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run))
     assert status == 0, errors
     assert f"warning: {newest} is damaged (checksum differs)" in errors
     assert f"resuming after update {int(older.name[-8:])}\n" in errors
-    assert_same_weights(begun, finished)
+    assert_same_weights(resumable_run, finished_run)
 
 
 @pytest.mark.parametrize("fits", ["model", "nothing"])
-def test_a_full_disk_loses_nothing_that_was_saved(run, begun, few_comments, finished, fits):
-    before = content(begun / "states")
+def test_full_disk_keeps_saved_states(run, resumable_run, few_comments, finished_run, fits):
+    before = content(resumable_run / "states")
     largest = max(map(len, before.values())) // 2 if fits == "model" else 5000
-    status, errors = run("train.pretrain", *pretraining(few_comments, begun), largest=largest)
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run), largest=largest)
     assert status == 2
-    assert errors.splitlines()[-1].startswith(f"error: {begun}/")
+    assert errors.splitlines()[-1].startswith(f"error: {resumable_run}/")
     assert "cannot be written" in errors.splitlines()[-1]
-    assert content(begun / "states") == before
-    assert not list(begun.rglob("*.partial"))
-    assert run("train.pretrain", *pretraining(few_comments, begun))[0] == 0
-    assert_same_weights(begun, finished)
+    assert content(resumable_run / "states") == before
+    assert not list(resumable_run.rglob("*.partial"))
+    assert run("train.pretrain", *pretraining(few_comments, resumable_run))[0] == 0
+    assert_same_weights(resumable_run, finished_run)
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_it_ends_with_the_same_weights(run, finished, few_comments, tmp_path):
-    """Every update saves a state; every other kill comes while one is being saved."""
+def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_run, few_comments, tmp_path):
+    """Every update saves a state; every second kill comes during a save."""
     often = ["evaluate_every=1", "test_texts=20", "updates=100", "warmup_updates=10"]
     uninterrupted, out, random = tmp_path / "uninterrupted", tmp_path / "run", Random(0)
     assert run("train.pretrain", *pretraining(few_comments, uninterrupted, *often))[0] == 0
     half_written = 0
     for kill in range(12):
         started = run.start("train.pretrain", *pretraining(few_comments, out, *often))
-        wanted = random.choice(["training", "update"])  # before or after this start's first evaluation
+        # Kill the run before or after its first evaluation.
+        wanted = random.choice(["training", "update"])
         started.until(f"\n{wanted}")
         time.sleep(random.uniform(0, 0.1))
         while kill % 2 and started.process.is_alive() and not list(out.glob("states/.*.partial")):
@@ -134,13 +135,13 @@ def test_killed_at_any_moment_it_ends_with_the_same_weights(run, finished, few_c
     assert 0 < len(log(out)) < 100
     assert run("train.pretrain", *pretraining(few_comments, out, *often))[0] == 0
     assert_same_weights(out, uninterrupted)
-    assert timeless(log(out)) == timeless(log(uninterrupted))
+    assert without_times(log(out)) == without_times(log(uninterrupted))
     assert not [path for path in out.rglob(".*") if path.is_dir()]
 
 
 @pytest.mark.slow
-def test_begun_by_one_process_and_ended_by_two(run, few_comments, tmp_path):
-    """The data are dealt out anew: no text twice, none left out; the weights differ by rounding."""
+def test_run_started_by_one_process_and_finished_by_two(run, few_comments, tmp_path):
+    """The data are redistributed without repetition or loss; the weights differ by rounding."""
     plain = ["model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", "accumulation=2"]
     alone, out = tmp_path / "alone", tmp_path / "run"
     assert run("train.pretrain", *pretraining(few_comments, alone, *plain))[0] == 0
@@ -158,17 +159,17 @@ def test_begun_by_one_process_and_ended_by_two(run, few_comments, tmp_path):
 
 
 @pytest.mark.slow
-def test_when_one_of_two_processes_is_killed_both_resume_together(run, begun, few_comments, tmp_path):
-    undisturbed = shutil.copytree(begun, tmp_path / "undisturbed")
+def test_when_one_of_two_processes_is_killed_both_resume_together(run, resumable_run, few_comments, tmp_path):
+    undisturbed = shutil.copytree(resumable_run, tmp_path / "undisturbed")
     ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, undisturbed))
     assert [rank.finish() for rank in ranks] == [0, 0], ranks[0].errors
     for killed in (0, 1):
-        ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, begun))
+        ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, resumable_run))
         ranks[0].until("\nupdate ")
         ranks[killed].signal(signal.SIGKILL)
         assert ranks[killed].finish() == -signal.SIGKILL
         assert ranks[1 - killed].finish() != 0
-    ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, begun))
+    ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, resumable_run))
     assert [rank.finish() for rank in ranks] == [0, 0], ranks[0].errors
     assert "resuming after update" in ranks[0].errors
-    assert_same_weights(begun, undisturbed)
+    assert_same_weights(resumable_run, undisturbed)

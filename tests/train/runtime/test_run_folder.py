@@ -1,4 +1,4 @@
-"""The folder of a training run: what is in it is never replaced, unless it is of that run."""
+"""The folder of a training run: only files of the same run are replaced."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ import pytest
 
 from simllm.io import folders
 from tests.conftest import ROOT
-from tests.train.runs import content, pretraining, states
+from tests.train.training_processes import content, pretraining, states
 
 COMMANDS = {
     "train.pretrain": ["configs/debug.yaml"],
@@ -16,7 +16,7 @@ COMMANDS = {
 
 
 def fill(folder):
-    """The files of a user, with the names of the files of a run."""
+    """Write user files with the names of files of a run."""
     for name in ("config.json", "lock", "log.jsonl", "corpus/train.txt", "model/config.json", "notes.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"my {name}\n")
@@ -26,7 +26,7 @@ def fill(folder):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_files_of_a_user_are_refused(run, tmp_path, name):
+def test_folder_with_user_files_is_refused(run, tmp_path, name):
     before = fill(tmp_path / "mine")
     status, errors = run(name, *COMMANDS[name], f"out={tmp_path}/mine")
     assert status == 2
@@ -36,15 +36,15 @@ def test_the_files_of_a_user_are_refused(run, tmp_path, name):
 
 
 @pytest.mark.parametrize("made", ["corpus", "model", "states/state-00000008"])
-def test_folders_that_other_commands_wrote_are_refused(run, begun, few_comments, made):
-    before = content(begun)
-    status, errors = run("train.pretrain", *pretraining(few_comments, begun / made))
+def test_folders_of_other_commands_are_refused(run, resumable_run, few_comments, made):
+    before = content(resumable_run)
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run / made))
     expected = "holds something else than a training run; name a new or empty folder"
-    assert (status, errors) == (2, f"error: {begun / made}: {expected}\n")
-    assert content(begun) == before
+    assert (status, errors) == (2, f"error: {resumable_run / made}: {expected}\n")
+    assert content(resumable_run) == before
 
 
-def test_a_folder_within_the_run_that_a_user_wrote_is_refused(run, few_comments, tmp_path):
+def test_user_folder_inside_a_run_is_refused(run, few_comments, tmp_path):
     out = tmp_path / "run"
     folders.own(out)
     (out / "corpus").mkdir()
@@ -58,15 +58,19 @@ def test_a_folder_within_the_run_that_a_user_wrote_is_refused(run, few_comments,
     assert (out / "corpus" / "train.txt").read_text() == "mine\n"
 
 
-def test_other_files_in_a_run_are_kept(run, begun, few_comments):
-    (begun / "notes.txt").write_text("mine\n")
-    (begun / "model" / "notes.txt").write_text("mine\n")
-    (states(begun)[0] / "notes.txt").write_text("mine\n")
-    notes = [begun / "notes.txt", begun / "model" / "notes.txt", states(begun)[0] / "notes.txt"]
-    status, errors = run("train.pretrain", *pretraining(few_comments, begun))
+def test_user_files_in_a_run_are_kept(run, resumable_run, few_comments):
+    (resumable_run / "notes.txt").write_text("mine\n")
+    (resumable_run / "model" / "notes.txt").write_text("mine\n")
+    (states(resumable_run)[0] / "notes.txt").write_text("mine\n")
+    notes = [
+        resumable_run / "notes.txt",
+        resumable_run / "model" / "notes.txt",
+        states(resumable_run)[0] / "notes.txt",
+    ]
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run))
     assert status == 0, errors
     assert [note.read_text() for note in notes] == ["mine\n"] * 3
-    assert len(states(begun)) == 3
+    assert len(states(resumable_run)) == 3
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ def test_other_files_in_a_run_are_kept(run, begun, few_comments):
         ("read-only", "cannot be written"),
     ],
 )
-def test_an_impossible_folder_is_named(run, few_comments, tmp_path, kind, message):
+def test_impossible_folder_is_an_error(run, few_comments, tmp_path, kind, message):
     (tmp_path / "file").write_text("mine\n")
     (tmp_path / "loop").symlink_to("loop")
     places = {
@@ -94,15 +98,15 @@ def test_an_impossible_folder_is_named(run, few_comments, tmp_path, kind, messag
     assert (tmp_path / "file").read_text() == "mine\n"
 
 
-def test_a_link_to_a_run_is_the_run(run, begun, few_comments, tmp_path):
-    (tmp_path / "link").symlink_to(begun)
+def test_run_folder_may_be_a_link(run, resumable_run, few_comments, tmp_path):
+    (tmp_path / "link").symlink_to(resumable_run)
     status, errors = run("train.pretrain", *pretraining(few_comments, tmp_path / "link"))
     assert status == 0, errors
     assert "resuming after update" in errors
     assert (tmp_path / "link").is_symlink()
 
 
-def test_two_runs_do_not_share_a_folder(run, few_comments, tmp_path):
+def test_second_run_in_one_folder_is_refused(run, few_comments, tmp_path):
     first = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run", "updates=100000"))
     first.until("corpus")
     status, errors = run("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
@@ -114,24 +118,24 @@ def test_two_runs_do_not_share_a_folder(run, few_comments, tmp_path):
 @pytest.mark.parametrize(
     ("override", "key"), [("learning_rate=0.02", "learning_rate"), ("objective=masked", "objective")]
 )
-def test_another_configuration_does_not_resume(run, begun, few_comments, override, key):
-    before = content(begun)
-    status, errors = run("train.pretrain", *pretraining(few_comments, begun, override))
-    assert (status, errors) == (2, f"error: {begun}: made with another {key}; choose another `out`\n")
-    assert content(begun) == before
+def test_resume_with_another_configuration_is_refused(run, resumable_run, few_comments, override, key):
+    before = content(resumable_run)
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run, override))
+    assert (status, errors) == (2, f"error: {resumable_run}: made with another {key}; choose another `out`\n")
+    assert content(resumable_run) == before
 
 
-def test_a_trained_model_without_states_is_not_trained_again(run, begun, few_comments):
-    shutil.rmtree(begun / "states")
-    before = content(begun)
-    status, errors = run("train.pretrain", *pretraining(few_comments, begun))
+def test_a_trained_model_without_states_is_not_trained_again(run, resumable_run, few_comments):
+    shutil.rmtree(resumable_run / "states")
+    before = content(resumable_run)
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run))
     reason = "has a trained model, but its states are gone; choose another `out`"
-    assert (status, errors) == (2, f"error: {begun}: {reason}\n")
-    assert content(begun) == before
+    assert (status, errors) == (2, f"error: {resumable_run}: {reason}\n")
+    assert content(resumable_run) == before
 
 
-def test_processes_that_share_no_folder_do_not_train(run, few_comments, tmp_path):
-    """As on two machines whose disks are their own."""
+def test_processes_must_share_the_run_folder(run, few_comments, tmp_path):
+    """The processes have separate folders, like machines without a shared disk."""
     config, *overrides = pretraining(few_comments, "run")
     places = [tmp_path / "one", tmp_path / "other"]
     for place in places:
@@ -141,29 +145,29 @@ def test_processes_that_share_no_folder_do_not_train(run, few_comments, tmp_path
     assert all("not the same folder for all processes" in each.errors for each in started)
 
 
-def test_leftovers_of_a_killed_save_are_removed(run, begun, few_comments):
-    """And a folder whose replacement was killed half-way is in its place again."""
-    partial = begun / "states" / ".state-00000012.abcd1234.partial"
+def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments):
+    """A folder whose replacement was killed is restored, too."""
+    partial = resumable_run / "states" / ".state-00000012.abcd1234.partial"
     partial.mkdir()
     (partial / folders.MARKER).write_text('{"files": []}')
     (partial / "tensors.safetensors").write_bytes(b"half")
-    (begun / "states" / ".state-00000012.lock").touch()
-    (begun / "model").rename(begun / ".model.abcd1234.old")
-    (begun / "shards" / ".train.txt.abcd1234.partial").mkdir()
-    model = content(begun / ".model.abcd1234.old")
-    status, _ = run("train.pretrain", *pretraining(few_comments, begun, "learning_rate=1"))
-    assert status == 2  # recovered only once the run is known to be the same
-    assert (begun / ".model.abcd1234.old").exists()
-    started = run.start("train.pretrain", *pretraining(few_comments, begun))
+    (resumable_run / "states" / ".state-00000012.lock").touch()
+    (resumable_run / "model").rename(resumable_run / ".model.abcd1234.old")
+    (resumable_run / "shards" / ".train.txt.abcd1234.partial").mkdir()
+    model = content(resumable_run / ".model.abcd1234.old")
+    status, _ = run("train.pretrain", *pretraining(few_comments, resumable_run, "learning_rate=1"))
+    assert status == 2  # recovered only after the configuration was checked
+    assert (resumable_run / ".model.abcd1234.old").exists()
+    started = run.start("train.pretrain", *pretraining(few_comments, resumable_run))
     started.until("training")
     started.process.kill()
     started.finish()
-    assert not [path for path in begun.rglob(".*") if path.suffix in (".partial", ".old", ".lock")]
-    assert content(begun / "model") == model
+    assert not [path for path in resumable_run.rglob(".*") if path.suffix in (".partial", ".old", ".lock")]
+    assert content(resumable_run / "model") == model
 
 
-def test_a_neighbours_leftovers_are_its_own(tmp_path):
-    """`model.v2` is another folder than `model`, also while it is being replaced."""
+def test_leftovers_of_a_neighbouring_folder_are_kept(tmp_path):
+    """A replacement of `model` does not touch the leftovers of `model.v2`."""
     with folders.replacing(tmp_path / "model.v2") as partial:
         (partial / "weights").write_text("two\n")
     (tmp_path / "model.v2").rename(tmp_path / ".model.v2.abcd1234.old")
@@ -176,18 +180,18 @@ def test_a_neighbours_leftovers_are_its_own(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_cut_off_log_does_not_prevent_a_resume(run, begun, finished, few_comments):
-    text = (begun / "log.jsonl").read_text()
-    (begun / "log.jsonl").write_text(text[:-40])
-    status, errors = run("train.pretrain", *pretraining(few_comments, begun))
+def test_run_with_a_truncated_log_resumes(run, resumable_run, finished_run, few_comments):
+    text = (resumable_run / "log.jsonl").read_text()
+    (resumable_run / "log.jsonl").write_text(text[:-40])
+    status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run))
     assert status == 0
-    assert f"warning: {begun / 'log.jsonl'}, line 2: not a line of a log; left out" in errors
-    updates = [json.loads(line)["update"] for line in (begun / "log.jsonl").read_text().splitlines()]
+    assert f"warning: {resumable_run / 'log.jsonl'}, line 2: not a line of a log; left out" in errors
+    updates = [json.loads(line)["update"] for line in (resumable_run / "log.jsonl").read_text().splitlines()]
     assert updates == [4, 12, 16, 20, 24]
 
 
 def test_nothing_is_removed_through_a_link(tmp_path):
-    """Such as in a run from a stranger, whose marker claims that simllm wrote there."""
+    """A run from a stranger may have a marker that lists files outside the run."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("mine\n")
     with folders.replacing(tmp_path / "state") as partial:

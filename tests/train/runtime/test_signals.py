@@ -1,4 +1,4 @@
-"""Signals that come before the training, or to a command that runs others."""
+"""Signals before the training starts, and signals to a command that runs other commands."""
 
 import os
 import signal
@@ -16,8 +16,8 @@ from train.runtime.training_command import run_training
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
-def test_an_error_that_a_signal_causes_is_no_bad_input(call, tmp_path, number, status):
-    """A library that calls back into Python may turn the signal into an error of its own."""
+def test_error_caused_by_a_signal_is_no_input_error(call, tmp_path, number, status):
+    """A library that calls back into Python may turn the signal into its own error."""
 
     def work(config, world, stop):
         try:
@@ -30,8 +30,8 @@ def test_an_error_that_a_signal_causes_is_no_bad_input(call, tmp_path, number, s
     assert (done.returncode, done.stderr) == (status, "stopped; rerun the same command to resume\n")
 
 
-def test_an_error_while_a_training_stops_is_an_error(call, tmp_path):
-    """Such as a full disk: nothing was saved."""
+def test_error_during_a_stop_is_reported(call, tmp_path):
+    """For example a full disk: no state was saved."""
 
     def work(config, world, stop):
         stop.after_update = True
@@ -44,7 +44,7 @@ def test_an_error_while_a_training_stops_is_an_error(call, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_signals_are_passed_on_to_a_called_command(tmp_path, number):
+def test_signals_are_forwarded_to_a_called_command(tmp_path, number):
     ready = tmp_path / "ready"
     script = (
         "import pathlib, signal, sys, time\n"
@@ -64,5 +64,5 @@ def test_signals_are_passed_on_to_a_called_command(tmp_path, number):
     assert signal.getsignal(number) == before
 
 
-def test_the_status_of_a_called_command_says_what_killed_it():
+def test_status_of_a_killed_command_contains_the_signal():
     assert signals.run_forwarding_signals([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) == 137

@@ -25,7 +25,7 @@ def written(texts, tokenizer, tmp_path, monkeypatch):
     return shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "shards")
 
 
-def test_they_hold_the_tokenized_texts(written, texts, tokenizer):
+def test_shards_contain_the_tokenized_texts(written, texts, tokenizer):
     expected = [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(texts.read_text().splitlines())]
     assert len(written.parts) > 3
     assert written.lengths.tolist() == [len(ids) for ids in expected]
@@ -36,12 +36,12 @@ def test_they_hold_the_tokenized_texts(written, texts, tokenizer):
     assert written.truncated > 0
 
 
-def test_places_may_be_read_in_any_order(written):
+def test_texts_may_be_read_in_any_order(written):
     places = np.random.default_rng(0).integers(0, written.tokens, 5000)
     assert (written.read_tokens(places) == written.read_tokens(np.arange(written.tokens))[places]).all()
 
 
-def test_what_is_there_is_not_written_again(written, texts, tokenizer, tmp_path):
+def test_existing_shards_are_not_written_again(written, texts, tokenizer, tmp_path):
     file = tmp_path / "shards" / "ids-00000.npy"
     before = file.stat().st_mtime_ns
     shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "shards")
@@ -62,11 +62,9 @@ def flip_a_bit(file):
 
 @pytest.mark.parametrize("damage", [cut_off, flip_a_bit, Path.unlink])
 @pytest.mark.parametrize("name", ["ids-00001.npy", "lengths-00000.npy", "shards.json"])
-def test_damaged_files_are_noticed_and_written_again(
-    written, texts, tokenizer, tmp_path, capsys, name, damage
-):
+def test_damaged_shards_are_written_again(written, texts, tokenizer, tmp_path, capsys, name, damage):
     if (name, damage) == ("shards.json", flip_a_bit):
-        damage = cut_off  # a flipped bit may leave a JSON object of the same meaning
+        damage = cut_off  # after a flipped bit, the JSON object may have the same meaning
     expected = written.read_tokens(np.arange(written.tokens))
     damage(tmp_path / "shards" / name)
     with pytest.raises(shards.DamagedShardsError, match=r"damaged|cannot be read"):
@@ -76,8 +74,8 @@ def test_damaged_files_are_noticed_and_written_again(
     assert (again.read_tokens(np.arange(again.tokens)) == expected).all()
 
 
-def test_a_file_that_cannot_be_read_is_an_error(written, texts, tokenizer, tmp_path, monkeypatch):
-    """It may be readable at the next start: nothing is written again."""
+def test_unreadable_shard_is_an_error(written, texts, tokenizer, tmp_path, monkeypatch):
+    """The shard may be readable at the next start, so it is not written again."""
     file = tmp_path / "shards" / "ids-00001.npy"
     before = file.stat().st_mtime_ns
 
@@ -100,13 +98,13 @@ def test_shards_of_other_inputs_are_not_used(written, texts, tokenizer, tmp_path
     assert json.loads(info.read_text()) == before
 
 
-def test_a_missing_file_is_named(written, tmp_path):
+def test_missing_corpus_file_is_an_error(written, tmp_path):
     (tmp_path / "shards" / "ids-00001.npy").unlink()
     with pytest.raises(ValueError, match=r"ids-00001\.npy: cannot be read"):
         shards.load(tmp_path / "shards")
 
 
-def test_the_parts_do_not_depend_on_the_workers(written, texts, tokenizer, tmp_path, monkeypatch):
+def test_shards_do_not_depend_on_the_number_of_workers(written, texts, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "alone")
     one, two = (json.loads((tmp_path / name / "shards.json").read_text()) for name in ("alone", "shards"))

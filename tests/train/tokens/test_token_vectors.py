@@ -10,7 +10,7 @@ from train.tokens.shards import Shards
 
 
 def shards(*texts, parts=1):
-    """These texts, dealt out to so many parts."""
+    """Write shards of these texts, split into parts."""
     edges = np.linspace(0, len(texts), parts + 1).astype(int)
     ids = [np.concatenate(texts[a:b]).astype(np.uint16) for a, b in itertools.pairwise(edges)]
     return Shards(ids, np.array(list(map(len, texts)), np.int64))
@@ -32,13 +32,13 @@ def test_neighbours_are_within_five_tokens_and_one_text():
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
-def test_parts_do_not_matter(parts):
+def test_counts_do_not_depend_on_the_shards(parts):
     texts = [[0, 1, 2], [3], [4, 4, 1], [2, 0], [5, 6, 1, 2, 3, 4, 5, 0, 1], [6, 6]]
     assert (counts(*texts, parts=parts) == sum(counts(text) for text in texts)).all()
 
 
 def test_ppmi_by_hand():
-    """Texts `0 1`, `0 1`, `0 2`: of six ordered pairs 0 1 is two, 0 2 one, and both turned around.
+    """Texts `0 1`, `0 1`, `0 2`: the six ordered pairs are two 0 1, one 0 2, and their reverses.
 
     p: 1/2, 1/3, 1/6; smoothed s = 3^.75, 2^.75, 1 over their sum 2.279507 + 1.681793 + 1 = 4.961300.
     (0, 1): log(2/6) - (log(1/2 * .459458) + log(1/3 * .338982)) / 2 = .727025
@@ -53,8 +53,8 @@ def test_ppmi_by_hand():
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_no_more_often_than_by_chance_is_zero():
-    """Each of two tokens beside each, and itself, equally often."""
+def test_ppmi_of_chance_neighbours_is_zero():
+    """Each of two tokens is equally often beside itself and beside the other."""
     found = ppmi_matrix(
         token_vectors._count_neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2)
     )
@@ -63,12 +63,12 @@ def test_no_more_often_than_by_chance_is_zero():
 
 @pytest.fixture(scope="module")
 def topics():
-    """Texts of two topics with words of their own, 5-14 and 15-24; 25-29 are in no text."""
+    """Return texts of two topics, with tokens 5-14 and 15-24; tokens 25-29 are in no text."""
     random = np.random.default_rng(0)
     return shards(*(random.integers(low, low + 10, size=12) for low in (5, 15) for _ in range(200)), parts=2)
 
 
-def test_words_of_a_topic_are_near_each_other(topics):
+def test_words_of_one_topic_get_similar_vectors(topics):
     vectors = token_vectors.compute(topics, 30, 2)
     assert vectors.shape == (30, 2)
     assert vectors.dtype == np.float32
@@ -82,7 +82,7 @@ def test_words_of_a_topic_are_near_each_other(topics):
     assert np.abs(cosines[:10, 10:]).max() < 0.3
 
 
-def test_it_is_deterministic_and_computed_once(topics, tmp_path, monkeypatch):
+def test_vectors_are_deterministic_and_computed_once(topics, tmp_path, monkeypatch):
     vectors = token_vectors.load_or_compute(tmp_path / "vectors", topics, 30, 4)
     assert (vectors == token_vectors.compute(topics, 30, 4)).all()
     monkeypatch.setattr(token_vectors, "compute", None)
@@ -101,7 +101,7 @@ def test_damaged_vectors_are_computed_again(topics, tmp_path, capsys, name):
     assert file.read_bytes() == whole
 
 
-def test_vectors_that_cannot_be_read_are_an_error(topics, tmp_path):
+def test_unreadable_vectors_are_an_error(topics, tmp_path):
     token_vectors.load_or_compute(tmp_path / "vectors", topics, 30, 4)
     (tmp_path / "vectors" / "sha256").unlink()
     (tmp_path / "vectors" / "sha256").mkdir()

@@ -1,4 +1,4 @@
-"""Training commands in processes of their own, which start at once: torch is loaded beforehand."""
+"""Run training commands in processes that start fast, because torch is preloaded."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ SMALL = [
 ]
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.train.preload"])
+_CONTEXT.set_forkserver_preload(["tests.train.forkserver_preload"])
 
 
 def pretraining(corpus_file, out, *overrides):
-    """The arguments of a small pretraining."""
+    """Return the arguments of a small pretraining."""
     return ["configs/debug.yaml", f"out={out}", f"corpus.sources=[{corpus_file}]", *SMALL, *overrides]
 
 
-class Started:
-    """`python -m MODULE ARGUMENTS` in the checkout, or in `cwd`, with one thread.
+class TrainingProcess:
+    """A process of `python -m MODULE ARGUMENTS` in the checkout, or in `cwd`, with one thread.
 
     No file that it writes may be larger than `largest` bytes.
     """
@@ -60,16 +60,16 @@ class Started:
 
     @property
     def output(self):
-        """What it has written to standard output so far."""
+        """Return the standard output of the process so far."""
         return self.files[0].read_text(encoding="utf-8")
 
     @property
     def errors(self):
-        """What it has written to standard error so far."""
+        """Return the standard error of the process so far."""
         return self.files[1].read_text(encoding="utf-8", errors="replace")
 
     def until(self, text, seconds=120):
-        """Wait until it has written this to standard error."""
+        """Wait until the process has written a text to standard error."""
         end = time.monotonic() + seconds
         while text not in self.errors:
             assert self.process.is_alive(), self.errors
@@ -80,7 +80,7 @@ class Started:
         os.kill(self.pid, number)
 
     def finish(self, seconds=120):
-        """Wait for its end; return its exit status, negative for a signal that killed it."""
+        """Wait for the end of the process; return its exit status, negative if a signal killed it."""
         self.process.join(seconds)
         assert self.process.exitcode is not None, f"still running: {self.errors}"
         return self.process.exitcode
@@ -97,7 +97,7 @@ def _main(arguments, files, cwd, largest, environment):
     torch.set_num_threads(1)
     sys.argv = arguments
     for name in (arguments[0], f"{arguments[0]}.__main__"):
-        sys.modules.pop(name, None)  # it is loaded, but not as the main module
+        sys.modules.pop(name, None)  # it is loaded, but not as `__main__`
     status = 0
     try:
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
@@ -107,25 +107,25 @@ def _main(arguments, files, cwd, largest, environment):
         traceback.print_exc()
         status = 1
     sys.stdout.flush()
-    os._exit(status)  # to take everything down takes longer than many a test
+    os._exit(status)  # a normal exit takes longer than many tests
 
 
 class Runner:
-    """Starts training commands whose output goes to a folder."""
+    """Starts training commands; their output goes to a folder."""
 
     def __init__(self, folder):
         self.folder = folder
 
     def start(self, module, *arguments, **options):
-        return Started(self.folder, module, *arguments, **options)
+        return TrainingProcess(self.folder, module, *arguments, **options)
 
     def __call__(self, module, *arguments, **options):
-        """Run a command to its end; return its exit status and what it wrote to standard error."""
+        """Run a command to its end; return its exit status and its standard error."""
         started = self.start(module, *arguments, **options)
         return started.finish(), started.errors
 
     def ranks(self, count, module, *arguments, folders=None):
-        """Start the processes of one training, as torchrun and srun do; each in a folder, if given."""
+        """Start the processes of one training, as torchrun and srun do, each in its own folder if given."""
         folders = folders or [ROOT] * count
         group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         return [
@@ -144,14 +144,14 @@ def log(out):
     return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
 
 
-def timeless(lines):
-    """The log without figures that depend on the clock."""
+def without_times(lines):
+    """Return the log without values that depend on the clock."""
     clock = ("seconds", "tokens_per_second", "mfu")
     return [{key: value for key, value in line.items() if key not in clock} for line in lines]
 
 
 def states(out):
-    """The folders of the saved states, oldest first."""
+    """Return the folders of the saved states, oldest first."""
     return sorted((out / "states").glob("state-*"))
 
 
@@ -166,5 +166,5 @@ def assert_same_weights(out, other):
 
 
 def content(folder):
-    """Every file below a folder, with its bytes."""
+    """Return the content of every file below a folder."""
     return {file.relative_to(folder): file.read_bytes() for file in Path(folder).rglob("*") if file.is_file()}

@@ -1,7 +1,7 @@
-"""What processes of these tests have loaded before they start: torch, scipy, the lexicon of rewordings.
+"""Lexicons that are loaded once and then shared by all training tests and their processes.
 
-The lexicon is read once and then shared, and fewer texts than in a real training are counted for the
-frequencies of words. Both would take most of the time of trainings as small as these.
+Word frequencies are counted in fewer texts than in a real training. Both would otherwise take most of
+the time of such small trainings. The imports are for processes that are forked from this one.
 """
 
 import functools
@@ -27,7 +27,7 @@ def load(held_out=()):
 lexicon.load = load
 
 
-def everything():
-    """Read the lexicons that trainings ask for."""
+def load_lexicons():
+    """Load the lexicons that trainings use."""
     for held_out in ((), contrast.deciding_word_pairs()):
         load(held_out)
