@@ -1,0 +1,106 @@
+"""Distil a student from larger sentence encoders: texts -> embeddings of the teachers -> updates -> model.
+
+    python -m train.distill configs/distill.yaml 'teachers=[teachers/all-mpnet-base-v2]'
+    torchrun --nproc_per_node 4 -m train.distill configs/distill.yaml
+
+Every step leaves its result in the run's folder and is not repeated. A run that was stopped or killed
+goes on when the same command is given again, also with another number of processes. Exit status: 0
+done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from simllm.evaluation import contrast
+from simllm.metric import SimLLM
+from simllm.model import checkpoint
+from train.distill import student, teachers, texts
+from train.distill.config import DistillConfig
+from train.distill.targets import Targets
+from train.distill.task import Distillation
+from train.runtime import command, loop
+from train.runtime.distributed import World
+from train.runtime.log import log_of, say
+from train.runtime.signals import Stop
+from train.runtime.state import Progress
+from train.tokens import vocabulary
+
+_VOCABULARY_TEXT = "texts.txt"
+
+
+def distil(config: DistillConfig, world: World, stop: Stop) -> Path:
+    """Do the whole run; returns the model folder that agrees best with people."""
+    out, revision = Path(config.out), command.git_revision()
+    log = world.first_does(lambda: log_of(config, world))
+    task, facts = prepare(config, world)
+    if world.first:
+        say("training")
+    start = task.metric.checkpoint
+
+    def keep_best(progress: Progress) -> None:
+        provenance = {
+            "objective": "distillation",
+            **facts,
+            **command.provenance(config, progress, world, revision),
+            "dev_criterion": round(-progress.best, 4),
+        }
+        info = checkpoint.ModelInfo(provenance=provenance)
+        card = command.card("Distilled from larger sentence encoders", provenance)
+        checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
+
+    identity = command.identity(config, start.hash, start.tokenizer.hash, str(facts))
+    loop.train(config, task, world, stop, identity, log, keep_best)
+    return out / "model"
+
+
+def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str, object]]:
+    """Make texts, vocabulary, embeddings of the teachers and student, or find them in the run's folder.
+
+    Returns:
+        The task, and the facts about the texts and the teachers for the model folder.
+    """
+    out = Path(config.out)
+    tell = say if world.first else lambda line: None
+    tell("texts")
+    held_out = frozenset(contrast.held_out() if config.hold_out_contrast else ())
+    groups = world.first_does(
+        lambda: texts.gather(config.texts, config.exclude, held_out, config.seed, out / "texts")
+    )
+    flat = [text for group in groups for text in group]
+    texts_hash = texts.digest(out / "texts")
+    tell(f"  {len(groups):,} groups, {len(flat):,} texts")
+
+    tell("vocabulary")
+    size = config.model.vocab_size
+    tokenizer = world.first_does(
+        lambda: vocabulary.at(out / "vocabulary" / f"{texts_hash[:12]}-{size}", out / "texts" / texts.LINES, size)
+    )
+
+    tell("embeddings of the teachers")
+    folders = {teachers.identity(Path(folder)): Path(folder) for folder in config.teachers}
+    shards = [
+        teachers.embed_all(folder, flat, out / "teachers" / f"{texts_hash[:12]}-{name}", world)
+        for name, folder in folders.items()
+    ]
+    targets = Targets(shards, len(flat), config.model.hidden_size, config.seed)
+
+    def save_start() -> SimLLM:
+        folder = out / "start"
+        if world.first and not folder.is_dir():
+            made = student.start(config.model, tokenizer, config.start, config.seed)
+            checkpoint.save(folder, made, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
+        return SimLLM(folder, mode="plain", device="cpu")
+
+    metric = world.first_does(save_start)
+    facts: dict[str, object] = {
+        "texts_sha256": texts_hash,
+        "texts": len(flat),
+        "teachers": list(folders),
+    }
+    return Distillation(config, groups, metric, targets, world), facts
+
+
+if __name__ == "__main__":
+    sys.exit(command.command(DistillConfig, distil, "train.distill", __doc__))
