@@ -1,0 +1,162 @@
+"""Pairs for the meaning head: two texts, and whether they say the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from simllm.errors import InputError
+from simllm.io.files import lines, objects, text_under
+from simllm.perturb.summaries.lexicon import Lexicon
+from simllm.perturb.summaries.meaning_changes import change
+from simllm.perturb.summaries.rewording import reword
+from simllm.perturb.summaries.sentence import replace
+from simllm.text import clean
+from train.corpus.decontaminate import Evaluated
+from train.corpus.sources import matching
+
+SAME, DIFFERENT = 1.0, 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeaningSourceConfig:
+    """One source of pairs that say the same or not."""
+
+    source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
+    share: float  # of the pairs of an update
+    fields: tuple[str, ...] = ()  # the two texts and the label; two: all say the same; none: plain lines
+    same: tuple[str, ...] = ("same",)  # labels of pairs that say the same
+    different: tuple[str, ...] = ("different",)  # of pairs that do not; pairs of other labels are left out
+    sentences: str | None = None  # plain lines: the pairs are words, and stand in one of these sentences
+    max_words: int = 40  # longer texts are left out
+
+    def __post_init__(self) -> None:
+        if len(self.fields) not in (0, 2, 3):
+            raise InputError(f"fields must name two or three fields or none, not {len(self.fields)}")
+        if not (self.share > 0 and self.max_words > 0):
+            raise InputError("share and max_words must be positive")
+        if self.sentences and not self.fields:
+            raise InputError("sentences need pairs of words: name their fields")
+
+
+@dataclass(frozen=True)
+class MeaningPair:
+    """Two texts; label 1 if they say the same, else 0."""
+
+    first: str
+    second: str
+    label: float
+
+
+class MeaningSource(Protocol):
+    """Draws pairs."""
+
+    def __len__(self) -> int: ...
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw one pair."""
+
+
+def open_source(config: MeaningSourceConfig, excluded: Evaluated, lexicon: Lexicon) -> MeaningSource:
+    """Read one source; InputError if no pair is left without the excluded texts."""
+    source: MeaningSource
+    if not config.fields:
+        source = RuleMadePairs(_sentences(config.source, config.max_words, excluded), lexicon)
+    else:
+        pairs = [pair for pair in _labelled(config) if pair.first not in excluded]
+        pairs = [pair for pair in pairs if pair.second not in excluded]
+        source = LabelledPairs(pairs)
+        if config.sentences:
+            source = WordPairs(pairs, _sentences(config.sentences, config.max_words, excluded))
+    if not len(source):
+        raise InputError(f"meaning {config.source!r}: no pair is left")
+    return source
+
+
+class LabelledPairs:
+    """Pairs that people have labelled; both labels are drawn equally often, where there are both."""
+
+    def __init__(self, pairs: Sequence[MeaningPair]) -> None:
+        groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
+        self.groups = [group for group in groups if group]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.groups))
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw one pair."""
+        group = self.groups[random.integers(len(self.groups))]
+        return group[random.integers(len(group))]
+
+
+class RuleMadePairs:
+    """Texts with a rewording, or a change of their meaning, by rule."""
+
+    def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
+        self.texts, self.lexicon = texts, lexicon
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw one pair: half are rewordings; one in twenty are two texts that have nothing in common."""
+        for _ in range(100):
+            text = self.texts[random.integers(len(self.texts))]
+            chance = random.random()
+            if chance < 0.05:
+                return MeaningPair(text, self.texts[random.integers(len(self.texts))], DIFFERENT)
+            if chance < 0.5:
+                second = reword(text, self.lexicon, random)
+                if second != text:
+                    return MeaningPair(text, second, SAME)
+            elif changed := change(text, self.lexicon, random):
+                # A change is often reworded, too, so that few changed words are no sign of either label.
+                second = reword(changed[1], self.lexicon, random) if random.random() < 0.4 else changed[1]
+                return MeaningPair(text, second, DIFFERENT)
+        raise InputError("meaning: a hundred texts in a row can be neither reworded nor changed")
+
+
+class WordPairs:
+    """Words that say the same or not, put into sentences that contain one of them."""
+
+    def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:
+        self.sentences: dict[str, list[str]] = defaultdict(list)
+        words = {word for pair in pairs for word in (pair.first, pair.second)}
+        for sentence in sentences:
+            for word in words.intersection(sentence.split()):
+                self.sentences[word].append(sentence)
+        self.pairs = LabelledPairs([pair for pair in pairs if pair.first in self.sentences])
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw a sentence with the first word of a pair, and the same with the second word."""
+        pair = self.pairs.draw(random)
+        options = self.sentences[pair.first]
+        sentence = options[random.integers(len(options))]
+        words = sentence.split()
+        place = words.index(pair.first)
+        return MeaningPair(sentence, " ".join(replace(words, place, place + 1, pair.second)), pair.label)
+
+
+def _sentences(pattern: str, max_words: int, excluded: Evaluated) -> list[str]:
+    cleaned = (clean(text) for file in matching(pattern) for _, text in lines(file))
+    return [text for text in cleaned if text and text.count(" ") < max_words and text not in excluded]
+
+
+def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
+    labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
+    pairs = []
+    for file in matching(config.source):
+        for where, row in objects(file):
+            first, second = (clean(text_under(row, name, where)) for name in config.fields[:2])
+            label = SAME if len(config.fields) == 2 else labels.get(str(row.get(config.fields[2])))
+            longest = max(first.count(" "), second.count(" "))
+            if label is not None and first and second and longest < config.max_words:
+                pairs.append(MeaningPair(first, second, label))
+    return pairs
