@@ -24,7 +24,7 @@ from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.encode import Tokenized
 from simllm.scoring.pair_scorers import PairScorer, PooledScorer, TokenScorer
 from simllm.scoring.scores import Scores, concatenate, issue_warnings
-from simllm.scoring.streaming import TextPair, chunks, score_in_chunks
+from simllm.scoring.streaming import CHUNK, Pair, chunks, score_in_chunks
 from simllm.scoring.text_arguments import text_list
 from simllm.text import LONGEST
 
@@ -125,28 +125,29 @@ class SimLLM:
             frequencies = self.count_frequencies(references)
         pairs = zip(candidates, references, strict=True)
         no_scores = replace(self.no_scores, signature=self._signature(frequencies))
-        scores = concatenate(self._scored(pairs, frequencies, 50_000), no_scores)
+        parts = self._scored(pairs, frequencies, 50_000)
+        scores = concatenate((part for _, part in parts), no_scores)
         self.warn_about_texts(2 * len(candidates), scores.truncated, scores.unreadable)
         return scores
 
-    def stream(self, pairs: Iterable[TextPair], first: int = 1) -> Iterator[Scores]:
+    def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[tuple[list[Pair], Scores]]:
         """Score pairs from an iterator in constant memory.
 
         It gives no warnings about truncated or unreadable texts; call `warn_about_texts` at the end.
 
         Args:
-            pairs: (candidate, reference) texts.
+            pairs: Tuples that begin with a candidate and its reference; they may hold more, such as an id.
             first: The number of the first pair, for error messages.
 
         Yields:
-            The scores of up to 1,024 pairs, in input order.
+            Up to 1,024 pairs and their scores, in input order.
 
         Raises:
             InputError: The similarity is token-level and there are no `frequencies`.
         """
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
-        return self._scored(pairs, self.frequencies, 1024, first)
+        return self._scored(pairs, self.frequencies, CHUNK, first)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the embeddings of n texts, (n, D) float32; TypeError if `texts` is not a list of texts."""
@@ -215,8 +216,8 @@ class SimLLM:
         issue_warnings(texts, truncated, unreadable, long)
 
     def _scored(
-        self, pairs: Iterable[TextPair], frequencies: Frequencies | None, size: int, first: int = 1
-    ) -> Iterator[Scores]:
+        self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
+    ) -> Iterator[tuple[list[Pair], Scores]]:
         scorer: PairScorer
         if self._similarity:
             scorer = PooledScorer(self.engine, self._pool, self._similarity)

@@ -20,8 +20,8 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from train.data.origin import GITHUB, Origin
 from train.runtime import signals
-from train.runtime.command_line import exit_status
 from train.runtime.config import data_root
+from train.runtime.tool_command import run_tool
 
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom java_tlc_csn python_wan2018 python_edinburgh misc_nl funcom_useloss".split()
@@ -54,7 +54,7 @@ def main() -> int:
         "--seeds", type=int, default=3, help="runs of the second stage (default: %(default)s)"
     )
     options = parser.parse_args()
-    return exit_status(lambda: _reproduce(options))
+    return run_tool(lambda: _reproduce(options))
 
 
 def _reproduce(options: argparse.Namespace) -> None:
@@ -79,7 +79,7 @@ def _reproduce(options: argparse.Namespace) -> None:
 def _run(command: list[str]) -> None:
     """Print a command and run it; exit with its status if it fails."""
     print("$ python -m " + " ".join(command), file=sys.stderr)
-    if status := signals.call([sys.executable, "-m", *command]):
+    if status := signals.run_forwarding_signals([sys.executable, "-m", *command]):
         sys.exit(status)
 
 

@@ -32,8 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: The words after `simllm`; by default those of this process.
 
     Returns:
-        The exit status: 0 for success, 2 for bad input, 130 when interrupted (for `score`, also
-        when terminated), 141 when the reader of a pipe has gone.
+        The exit status: 0 for success, 2 for bad input, 130 when interrupted, 141 when the reader
+        of a pipe has gone.
     """
     _prepare_streams()
     options = _parser().parse_args(_with_correlation(sys.argv[1:] if arguments is None else arguments))

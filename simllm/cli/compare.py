@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
@@ -62,10 +61,7 @@ def run(options: argparse.Namespace) -> None:
         SimLLM(options.model), systems, [texts[file] for file in options.references], options.over
     )
     shown = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](found)
-    if options.output:
-        files.write(options.output, shown)
-    else:
-        sys.stdout.write(shown)
+    tables.show(shown, options.output)
 
 
 def _json(found: Comparison) -> str:

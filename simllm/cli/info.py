@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from simllm.io import files, tables
 from simllm.io.tables import FORMATS as FORMATS
@@ -16,7 +17,7 @@ _PROVENANCE = ("objective", "updates", "date", "hardware", "git_revision", "dev_
 
 
 def run(options: argparse.Namespace) -> None:
-    """Load, and tell."""
+    """Run the command."""
     files.check_output(options.output, [], options.overwrite)
     from simllm.metric import SimLLM
     from simllm.model.checkpoint import default_model
@@ -37,6 +38,8 @@ def run(options: argparse.Namespace) -> None:
         "device": str(metric.engine.device),
         "signature": metric.signature,
     }
-    rows = tables.Table(("what", "value"), list(facts.items()), {})
-    table = tables.Table((), [], facts) if options.format == "json" else rows
-    tables.write(table, options.format, options.output)
+    if options.format == "json":
+        tables.show(json.dumps(tables.finite(facts), indent=2) + "\n", options.output)
+    else:
+        rows = list(facts.items())
+        tables.write(tables.Table(("what", "value"), rows, {}), options.format, options.output)

@@ -1,27 +1,27 @@
-"""`simllm score`: score any number of pairs in little memory, and write the scores as they come."""
+"""`simllm score`: score any number of pairs in little memory."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import deque
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from simllm.cli import pair_source, score_metrics
 from simllm.cli.pair_source import Row
 from simllm.errors import InputError
-from simllm.io import files, resume, tables
-from simllm.io.resume import COMPARED
-from simllm.io.row_writer import Rows
+from simllm.io import files, partial_file, tables
+from simllm.io.partial_file import PartialFile
 from simllm.io.tables import FORMATS as FORMATS
 
 if TYPE_CHECKING:
+    from simllm.metric import SimLLM
     from simllm.scoring.document_frequencies import Frequencies
+    from simllm.scoring.resumable import Chunk
+    from simllm.scoring.scores import Scores
 
 HELP = "score pairs of a candidate and a reference"
 EXAMPLES = """examples:
@@ -66,92 +66,115 @@ def add_options(score: argparse.ArgumentParser) -> None:
         help="raw (the default), percentile among random pairs, or rating: what the raters would say that "
         "the model was calibrated on (the included one: 1 to 5)",
     )  # fmt: skip
-    score.add_argument("--skip", type=int, default=0, metavar="N", help="go on after N pairs (TSV)")
+    score.add_argument(
+        "--resume", action="store_true", help="continue a run with -o FILE that was stopped"
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> None:
     """Run the command."""
     source = pair_source.source(options)
-    files.check_output(options.output, source.files, options.overwrite)
+    output: Path | None = options.output
+    files.check_output(output, source.files, options.overwrite)
     if options.metrics is not None:
         score_metrics.run(options, source)
         return
-    if options.output:
-        files.check_output(resume.partial(options.output), source.files, overwrite=True)
+    # A file is written when all pairs are scored. Standard output, pipes and devices get them as they come.
+    target = files.real(output) if output and (output.is_file() or not output.exists()) else None
+    if target:
+        files.check_output(partial_file.path_of(target), source.files, overwrite=True)
+    elif options.resume:
+        raise InputError("--resume goes with -o FILE")
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
-    scale, skip = options.scale, options.skip
+    from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
+    from simllm.scoring import resumable
+
+    metric = SimLLM(
+        options.model,
+        pooling=options.pooling,
+        similarity=options.similarity,
+        mode=options.mode,
+        on_long=options.on_long,
+        frequencies=_frequencies(options.frequencies),
+    )
+    metric.no_scores.on(options.scale)  # a wrong scale is refused now, not after an hour
+    if metric.by_token and metric.frequencies is None and source.repeatable:
+        metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
+    bar = tqdm(total=total, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
+    if target is None:
+        _write(options, metric, _with_bar(metric.stream(source.rows()), bar))
+        return
+    with files.locked(target):
+        partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
+        chunks = resumable.stream(metric.stream, source.rows(), partial, metric.no_scores)
+        done = 0
+        try:
+            for pairs, _ in _with_bar(chunks, bar):
+                done += len(pairs)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"after {done:,} pairs; --resume continues after them") from None
+        files.check_output(target, (), options.overwrite)  # another program may have just written it
+        _write(options, metric, resumable.recorded(partial, metric.no_scores))
+        partial.remove()
+
+
+def _write(options: argparse.Namespace, metric: SimLLM, chunks: Iterable[Chunk]) -> None:
+    """Write the table of scored pairs, with their mean; for TSV the mean goes to standard error."""
+    from simllm.scoring.scores import concatenate
+
+    form = tables.format_for(options.format, options.output)
+    parts: list[Scores] = []
     columns = [
         *(["id"] if options.id_field else []),
         "score",
-        *(["low", "high"] if scale == "rating" else []),
+        *(["low", "high"] if options.scale == "rating" else []),
+        "candidate",
+        "reference",
     ]
-    columns += ["candidate", "reference"]
-    if total is not None and skip > total:
-        raise InputError(f"--skip {skip}: there are {total} pairs")
-    with Rows(columns, options.format, options.output, skip) as out:
-        files.check_output(options.output, (), options.overwrite)  # another run may have just written it
-        from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
-        from simllm.scoring.scores import concatenate
 
-        metric = SimLLM(
-            options.model,
-            pooling=options.pooling,
-            similarity=options.similarity,
-            mode=options.mode,
-            on_long=options.on_long,
-            frequencies=_frequencies(options.frequencies),
-        )
-        if metric.by_token and metric.frequencies is None and source.repeatable:
-            metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
-        id_format = out.format if options.id_field else None
-        rest = source.rows()
-        numbered = deque(enumerate(islice(rest, skip), 1), maxlen=COMPARED)
-        there = numbered[-1][0] if numbered else 0
-        if there < skip:
-            raise InputError(f"--skip {skip}: there are {there} pairs")
-        out.begin(
-            {"scale": scale, "signature": metric.signature},
-            tables.split([[*pair_source.shown_id(row, id_format), *row[:2]] for _, row in numbered]),
-        )
-        waiting: deque[Row] = deque()
-        parts = []
-        bar = tqdm(total=total, initial=skip, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
-        for part in metric.stream(_noting(rest, waiting), skip + 1):
-            rows = [waiting.popleft() for _ in part.values]
-            numbers = [part.on(scale), *(part.rating_intervals if scale == "rating" else [])]
-            out.write(
-                [*pair_source.shown_id(row, id_format), *values, *row[:2]]
-                for row, *values in zip(rows, *(column.tolist() for column in numbers), strict=True)
-            )
-            parts.append(part)
-            bar.update(len(part.values))
-        bar.close()
-        scores = concatenate(parts, metric.no_scores)
-        metric.warn_about_texts(2 * len(scores.values), scores.truncated, scores.unreadable)
-        count = len(scores.values) + (skip if out.kept else 0)
-        added_up = float(scores.on(scale).sum()) + (out.kept.total if out.kept else 0.0)
-        out.summary = {
-            "pairs": count,
-            "mean": added_up / count if count else float("nan"),
-            **({"scale": scale} if scale != "raw" else {}),
-            "empty": scores.empty,
-            "truncated": scores.truncated,
-            "deduplicated": scores.deduplicated,
-            "signature": scores.signature,
-        }
-    if out.format == "tsv" and not (options.texts or options.quiet):  # which has room for rows only
-        mean = "" if skip and not out.kept else f"mean {scale} score {out.summary['mean']:.4f}, "
-        print(f"simllm: {count:,} pairs, {mean}{scores.signature}", file=sys.stderr)
+    def rows() -> Iterator[tables.Rows]:
+        for pairs, scores in chunks:
+            parts.append(scores)
+            intervals = scores.rating_intervals if options.scale == "rating" else ()
+            numbers = (column.tolist() for column in (scores.on(options.scale), *intervals))
+            yield [
+                [*pair_source.shown_id(Row(*pair), form if options.id_field else None), *values, *pair[:2]]
+                for pair, *values in zip(pairs, *numbers, strict=True)
+            ]
+
+    def summary() -> dict[str, Any]:
+        return _summary(concatenate(parts, metric.no_scores), options.scale)
+
+    tables.write_chunks(columns, rows(), summary, form, options.output)
+    scores = concatenate(parts, metric.no_scores)
+    count = len(scores.values)
+    metric.warn_about_texts(2 * count, scores.truncated, scores.unreadable)
+    if form == "tsv" and not (options.texts or options.quiet):
+        mean = f"mean {options.scale} score {scores.on(options.scale).mean():.4f}"
+        print(f"simllm: {count:,} pairs, {mean}, {scores.signature}", file=sys.stderr)
+
+
+def _summary(scores: Scores, scale: str) -> dict[str, Any]:
+    return {
+        "pairs": len(scores.values),
+        "mean": float(scores.on(scale).mean()),
+        **({"scale": scale} if scale != "raw" else {}),
+        "empty": scores.empty,
+        "truncated": scores.truncated,
+        "deduplicated": scores.deduplicated,
+        "signature": scores.signature,
+    }
+
+
+def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
+    """Yield the chunks and count their pairs on a progress bar."""
+    with bar:
+        for chunk in chunks:
+            yield chunk
+            bar.update(len(chunk[0]))
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
     from simllm.scoring.document_frequencies import Frequencies
 
     return Frequencies.load(file) if file else None
-
-
-def _noting(rows: Iterator[Row], waiting: deque[Row]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of `rows`; append the rows to `waiting` until their scores are there."""
-    for row in rows:
-        waiting.append(row)
-        yield row.candidate, row.reference

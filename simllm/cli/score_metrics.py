@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from simllm.metrics.protocol import MetricScores
 
 # The other options of `simllm score` belong to the learned metric alone.
-_ALONE: dict[str, str | int | None] = {"pooling": None, "similarity": None, "frequencies": None}
-_ALONE |= {"mode": "exact", "on_long": "truncate", "scale": "raw", "skip": 0}
+_ALONE: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
+_ALONE |= {"mode": "exact", "on_long": "truncate", "scale": "raw", "resume": False}
 
 
 def run(options: argparse.Namespace, source: Source) -> None:

@@ -20,7 +20,7 @@ from simllm.io.files import objects, text_under
 from simllm.metrics.protocol import Score
 from simllm.text import clean
 
-OWN = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `held_out`
+CONTRAST_SET = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `deciding_word_pairs`
 _FIELDS = ("reference", "rewording", "change", "kind", "form")
 
 
@@ -35,7 +35,7 @@ class Triples:
     forms: list[str]
 
 
-def load(file: Path = OWN) -> Triples:
+def load(file: Path = CONTRAST_SET) -> Triples:
     """Read JSON lines with `reference`, `rewording`, `change`, `kind` and `form`.
 
     Raises InputError that names the file, the line and what was expected there.
@@ -74,7 +74,7 @@ def by(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
     return dict(zip(place, means.tolist(), strict=True))
 
 
-def held_out(file: Path = OWN) -> set[tuple[str, str]]:
+def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
     """Return the pairs of words by which the two sentences of a comparison differ.
 
     A model that learns from word lists must leave these pairs out, to be tested on words that it has

@@ -141,20 +141,28 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
         raise InputError(f"{file}: exists already; --overwrite replaces it")
 
 
-def write(file: Path, content: str | bytes) -> None:
+def write(file: Path, content: str | bytes | Iterable[str]) -> None:
     """Write a file, whole or not at all; a pipe or a device is simply written to.
 
-    Characters that UTF-8 cannot hold (lone surrogates) are escaped. Raises InputError.
+    Args:
+        file: The file; if it is a link, the file behind it is replaced.
+        content: The content, or pieces of it. Characters that UTF-8 cannot hold (lone surrogates)
+            are escaped.
+
+    Raises:
+        InputError: The file cannot be written.
     """
-    file = real(file)  # a link's target is replaced, not the link
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    file = real(file)
+    pieces = [content] if isinstance(content, str | bytes) else content
+    encoded = (p if isinstance(p, bytes) else p.encode("utf-8", "backslashreplace") for p in pieces)
     try:
         if file.exists() and not file.is_file():
             with file.open("wb") as target:
-                target.write(data)
+                target.writelines(encoded)
             return
         with temporary(file) as partial:
-            partial.write_bytes(data)
+            with partial.open("wb") as target:
+                target.writelines(encoded)
             sync(partial)
             partial.replace(file)
     except OSError as error:

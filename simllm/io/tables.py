@@ -1,4 +1,4 @@
-"""Shows results: a tidy table to a person, TSV or JSON to a program."""
+"""Writing of results: a tidy table for a person, TSV or JSON for a program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,39 +16,88 @@ from simllm.text import encodable
 
 FORMATS = ("text", "json", "tsv")
 _GAP = "  "
+Rows = Sequence[Sequence[Any]]
+Summary = Callable[[], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, if there are any, and what holds for all of them."""
+    """Rows under columns, and a summary of all rows."""
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Rows
     summary: dict[str, Any]
 
 
 def write(table: Table, format_: str | None, output: Path | None) -> None:
-    """Write to `output`, whole or not at all, or else to stdout."""
-    text = {"text": _text, "json": _json, "tsv": _tsv}[format_for(format_, output)](table)
-    if output is None:
-        sys.stdout.write(text)
-    else:
+    """Write a table to a file, whole or not at all, or to standard output without a file."""
+    write_chunks(table.columns, [table.rows], lambda: table.summary, format_for(format_, output), output)
+
+
+def write_chunks(
+    columns: Sequence[str], chunks: Iterable[Rows], summary: Summary, format_: str, output: Path | None
+) -> None:
+    """Write a long table; standard output gets each chunk of rows as it comes.
+
+    Args:
+        columns: The names of the columns.
+        chunks: The rows, some at a time.
+        summary: Returns the summary of all rows; called after the last chunk.
+        format_: One of `FORMATS`.
+        output: A file, which is written whole or not at all; None is standard output.
+    """
+    show(_WRITERS[format_](columns, chunks, summary), output)
+
+
+def show(text: str | Iterable[str], output: Path | None) -> None:
+    """Write text to a file, whole or not at all, or to standard output piece by piece."""
+    if output is not None:
         files.write(output, text)
+        return
+    for piece in [text] if isinstance(text, str) else text:
+        sys.stdout.write(piece)
+        sys.stdout.flush()
 
 
 def format_for(format_: str | None, output: Path | None) -> str:
-    """The format; where none is asked for, a terminal gets text and everything else TSV."""
+    """Return the format that is asked for; by default text on a terminal, else TSV."""
     return format_ or ("text" if output is None and sys.stdout.isatty() else "tsv")
 
 
-def _json(table: Table) -> str:
-    rows = [finite(dict(zip(table.columns, row, strict=True))) for row in table.rows]
-    found = {**finite(table.summary), **({"rows": rows} if table.columns else {})}
-    return json.dumps(found, indent=2) + "\n"
+def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
+    """Yield TSV, which has no room for the summary; numbers have six significant digits."""
+    head: Rows = [columns]
+    for rows in chunks:
+        yield "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in [*head, *rows])
+        head = []
+
+
+def _json(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
+    """Yield one JSON object: the rows, one a line, then the summary."""
+    before = '{"rows": [\n'
+    for rows in chunks:
+        yield before + ",\n".join(json.dumps(finite(dict(zip(columns, row, strict=True)))) for row in rows)
+        before = ",\n"
+    end = "".join(f",\n{json.dumps(key)}: {json.dumps(value)}" for key, value in finite(summary()).items())
+    yield f"\n]{end}}}\n"
+
+
+def _text(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
+    """Yield a table that fits the terminal, then the summary; the first rows decide the widths."""
+    fitting: list[int] = []
+    for rows in chunks:
+        if not fitting:
+            fitting = widths([columns, *rows])
+            yield header(columns, fitting)
+        yield lines(rows, fitting)
+    yield footer(summary())
+
+
+_WRITERS = {"text": _text, "json": _json, "tsv": _tsv}
 
 
 def finite(value: Any) -> Any:
-    """The same with None for NaN and infinities, which have no JSON form."""
+    """Return a JSON value with None for NaN and infinities, which have no JSON form."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -56,37 +105,18 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _tsv(table: Table) -> str:
-    return tsv([table.columns, *table.rows])
-
-
-def tsv(rows: Sequence[Sequence[Any]]) -> str:
-    """The rows as TSV, numbers to six significant digits."""
-    return "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in rows)
-
-
-def split(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
-    """The cells of the rows as they stand in TSV."""
-    return [line.split("\t") for line in tsv(rows).split("\n")[:-1]]
-
-
-def _text(table: Table) -> str:
-    fitting = widths([table.columns, *table.rows])
-    return header(table.columns, fitting) + lines(table.rows, fitting) + footer(table.summary)
-
-
 def header(columns: Sequence[str], widths: list[int]) -> str:
-    """The names of the columns, underlined."""
+    """Return the names of the columns, underlined."""
     return lines([columns], widths) + _GAP.join("─" * width for width in widths) + "\n"
 
 
-def lines(rows: Sequence[Sequence[Any]], widths: list[int]) -> str:
-    """The rows, one a line."""
+def lines(rows: Rows, widths: list[int]) -> str:
+    """Return the rows, one a line."""
     return "".join(_line([_cell(value) for value in row], widths) + "\n" for row in rows)
 
 
 def footer(summary: dict[str, Any]) -> str:
-    """What holds for all rows."""
+    """Return the summary, one entry a line, after an empty line."""
     return "\n" + "".join(f"{key}: {_cell(value)}\n" for key, value in summary.items())
 
 
@@ -98,8 +128,8 @@ def _line(row: list[str], widths: list[int]) -> str:
     return _GAP.join(cell.ljust(width) for cell, width in zip(fitted, widths, strict=True)).rstrip()
 
 
-def widths(rows: Sequence[Sequence[Any]]) -> list[int]:
-    """Column widths that fit the terminal; the widest columns give way first."""
+def widths(rows: Rows) -> list[int]:
+    """Return column widths that fit the terminal; the widest columns give way first."""
     widths = [max(len(_cell(value)) for value in column) for column in zip(*rows, strict=True)]
     room = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)
     while sum(widths) > room and max(widths) > 8:
@@ -108,7 +138,7 @@ def widths(rows: Sequence[Sequence[Any]]) -> list[int]:
 
 
 def _cell(value: Any, exact: bool = False) -> str:
-    """One cell on one line; numbers to four digits, or, exact, to six significant ones."""
+    """Return one cell on one line; numbers to four digits, or, if `exact`, to six significant ones."""
     if isinstance(value, float):
         if exact:
             return f"{value:.6g}"

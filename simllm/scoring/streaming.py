@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,23 +15,24 @@ from simllm.scoring.encode import Tokenized, TooLongError
 from simllm.scoring.pair_scorers import PairScorer
 from simllm.scoring.scores import Scores
 
-TextPair = tuple[str, str]  # candidate, reference
+CHUNK = 1024  # pairs in a chunk of `SimLLM.stream`
+Pair = TypeVar("Pair", bound=tuple[Any, ...])  # candidate, reference, anything else
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def score_in_chunks(
-    pairs: Iterable[TextPair],
+    pairs: Iterable[Pair],
     tokenize: Callable[[list[str]], Tokenized],
     scorer: PairScorer,
     size: int,
     no_scores: Scores,
     first: int = 1,
-) -> Iterator[Scores]:
-    """Yield the scores of every `size` pairs.
+) -> Iterator[tuple[list[Pair], Scores]]:
+    """Yield every `size` pairs with their scores.
 
     Args:
-        pairs: Candidates with their references.
+        pairs: Tuples that begin with a candidate and its reference.
         tokenize: Cleans and tokenizes a list of texts.
         scorer: Scores tokenized pairs.
         size: Number of pairs in a chunk.
@@ -50,19 +51,22 @@ def score_in_chunks(
         for i in np.flatnonzero(either):
             values[i] = float(chunk[i][0].split() == chunk[i][1].split())
         unreadable = sum(bool(chunk[i % n][i // n].strip()) for i in np.flatnonzero(empty))
-        yield replace(
-            no_scores,
-            values=values,
-            empty=int(either.sum()),
-            unreadable=unreadable,
-            truncated=len(texts.long),
-            deduplicated=texts.repeated,
+        yield (
+            chunk,
+            replace(
+                no_scores,
+                values=values,
+                empty=int(either.sum()),
+                unreadable=unreadable,
+                truncated=len(texts.long),
+                deduplicated=texts.repeated,
+            ),
         )
 
 
 def _tokenize_chunk(
-    first: int, chunk: list[TextPair], tokenize: Callable[[list[str]], Tokenized]
-) -> tuple[list[TextPair], Tokenized]:
+    first: int, chunk: list[Pair], tokenize: Callable[[list[str]], Tokenized]
+) -> tuple[list[Pair], Tokenized]:
     """Tokenize the candidates and then the references of a chunk whose pairs are numbered from `first`."""
     try:
         return chunk, tokenize([pair[side] for side in (0, 1) for pair in chunk])

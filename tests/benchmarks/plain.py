@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from simllm.model.encoder import attention
-from train.pretrain.permutation import visible
+from train.pretrain.permutation import is_visible
 from train.runtime.distributed import PRECISIONS
 
 IGNORED = 1  # the padding token
@@ -27,13 +27,13 @@ class Plain:
         while tokens < self.task.config.update_tokens:
             first = (1000 * update + number) * self.texts
             chosen = np.take(self.order, np.arange(first, first + self.texts), mode="wrap")
-            loss, count = self.loss(self.task.batches.permuted(np.zeros_like(chosen), chosen))
+            loss, count = self.loss(self.task.batches.make_batch(np.zeros_like(chosen), chosen))
             tokens, number = tokens + count, number + 1
             yield loss, count
 
     def loss(self, batch):
         """Mean loss of a batch, and its tokens of text."""
-        columns, device = len(batch.turns), self.task.world.device
+        columns, device = len(batch.prediction_turns), self.task.world.device
         own = [batch.texts == text for text in range(len(batch.shape))]
 
         def padded(rows, value):
@@ -46,22 +46,27 @@ class Plain:
             )
             return torch.cat(list(parts), 1)
 
-        tokens, positions, knows = (padded(rows, 0) for rows in (batch.tokens, batch.positions, batch.knows))
-        real, turns = padded(torch.ones_like(batch.turns), 0).bool(), padded(batch.turns, 0)
+        tokens, positions, visible_originals = (
+            padded(rows, 0) for rows in (batch.tokens, batch.positions, batch.visible_originals)
+        )
+        real, turns = (
+            padded(torch.ones_like(batch.prediction_turns), 0).bool(),
+            padded(batch.prediction_turns, 0),
+        )
         targets = torch.full_like(tokens, IGNORED)
         queries = [batch.targets[mask[columns:]] for mask in own]
         targets[:, turns.shape[1] :] = pad_sequence(queries, batch_first=True, padding_value=IGNORED)
         self.paddings.append(1 - len(batch.tokens) / tokens.numel())
-        prepared = (x.to(device) for x in (tokens, positions, knows, real, turns, targets))
+        prepared = (x.to(device) for x in (tokens, positions, visible_originals, real, turns, targets))
         return self._sum(*prepared) / batch.predicted, batch.text_tokens
 
-    def _sum(self, tokens, positions, knows, real, turns, targets):
+    def _sum(self, tokens, positions, visible_originals, real, turns, targets):
         """Sum over the predicted tokens; logits of every row."""
         model, config = self.task.model, self.task.config
         precision = PRECISIONS[config.precision]
         with torch.autocast(tokens.device.type, precision, enabled=precision != torch.float32):
             bias = model.encoder.relative_bias(positions, positions[:, : turns.shape[1]])
-            seen = visible(knows[:, :, None], turns[:, None]) & real[:, None]
+            seen = is_visible(visible_originals[:, :, None], turns[:, None]) & real[:, None]
             bias = bias.masked_fill(~seen[:, None], torch.finfo(bias.dtype).min)
             mix = partial(attention, bias=bias, dropout=model.encoder.attention_dropout)
             logits = model.logits(model.encoder.encode_rows(tokens, positions, turns.shape[1], mix))

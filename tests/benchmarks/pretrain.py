@@ -31,11 +31,11 @@ from simllm.model.tokenizer import Tokenizer
 from tests.benchmarks import machine
 from tests.benchmarks.plain import Plain
 from train.corpus import build
-from train.pretrain.task import Pretraining
+from train.pretrain.task import PretrainingTask
 from train.runtime import config
-from train.runtime.distributed import World, joined
+from train.runtime.distributed import World, join_processes
 from train.runtime.flops import peak_flops
-from train.runtime.optimizer import optimizer
+from train.runtime.optimizer import make_optimizer
 from train.tokens import shards
 
 TEXTS = 200_000  # of the source, at most
@@ -48,7 +48,9 @@ def tokenized(source, settings, folder):
     with (corpus / build.TRAIN).open() as train, file.open("w") as some:
         some.writelines(itertools.islice(train, TEXTS))
     tokenizer = Tokenizer.load(default_model() / "tokenizer.json")
-    return shards.write(file, "benchmark", tokenizer, settings.model.max_length, Path(folder) / "shards")
+    return shards.write_or_load(
+        file, "benchmark", tokenizer, settings.model.max_length, Path(folder) / "shards"
+    )
 
 
 def tiled(some, tokens):
@@ -62,7 +64,7 @@ class Stepper:
 
     def __init__(self, task, losses):
         self.task, self.losses = task, losses
-        self.adam = optimizer(task.model, task.config)
+        self.adam = make_optimizer(task.model, task.config)
         self.update, self.tokens, self.times = 0, [], []
 
     def step(self):
@@ -70,7 +72,7 @@ class Stepper:
         for loss, count in self.losses(self.update):
             loss.backward()
             tokens += count
-        self.task.world.add_gradients(self.task.model)
+        self.task.world.sum_gradients(self.task.model)
         nn.utils.clip_grad_norm_(self.task.model.parameters(), self.task.config.clip_norm)
         self.adam.step()
         self.adam.zero_grad()
@@ -87,9 +89,9 @@ class Stepper:
 
 def beside_baseline(settings, data, world, seconds, baseline_texts):
     """Both ways in turns, until each has had its seconds."""
-    tasks = [Pretraining(settings, data, data, world) for _ in range(2)]
+    tasks = [PretrainingTask(settings, data, data, world) for _ in range(2)]
     plain = Plain(tasks[1], baseline_texts)
-    tasks[1].model.mixing = None  # the baseline does without
+    tasks[1].model.make_attention = None  # the baseline does without
     for layer in tasks[1].model.encoder.layers:
         layer._compiled_call_impl = None
     steppers = [Stepper(tasks[0], tasks[0].losses), Stepper(tasks[1], plain.losses)]
@@ -101,7 +103,7 @@ def beside_baseline(settings, data, world, seconds, baseline_texts):
         memory.append(taken.peak)
     while min(sum(stepper.times) for stepper in steppers) < seconds:
         min(steppers, key=lambda stepper: sum(stepper.times)).step()
-    rows = tasks[0]._prepare(0)[0]
+    rows = tasks[0]._prepare_batches(0)[0]
     real = sum(int(batch.shape.sum() + batch.shape[:, 1].sum()) for batch in rows)
     padding = [1 - real / sum(len(batch.tokens) for batch in rows), statistics.mean(plain.paddings)]
     peak = peak_flops(world.device, settings.precision)
@@ -123,8 +125,8 @@ def growth(settings, data, world, steps):
     for millions in (1, 10, 100):
         corpus = tiled(data, millions * 1_000_000)
         started = time.perf_counter()
-        task = Pretraining(settings, corpus, data, world)
-        task.ahead[123_456]
+        task = PretrainingTask(settings, corpus, data, world)
+        task._prefetcher[123_456]
         first = time.perf_counter() - started
         stepper = Stepper(task, task.losses)
         for _ in range(steps):
@@ -149,13 +151,13 @@ def several(arguments, processes):
 
 def work(settings, data, steps):
     """One of several processes."""
-    with joined() as world:
-        task = Pretraining(settings, data, data, world)
+    with join_processes() as world:
+        task = PretrainingTask(settings, data, data, world)
         stepper = Stepper(task, task.losses)
         for _ in range(steps):
             stepper.step()
-        speeds = world.total(stepper.speed())
-        if world.first:
+        speeds = world.sum_values(stepper.speed())
+        if world.is_first:
             print("speed", *speeds)
 
 

@@ -57,10 +57,6 @@ def test_json_lines_to_a_file(files, model_folder):
     arguments = ("score", "--jsonl", files / "p.jsonl", *fields, "--model", model_folder, "-o", "-")
     done = run(*arguments, "-q")
     assert (done.stdout, done.stderr) == (out.read_text(), "")
-    done = run(*arguments, "--skip", 2)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"simllm: 0 pairs, {signature}\n")
-    done = run(*arguments, "--skip", 3)
-    assert (done.returncode, done.stderr) == (2, "simllm: error: --skip 3: there are 2 pairs\n")
     assert lines[2] == "0\t\tempty"
     assert not list(files.glob(".*"))
 

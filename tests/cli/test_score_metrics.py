@@ -54,7 +54,7 @@ def test_a_tsv_table_has_the_metrics_as_columns(capsys):
             ["--metrics", "column=x"],
             "metric column=x: a column holds the scores of rated pairs",
         ),
-        (["--metrics", "jaccard", "--skip", "1"], "--skip does not go with --metrics"),
+        (["--metrics", "jaccard", "--resume"], "--resume does not go with --metrics"),
         (["--metrics", "jaccard", "--on-long", "window"], "--on-long does not go with --metrics"),
         (["--metrics", ""], "metric '': expected one of simllm"),
     ],

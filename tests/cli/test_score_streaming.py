@@ -11,16 +11,18 @@ import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from transformers import AutoModel
 
 from simllm import InputError, SimLLM
+from simllm.io import files
+from simllm.io.partial_file import PartialFile
 from simllm.model import checkpoint
 from simllm.scoring.encode import pad
-from tests.command import run
+from tests.command import process, run
 
 PAIRS = 5000
 
@@ -36,57 +38,33 @@ def many(comments, tmp_path_factory):
     return file
 
 
-def interrupted(file, model_folder, *arguments, number=signal.SIGINT, **options):
-    """Score all but the last pairs of a pipe, then press Ctrl-C, or send another signal."""
-    command = [sys.executable, "-m", "simllm", "score", "--jsonl", "-", "--model", model_folder, *arguments]
-    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([*map(str, command)], **pipes, **options)
-    process.stdin.writelines(file.read_text().splitlines(keepends=True)[: PAIRS - 100])
-    process.stdin.flush()
-    target = Path(options["stdout"].name if options else f"{arguments[-1]}.partial")
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_run_is_resumed_to_the_same_bytes(many, model_folder, tmp_path, number):
+    lines = many.read_text().splitlines(keepends=True)
+    options = ("score", "--jsonl", "-", "--id-field", "key", "--model", model_folder, "-o")
+    whole = tmp_path / "whole.tsv"
+    assert process(*options, whole, input="".join(lines)).returncode == 0
+    out, partial = tmp_path / "scores.tsv", tmp_path / "scores.tsv.partial"
+    command = [sys.executable, "-m", "simllm", *map(str, options), str(out)]
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running.stdin.writelines(lines[:-100])
+    running.stdin.flush()
     deadline = time.monotonic() + 120
-    while not (target.exists() and target.stat().st_size) and time.monotonic() < deadline:
+    while not partial.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=120)
-    return process.returncode, errors
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_file_is_resumed(many, model_folder, tmp_path, number):
-    out = tmp_path / "scores.tsv"
-    status, errors = interrupted(many, model_folder, "--id-field", "key", "-o", out, number=number)
-    assert status == 130
+    running.send_signal(number)
+    _, errors = running.communicate(timeout=120)
     assert not out.exists()
-    done = int(re.search(r"--skip (\d+) goes on", errors)[1])
-    lines = (tmp_path / "scores.tsv.partial").read_text().splitlines()
-    assert len(lines) == done + 1
-    assert lines[0] == "id\tscore\tcandidate\treference"
-    with (tmp_path / "scores.tsv.partial").open("a") as partial:
-        partial.write("k999\t0.")  # a row that a kill cut
-    arguments = ("score", "--jsonl", many, "--id-field", "key", "-o", out, "--model", model_folder)
-    assert run(*arguments, "--skip", done + 50).returncode == 2
-    other = run(*(a for a in arguments if a not in ("--id-field", "key")), "--skip", done)
-    assert (other.returncode, other.stdout) == (2, "")
-    assert "scores.tsv.partial: has other columns than score candidate reference" in other.stderr
-    assert run(*arguments, "--skip", done).returncode == 0
-    rows = [line.split("\t")[:2] for line in out.read_text().splitlines()[1:]]
-    assert [row[0] for row in rows] == [f"k{i}" for i in range(PAIRS)]
-    pairs = [json.loads(line) for line in many.read_text().splitlines()]
-    expected = SimLLM(model_folder).score(*([p[k] for p in pairs] for k in ("candidate", "reference")))
-    assert np.abs(np.array([float(row[1]) for row in rows]) - expected.values).max() < 1e-5
-
-
-@pytest.mark.slow
-def test_interrupted_json_is_json(many, model_folder, tmp_path):
-    with (tmp_path / "scores.json").open("w") as target:
-        status, errors = interrupted(many, model_folder, "-f", "json", stdout=target)
-    assert status == 130
-    result = json.loads((tmp_path / "scores.json").read_text())
-    assert result["interrupted"]
-    assert 0 < len(result["rows"]) < PAIRS
-    assert f"interrupted after {len(result['rows']):,} pairs" in errors
+    if number == signal.SIGINT:
+        assert running.returncode == 130
+        assert re.fullmatch(
+            r"simllm: interrupted after [1-4],\d{3} pairs; --resume continues after them\n", errors
+        )
+    resumed = process(*options, out, "--resume", input="".join(lines))
+    assert resumed.returncode == 0, resumed.stderr
+    assert out.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scores.tsv", "whole.tsv"]
 
 
 def test_a_stream_is_read_as_it_is_scored(model_folder):
@@ -97,10 +75,12 @@ def test_a_stream_is_read_as_it_is_scored(model_folder):
         for drawn in range(1, 10_001):
             yield "adds two", f"gets {drawn % 7}"
 
-    parts = SimLLM(model_folder).stream(pairs())
-    first = next(parts)
-    assert len(first.values) * 3 >= drawn
-    assert len(first.values) + sum(len(part.values) for part in parts) == 10_000
+    chunks = SimLLM(model_folder).stream(pairs())
+    first, scores = next(chunks)
+    assert len(first) == len(scores.values)
+    assert len(first) * 3 >= drawn
+    assert first[:2] == [("adds two", "gets 1"), ("adds two", "gets 2")]
+    assert len(first) + sum(len(scores.values) for _, scores in chunks) == 10_000
 
 
 def test_standard_input_and_pipes(many, model_folder):
@@ -190,102 +170,143 @@ def test_memory_does_not_grow_with_the_pairs(comments, tmp_path):
     assert megabytes(6000) - megabytes(300) < 105
 
 
-@pytest.fixture(scope="module")
-def scored(many, tmp_path_factory):
-    """The file of the first 30 pairs, and the table of their scores."""
-    folder = tmp_path_factory.mktemp("scored")
-    short = folder / "short.jsonl"
-    short.write_text("".join(many.read_text().splitlines(keepends=True)[:30]))
-    assert run("score", "--jsonl", short, "--id-field", "key", "-o", folder / "scores.tsv").returncode == 0
-    assert sorted(path.name for path in folder.iterdir()) == ["scores.tsv", "short.jsonl"]
-    return short, (folder / "scores.tsv").read_text(), SimLLM().signature
+class StoppedError(Exception):
+    """Stops a run, as a kill does."""
 
 
 @pytest.fixture
-def begun(scored, tmp_path):
-    """The command that resumes a table of 20 rows of 30, the partial table, and the whole table."""
-    short, whole, signature = scored
-    command = ["score", "--jsonl", short, "--id-field", "key", "-o", tmp_path / "scores.tsv"]
-    partial = tmp_path / "scores.tsv.partial"
-    partial.write_text("".join(whole.splitlines(keepends=True)[:21]))
-    measure = {"scale": "raw", "signature": signature}
-    partial.with_name("scores.tsv.partial.json").write_text(json.dumps(measure))
-    return command, partial, whole
+def stopped(many, model_folder, tmp_path, monkeypatch):
+    """The command of a run over 30 pairs, stopped after two chunks of 8 pairs, and its partial file."""
+    short = tmp_path / "short.jsonl"
+    short.write_text("".join(many.read_text().splitlines(keepends=True)[:30]))
+    command = ["score", "--jsonl", short, "--id-field", "key", "--model", model_folder]
+    command += ["-o", tmp_path / "scores.tsv"]
+    append = PartialFile.append
+
+    def stop(partial, record):
+        if partial.path.exists() and partial.path.read_bytes().count(b"\n") == 3:
+            raise StoppedError
+        append(partial, record)
+
+    monkeypatch.setattr("simllm.metric.CHUNK", 8)
+    with mock.patch.object(PartialFile, "append", stop), pytest.raises(StoppedError):
+        run(*command)
+    return command, tmp_path / "scores.tsv.partial"
 
 
-def test_a_resumed_table_has_the_mean_of_all_rows(begun):
-    command, partial, whole = begun
-    with partial.open("a") as rows:
-        rows.write("k20\t0.")  # cut by a kill
-    done = run(*command, "--skip", 20)
+@pytest.mark.parametrize("format_", ["tsv", "json", "text"])
+@pytest.mark.parametrize("cut", [0, 1, 700, 10_000])
+def test_a_resumed_run_writes_the_same_bytes(stopped, tmp_path, format_, cut):
+    command, partial = stopped
+    whole = run(*command[:-1], tmp_path / "whole", "-f", format_)
+    left = partial.read_bytes()
+    partial.write_bytes(left[: max(len(left) - cut, left.index(b"\n") + 1)])  # as kills cut it
+    done = run(*command, "-f", format_, "--resume")
     assert done.returncode == 0, done.stderr
-    assert partial.with_suffix("").read_text() == whole
-    mean = np.mean([float(row.split("\t")[1]) for row in whole.splitlines()[1:]])
-    assert f"simllm: 30 pairs, mean raw score {mean:.4f}, model:" in done.stderr
-    assert list(partial.parent.glob("*.partial*")) == []
+    assert (tmp_path / "scores.tsv").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert done.stderr == whole.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scores.tsv", "short.jsonl", "whole"]
+
+
+def test_resume_without_an_earlier_run_scores_everything(model_folder, tmp_path):
+    done = run("score", "a", "b", "-o", tmp_path / "scores.tsv", "--resume", "--model", model_folder)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["scores.tsv"]
 
 
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (
-            ["--mode", "fast"],
-            r"begun with the signature \S+, not \S+dtype:bfloat16\S+; use the options .*",
-        ),
-        (["--pooling", "cls"], "begun with the signature .*"),
-        (["--on-long", "window"], "begun with the signature .*"),
-        (["--scale", "percentile"], "begun with the scale raw, not percentile; .*"),
-        (["--jsonl", "another"], "has 'k4' where the input has 'k34'; use the input .*"),
-        (["--id-field", "reference"], "has 'k4' where the input has '.*"),
-        (["--skip", "19"], "holds 20 pairs, not the 19 to be skipped; --skip 20 goes on after them"),
-        (["--skip", "21"], "holds 20 pairs, not the 21 to be skipped"),
+        (["--mode", "fast"], r"partial: begun with signature \S+, not \S+dtype:bfloat16\S+"),
+        (["--pooling", "cls"], "partial: begun with signature .*"),
+        (["--on-long", "window"], "partial: begun with signature .*"),
+        (["--jsonl", "longer"], "partial: begun with pairs 30, not 31"),
+        (["--jsonl", "another"], "partial: differs from the input after pair 0; use the same input"),
+        (["--jsonl", "changed"], "partial: differs from the input after pair 8; use the same input"),
+        (["--id-field", "reference"], "partial: differs from the input after pair 0; use the same input"),
         (["--mode", "fsat"], "mode 'fsat': expected one of .*"),
+        (["--scale", "rank"], "scale 'rank': expected one of .*"),
+        (["-o", "-"], "--resume goes with -o FILE"),
+        (["-o", "/dev/null"], "--resume goes with -o FILE"),
     ],
 )
-def test_another_measure_or_file_is_not_mixed_in(begun, many, other, message, tmp_path):
-    command, partial, _ = begun
+def test_a_run_with_other_input_or_options_is_not_resumed(stopped, many, other, message, tmp_path):
+    command, partial = stopped
     before = partial.read_bytes()
-    (tmp_path / "another").write_text("".join(many.read_text().splitlines(keepends=True)[30:70]))
-    other = [tmp_path / word if word == "another" else word for word in other]
-    done = run(*command, "--skip", 20, *other)
+    lines = many.read_text().splitlines(keepends=True)
+    (tmp_path / "longer").write_text("".join(lines[:31]))
+    (tmp_path / "another").write_text("".join(lines[30:60]))
+    (tmp_path / "changed").write_text("".join([*lines[:10], lines[11], lines[10], *lines[12:30]]))
+    other = [tmp_path / word if word in ("longer", "another", "changed") else word for word in other]
+    done = run(*command, "--resume", *other)
     assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(rf"simllm: error: (.*scores\.tsv\.partial: )?{message}\n", done.stderr), done.stderr
+    assert re.fullmatch(rf"simllm: error: (.*scores\.tsv\.)?{message}\n", done.stderr), done.stderr
     assert partial.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("left", "format_", "remedy"),
-    [
-        (None, "tsv", "--skip 20 goes on after them; else remove it"),
-        (None, "json", "remove it to start anew"),
-        ('{"rows": [\n{}\n]}\n', "tsv", "remove it to start anew"),
-    ],
-)
-def test_rows_of_an_earlier_run_are_not_lost(begun, left, format_, remedy):
-    command, partial, _ = begun
-    partial.write_text(left or partial.read_text())
+def test_an_earlier_run_is_not_lost(stopped):
+    command, partial = stopped
     before = partial.read_bytes()
-    done = run(*command, "-f", format_)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"simllm: error: {partial}: has rows of an earlier run; {remedy}\n"
+    for options in ((), ("--overwrite",), ("-f", "json")):
+        done = run(*command, *options)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            f"simllm: error: {partial}: holds an earlier run; --resume continues it, or remove the file\n"
+        )
     assert partial.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("\t0.", "\tnothing "), ("k3\t", "k3\tand\t"), ("k5\t", "\udc80\t")]
-)
-def test_a_damaged_row_is_named(begun, old, new):
-    command, partial, _ = begun
-    damaged = partial.read_text().replace(old, new, 1).encode(errors="surrogateescape")
-    partial.write_bytes(damaged)
-    done = run(*command, "--skip", 20)
+def test_ids_of_every_kind_are_resumed(stopped, model_folder, tmp_path):
+    command, partial = stopped
+    partial.unlink()
+    ids = [float("nan"), None, [1, {"a": "é"}], "\udcff", 12345678901234567890, *range(25)]
+    rows = [{"candidate": "a", "reference": "a b", "key": id_} for id_ in ids]
+    (tmp_path / "short.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(*command).returncode == 0
+    whole = (tmp_path / "scores.tsv").read_bytes()
+    (tmp_path / "scores.tsv").unlink()
+    with (
+        mock.patch("simllm.io.files.check_output", side_effect=[None, None, StoppedError]),
+        pytest.raises(StoppedError),
+    ):
+        run(*command)
+    assert partial.exists()
+    done = run(*command, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "scores.tsv").read_bytes() == whole
+
+
+def test_an_output_that_appears_during_the_run_stays(stopped, tmp_path, monkeypatch):
+    command, partial = stopped
+    append = PartialFile.append
+
+    def late(partial, record):
+        (tmp_path / "scores.tsv").write_text("theirs")
+        append(partial, record)
+
+    monkeypatch.setattr(PartialFile, "append", late)
+    done = run(*command, "--resume")
     assert done.returncode == 2
-    assert re.search(r"partial, line \d: not a row of scores\n", done.stderr)
-    assert partial.read_bytes() == damaged
+    assert "scores.tsv: exists already" in done.stderr
+    assert (tmp_path / "scores.tsv").read_text() == "theirs"
+    assert run(*command, "--resume", "--overwrite").returncode == 0
+    assert (tmp_path / "scores.tsv").read_text().startswith("id\tscore\t")
+    assert not partial.exists()
 
 
-def test_the_input_is_not_taken_for_what_is_unfinished(many, tmp_path):
-    many.rename(tmp_path / "scores.tsv.partial")
+def test_two_processes_do_not_write_one_table(stopped, tmp_path):
+    command, partial = stopped
+    before = partial.read_bytes()
+    with files.locked(tmp_path / "scores.tsv"):
+        done = run(*command, "--resume")
+    assert (done.returncode, done.stderr) == (
+        2, f"simllm: error: {tmp_path / 'scores.tsv'}: another process is writing there\n"
+    )  # fmt: skip
+    assert partial.read_bytes() == before
+
+
+def test_an_input_is_not_taken_for_a_partial_file(many, tmp_path):
+    (tmp_path / "scores.tsv.partial").write_bytes(many.read_bytes())
     done = run("score", "--jsonl", tmp_path / "scores.tsv.partial", "-o", tmp_path / "scores.tsv")
     assert done.returncode == 2
     assert "would overwrite what is read" in done.stderr

@@ -71,7 +71,7 @@ def test_held_out_pairs_are_what_stands_in_the_place_of_each_other(tmp_path):
     ]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     expected = {("opens", "unlocks"), ("opens", "closes"), ("send", "lose"), ("case-blind", "case-aware")}
-    assert contrast.held_out(file) - {("to", "from")} == expected
+    assert contrast.deciding_word_pairs(file) - {("to", "from")} == expected
 
 
 def test_the_shipped_triples():

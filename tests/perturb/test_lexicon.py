@@ -9,7 +9,7 @@ import pytest
 from simllm.evaluation import contrast
 from simllm.io.files import lines
 from simllm.perturb.summaries import lexicon
-from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.inflection import article, family, inflected
 from simllm.perturb.summaries.templates import templates
 from simllm.text import clean
@@ -142,13 +142,13 @@ def test_articles(expected, words):
 
 
 def test_held_out_words_are_nowhere(everything):
-    held, known = HeldOut(contrast.held_out(), IRREGULAR), LEXICON
+    held, known = HeldOutWords(contrast.deciding_word_pairs(), IRREGULAR), LEXICON
     assert {"encrypts", "encrypt", "decrypting"} <= held.words
-    assert held.between("encrypt", "decrypt")
-    assert held.between("encrypting of the {1}", "decrypting of the {1}")
-    assert not held.between("encrypt", "open")
+    assert held.holds_out("encrypt", "decrypt")
+    assert held.holds_out("encrypting of the {1}", "decrypting of the {1}")
+    assert not held.holds_out("encrypt", "open")
     for old, options in known.synonyms.items():
-        assert not any(held.between(old, option.word) for option in options), old
+        assert not any(held.holds_out(old, option.word) for option in options), old
     for table in (known.opposites, known.neighbours):
         for old, options in table.items():
             open_class = [
@@ -163,7 +163,7 @@ def test_held_out_words_are_nowhere(everything):
 def test_no_two_phrases_differ_by_a_held_out_pair(tmp_path):
     file = tmp_path / "phrases.txt"
     file.write_text("^calculating {1}$ | ^computing {1}$ | ^the computing of {1}$ | ^working out {1}$\n")
-    found = templates(file, HeldOut([("computes", "calculates")], IRREGULAR))
+    found = templates(file, HeldOutWords([("computes", "calculates")], IRREGULAR))
     assert [template.others for template in found] == [
         ["working out {1}"],
         ["the computing of {1}", "working out {1}"],

@@ -11,7 +11,7 @@ from simllm.perturb.summaries.meaning_changes import KINDS, change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text import clean
 
-LEXICON = lexicon.load(contrast.held_out())
+LEXICON = lexicon.load(contrast.deciding_word_pairs())
 _KNOWN = sorted({*LEXICON.synonyms, *LEXICON.opposites, *LEXICON.neighbours, *LEXICON.verb_forms})
 _PHRASES = sorted({" ".join(sorted(template.words)) for template in LEXICON.templates})
 _ODDS = "the a an no if not isn't can't 3 5 five . , ' \" * / # - ( ) non one".split()

@@ -116,7 +116,7 @@ class Cluster:
         return self.facts(job)
 
     def pause(self, job: str, text: str) -> None:
-        """Stop the processes that train, once they have printed the text.
+        """StopRequest the processes that train, once they have printed the text.
 
         What happens to the job next happens in the middle of its training, however fast the
         machine is. They run again after `resume`, or when SLURM asks them to end.

@@ -134,7 +134,7 @@ def checkout(tmp_path, monkeypatch):
     (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()
     monkeypatch.chdir(tmp_path / "checkout")
     steps = []
-    monkeypatch.setattr(reproduce.signals, "call", lambda command: steps.append(command[2]))
+    monkeypatch.setattr(reproduce.signals, "run_forwarding_signals", lambda command: steps.append(command[2]))
     return SimpleNamespace(folder=tmp_path / "checkout", steps=steps)
 
 
@@ -175,5 +175,5 @@ def test_the_files_of_a_user_are_refused_before_the_first_step(call, checkout, n
 
 
 def test_the_status_of_a_step_is_the_status_of_the_recipe(call, checkout, monkeypatch):
-    monkeypatch.setattr(reproduce.signals, "call", lambda command: 75)
+    monkeypatch.setattr(reproduce.signals, "run_forwarding_signals", lambda command: 75)
     assert recipe(call, checkout).returncode == 75

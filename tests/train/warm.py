@@ -15,7 +15,7 @@ import train.release.__main__
 from simllm.evaluation import contrast
 from simllm.perturb.summaries import lexicon
 
-train.contrastive.batches._COUNTED = 500
+train.contrastive.batches._FREQUENCY_PAIRS = 500
 
 _load = functools.cache(lexicon.load)
 
@@ -29,5 +29,5 @@ lexicon.load = load
 
 def everything():
     """Read the lexicons that trainings ask for."""
-    for held_out in ((), contrast.held_out()):
+    for held_out in ((), contrast.deciding_word_pairs()):
         load(held_out)

@@ -1,1 +1,1 @@
-"""The contrastive stage: texts of equal meaning are drawn together."""
+"""The contrastive stage: embeddings of texts with the same meaning move together."""

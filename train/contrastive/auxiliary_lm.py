@@ -1,4 +1,4 @@
-"""Language modelling beside the contrastive stage: the encoder goes on predicting, by a new head."""
+"""The auxiliary language model: permuted language modelling during the contrastive stage."""
 
 from __future__ import annotations
 
@@ -13,84 +13,96 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.model.checkpoint import Checkpoint
 from simllm.text import clean
-from train.corpus.decontaminate import Evaluated
-from train.corpus.sources import matching
-from train.pretrain.batches import Batches, seed_of
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.sources import match_files
+from train.pretrain.batches import PretrainingBatches, combined_seed
 from train.pretrain.objective import PermutedLanguageModel
-from train.pretrain.permutation import Permuted
-from train.runtime.config import LanguageModelConfig, Optimization
+from train.pretrain.permutation import PermutedBatch
+from train.runtime.config import LanguageModelConfig, TrainingConfig
 from train.runtime.distributed import World
-from train.runtime.log import say
-from train.runtime.prefetch import Ahead
+from train.runtime.log import print_progress
+from train.runtime.prefetch import Prefetcher
 from train.tokens import shards
 
-_SEED = 2  # apart from the seeds of the pairs and of the rated
+_SEED = 2  # so that the seed differs from those of the pairs and of the rated pairs
 
 
-class Beside:
-    """Permuted language modelling; its head starts anew, as a model folder has none."""
+class AuxiliaryLanguageModel:
+    """Permuted language modelling with the encoder and a new head (model folders store no head)."""
 
     def __init__(
         self,
         config: LanguageModelConfig,
-        run: Optimization,
+        run: TrainingConfig,
         start: Checkpoint,
-        excluded: Evaluated,
+        excluded: ExcludedTexts,
         world: World,
     ) -> None:
-        """Tokenize the texts, but for those in `excluded`, in the run's folder, or find them there."""
+        """Tokenize the texts into the folder of the run, or load the shards that are there.
+
+        Args:
+            config: The configuration of the language modelling.
+            run: The configuration of the run.
+            start: The model folder to start from.
+            excluded: Texts to leave out.
+            world: The processes of the run.
+
+        Raises:
+            InputError: A text file cannot be read, `update_tokens` is too small, or no text is left.
+        """
         self.config, self.world = config, world
-        self.precision, self.seed = run.precision, seed_of(run.seed, _SEED)
+        self.precision, self.seed = run.precision, combined_seed(run.seed, _SEED)
         size = start.encoder.config
         fewest = max(size.max_length, world.size)
-        if config.update_tokens < fewest:  # so that every update has a text
+        if config.update_tokens < fewest:  # some updates would have no text
             raise InputError(f"language_model: update_tokens must be at least {fewest}")
-        if world.first:
-            say(f"language modelling on {config.texts}")
-        texts, identity = _texts(config.texts, excluded, Path(run.out) / "language-model")
-        ids = shards.write(texts, identity, start.tokenizer, size.max_length, texts.parent / "shards")
+        if world.is_first:
+            print_progress(f"language modelling on {config.texts}")
+        texts, identity = _write_texts(config.texts, excluded, Path(run.out) / "language-model")
+        ids = shards.write_or_load(texts, identity, start.tokenizer, size.max_length, texts.parent / "shards")
         try:
-            self._batches = Batches(
+            self._batches = PretrainingBatches(
                 ids, size.vocab_size, config.predict_probability, config.update_tokens, self.seed
             )
         except InputError as error:
             raise InputError(f"language_model: {error}") from None
         torch.manual_seed(run.seed)
         self.model = PermutedLanguageModel(start.encoder).to(world.device)
-        self._ahead = Ahead(self._make)
+        self._prefetcher = Prefetcher(self._make_batch)
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """This process's part of the weighted mean over an update's predicted tokens, in nats."""
-        batch, predicted = self._ahead[update]
+        """Yield this process's part of the weighted mean loss per predicted token, in nats."""
+        batch, predicted = self._prefetcher[update]
         if batch:
-            torch.manual_seed(seed_of(self.seed, update, self.world.rank))  # dropout, cached or not
+            torch.manual_seed(combined_seed(self.seed, update, self.world.rank))  # for dropout
             with self.world.autocast(self.precision):
                 loss = self.model(batch.to(self.world.device))
             yield self.config.weight * loss / predicted, batch.text_tokens
 
-    def _make(self, update: int) -> tuple[Permuted | None, int]:
-        parts = self._batches.update(update, self.world.size)
-        mine = parts[self.world.rank]
-        return self._batches.permuted(*mine) if len(mine[1]) else None, self._batches.count(parts)
+    def _make_batch(self, update: int) -> tuple[PermutedBatch | None, int]:
+        """Return this process's batch of an update, and the predicted tokens of all processes."""
+        parts = self._batches.texts_of_update(update, self.world.size)
+        own = parts[self.world.rank]
+        return self._batches.make_batch(*own) if len(own[1]) else None, self._batches.count_predicted(parts)
 
 
-def _texts(pattern: str, excluded: Evaluated, folder: Path) -> tuple[Path, str]:
-    """Write the texts that may be trained on, cleaned, to a file in `folder`, unless it is there.
+def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[Path, str]:
+    """Write the cleaned texts without the excluded ones to a file in `folder`, unless it exists.
 
     Returns:
         The file, and the SHA-256 of its texts.
     """
-    cleaned = (clean(line) for file in matching(pattern) for _, line in files.lines(file))
+    cleaned = (clean(line) for file in match_files(pattern) for _, line in files.lines(file))
     kept = "".join(f"{text}\n" for text in cleaned if text and text not in excluded)
     if not kept:
         raise InputError(f"language_model: no text of {pattern!r} is left")
     identity = hashlib.sha256(kept.encode()).hexdigest()
     out = folder / identity[:12] / "texts.txt"
     try:
-        there = out.is_file() and out.read_bytes() == kept.encode()
+        exists = out.is_file() and out.read_bytes() == kept.encode()
     except OSError as error:
         raise InputError(f"{out}: cannot be read ({error.strerror})") from None
-    if not there:
+    if not exists:
         folders.own(out.parent)
         folders.add(out.parent, out.name, kept)
     return out, identity

@@ -1,4 +1,4 @@
-"""How far a model that is being trained agrees with people, and prefers meaning to words."""
+"""The dev criterion, which chooses the best model of a contrastive run."""
 
 from __future__ import annotations
 
@@ -19,23 +19,30 @@ from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from train.runtime.config import ContrastiveConfig
 
-_WORDS = (4, 20)  # in a comment that is edited
+_WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
-class Agreement:
-    """The criterion of the contrastive stage, and what else is written into its log."""
+class DevCriterion:
+    """The criterion of the contrastive stage, with further figures for its log.
+
+    Args:
+        config: The configuration with `dev`, `dev_comments` and `seed`.
+    """
 
     def __init__(self, config: ContrastiveConfig) -> None:
         self.rated = [ratings.load(Path(dev)) for dev in config.dev]
-        self.edited = edited(Path(config.dev_comments), config.seed)
+        self.edited = make_edited_triples(Path(config.dev_comments), config.seed)
         self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
-        """The criterion, lower is better, and all figures.
+        """Evaluate a metric.
 
-        It is minus the mean of Spearman's correlations on `dev` and of the share of held-out
-        comments whose rewording scores higher than a change of their meaning, both by rule.
-        Nothing is chosen on the contrast set, which is only written down.
+        The criterion is minus the mean of these figures: the Spearman correlation on each file of
+        `dev`, and the share of `dev_comments` whose rewording scores higher than their change of
+        meaning. The accuracy on the contrast set is logged, but not part of the criterion.
+
+        Returns:
+            The criterion (lower is better) and all figures by name.
         """
 
         def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
@@ -52,13 +59,22 @@ class Agreement:
         return criterion, figures
 
 
-def edited(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
-    """Comments with a rewording and a change each."""
-    known, random = lexicon.load(held_out=contrast.held_out()), np.random.default_rng(seed)
+def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
+    """Make triples of a comment, its rewording by rule, and a change of its meaning by rule.
+
+    Args:
+        comments: Cleaned comments, one per line.
+        seed: The seed of order and edits.
+        count: The largest number of triples.
+
+    Raises:
+        InputError: No comment can be reworded and changed.
+    """
+    words, random = lexicon.load(held_out=contrast.deciding_word_pairs()), np.random.default_rng(seed)
     texts = [text for _, text in files.lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]
-    mixed = (texts[i] for i in random.permutation(len(texts)))
-    made = ((text, reword(text, known, random), change(text, known, random)) for text in mixed)
-    rows = list(islice(((a, b, c[1], c[0]) for a, b, c in made if c and b != a), count))
+    shuffled = (texts[i] for i in random.permutation(len(texts)))
+    edits = ((text, reword(text, words, random), change(text, words, random)) for text in shuffled)
+    rows = list(islice(((a, b, c[1], c[0]) for a, b, c in edits if c and b != a), count))
     if not rows:
         raise InputError(f"{comments}: no comment that can be reworded and changed")
     references, rewordings, changes, kinds = (list(column) for column in zip(*rows, strict=True))

@@ -1,9 +1,8 @@
-"""How much two texts share: the teacher that keeps an encoder precise about words.
+"""The lexical teacher: cosines of weighted bags of tokens, for distillation into the encoder.
 
-An encoder of a few million weights blurs words that stand in like contexts. The cosine of
-idf-weighted sets of tokens does not; following it, too, is worth more on rated pairs than
-either alone. The targets are soft neighbours in a batch, as in similarity-preserving
-distillation (Tung and Mori, 2019).
+A small encoder confuses words with similar contexts; a bag of tokens does not. Training on both
+correlates better with human ratings than either alone. The encoder learns the teacher's soft
+neighbours in a batch, as in similarity-preserving distillation (Tung and Mori, 2019).
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn import functional as F
 
-_SPECIAL = 5  # the first token ids belong to no word
+_SPECIAL = 5  # number of special tokens, which have the first ids
 
 
-class Overlap:
-    """Cosines of binary bags of tokens, weighted by the square root of their idf."""
+class LexicalTeacher:
+    """Cosines of binary bags of tokens; tokens are weighted by the square root of their idf."""
 
     def __init__(self, texts: Sequence[Sequence[int]], vocab_size: int) -> None:
-        """Count in how many of the tokenized texts each token stands."""
+        """Count the document frequency of each token in tokenized texts."""
         counts = np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=vocab_size)
         self.weights = np.sqrt(np.log((1 + len(texts)) / (1 + counts)) + 1e-3)
         self.weights[:_SPECIAL] = 0
 
     def cosines(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """(N, N) float32, 0 to 1, of N tokenized texts."""
+        """Return the (N, N) float32 cosines of N tokenized texts, 0..1."""
         tokens = [np.unique(ids) for ids in texts]
         rows = np.repeat(np.arange(len(texts)), [len(ids) for ids in tokens])
         columns = np.concatenate(tokens)
@@ -41,12 +40,18 @@ class Overlap:
         return (bags @ bags.T).toarray().astype(np.float32)
 
 
-def follow(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
-    """Cross entropy between the neighbours of N texts by (N, N) cosines and by (N, D) embeddings,
-    each a softmax over the other texts; less the entropy of the first, so that 0 is perfect.
+def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
+    """Return the KL divergence between the neighbours of the teacher and those of the embeddings.
+
+    The neighbours of a text are the softmax of its cosines with the other texts.
+
+    Args:
+        embeddings: (N, D) embeddings.
+        cosines: (N, N) cosines of the teacher.
+        temperature: The temperature of both softmaxes.
     """
     unit = F.normalize(embeddings, dim=1)
     own = torch.eye(len(unit), dtype=torch.bool, device=unit.device)
-    found = (unit @ unit.T / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
-    wanted = (cosines / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
-    return F.kl_div(found, wanted, reduction="batchmean", log_target=True)
+    student = (unit @ unit.T / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
+    teacher = (cosines / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
+    return F.kl_div(student, teacher, reduction="batchmean", log_target=True)

@@ -1,11 +1,11 @@
-"""Comments of a corpus that say the same in almost the same words.
+"""Find pairs of comments in a corpus that have the same meaning in almost the same words.
 
     python -m train.contrastive.near_duplicates runs/mini/corpus/train.txt runs/near-duplicates.jsonl
 
-Of a pair's texts the words that carry meaning are the same and in the same order: they differ in articles
-and the like, in the third person of a verb, or as `the name of the user` does from `the user name`.
-Opposites, other numbers, negations and exchanged roles differ in as little, but in words that carry
-meaning. Writes JSON lines with `a`, `b` and their `group`.
+The two texts of a pair have the same content words in the same order. They differ only in words like
+articles, in the third person of a verb, or in word order such as `the name of the user` and `the user
+name`. Opposites, other numbers, negations and exchanged roles are not paired, because their content
+words differ. The output is JSON lines with `a`, `b` and their `group`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from simllm.perturb.summaries.inflection import THIRD_PERSON
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text import clean
 from train.corpus.text_identity import identity
-from train.runtime.command_line import add_overwrite, check_output, exit_status
+from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
-_LIGHT = frozenset("the a an this that these those its their given specified provided".split())
-_MEANING = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")  # signs as well: `a < b` is not `a > b`
-_FEWEST = 3  # words that carry meaning: of fewer, such as "see above", texts mean too little
+_LIGHT_WORDS = frozenset("the a an this that these those its their given specified provided".split())
+_CONTENT = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")  # operators as well: `a < b` is not `a > b`
+_FEWEST = 3  # content words: texts with fewer, such as "see above", mean too little
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.near_duplicates",
         description=__doc__,
@@ -42,9 +42,9 @@ def main() -> int:
     )
     parser.add_argument("corpus", type=Path, help="texts, one a line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
-    add_overwrite(parser)
+    add_overwrite_option(parser)
     options = parser.parse_args()
-    return exit_status(lambda: _write(options))
+    return run_tool(lambda: _write(options))
 
 
 def _write(options: argparse.Namespace) -> None:
@@ -55,45 +55,59 @@ def _write(options: argparse.Namespace) -> None:
     print(f"{len(rows):,} pairs in {options.out}", file=sys.stderr)
 
 
-def pairs(texts: Iterable[str], known: Lexicon) -> Iterator[dict[str, str]]:
-    """Each cleaned text with the one before it that has the same skeleton."""
+def pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:
+    """Pair each cleaned text with the previous text that has the same skeleton."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for text in {identity(text): text for text in texts}.values():  # punctuation alone is no difference
-        if len(bones := skeleton(text, known)) >= _FEWEST:
-            groups[" ".join(bones)].append(text)
+    for text in {identity(text): text for text in texts}.values():  # ignore differences in punctuation
+        if len(words := skeleton(text, lexicon)) >= _FEWEST:
+            groups[" ".join(words)].append(text)
     for group, same in groups.items():
         yield from ({"a": a, "b": b, "group": group} for a, b in pairwise(same))
 
 
-def skeleton(text: str, known: Lexicon) -> list[str]:
-    """The words of a cleaned text that carry meaning; verbs in the third person as bases."""
+def skeleton(text: str, lexicon: Lexicon) -> list[str]:
+    """Return the content words of a cleaned text.
+
+    Verbs in the third person become base forms, and `name of the user` becomes `user name`.
+    """
     words = text.split()
-    bones = [
-        _base(before, word, after, known)
+    content = [
+        _base_form(before, word, after, lexicon)
         for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False)
-        if _MEANING.search(word) and not (word in _LIGHT and _names(after))
+        if _CONTENT.search(word) and not (word in _LIGHT_WORDS and _is_content_word(after))
     ]
-    for place in reversed([place for place, word in enumerate(bones) if word == "of" and place]):
-        *start, head = bones[:place]
-        owner, rest = bones[place + 1 : place + 2], bones[place + 2 :]
-        verb_only = len(start) == 1 and start[0] in known.verb_forms
+    for place in reversed([place for place, word in enumerate(content) if word == "of" and place]):
+        *start, head = content[:place]
+        owner, rest = content[place + 1 : place + 2], content[place + 2 :]
+        verb_only = len(start) == 1 and start[0] in lexicon.verb_forms
         begins = not start or start[-1] in FUNCTION_WORDS or verb_only
         ends = not rest or rest[0] in FUNCTION_WORDS
-        # Only of one word each: `the first name of a user` is not `the name of a first user`. And the
-        # number of users is no user number.
-        if begins and ends and _names(head) and owner and _names(owner[0]) and head != "number":
-            bones = [*start, *owner, head, *rest]
-    return bones
+        # Only single words are exchanged: `the first name of a user` is not `the name of a first user`.
+        # "number" stays in its place: `the number of users` is not `the user number`.
+        if (
+            begins
+            and ends
+            and _is_content_word(head)
+            and owner
+            and _is_content_word(owner[0])
+            and head != "number"
+        ):
+            content = [*start, *owner, head, *rest]
+    return content
 
 
-def _names(word: str) -> bool:
+def _is_content_word(word: str) -> bool:
     return word[:1].isalnum() and word not in FUNCTION_WORDS
 
 
-def _base(before: str, word: str, after: str, known: Lexicon) -> str:
+def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
+    """Return the base form of a verb in the third person, and any other word unchanged.
+
+    The words before and after it decide whether it is a verb.
+    """
     if before and before not in BEFORE_VERBS:
         return word
-    forms = known.verb_forms.get(word)
+    forms = lexicon.verb_forms.get(word)
     if forms and word == forms[THIRD_PERSON]:
         return forms[0] if after != "of" else word  # a noun
     is_verb = not before and after in DETERMINERS and word.endswith("s") and not forms

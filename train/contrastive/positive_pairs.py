@@ -1,4 +1,4 @@
-"""Positives for the contrastive stage: pairs of texts that are to mean the same."""
+"""Positive pairs for the contrastive stage: two texts with the same meaning, and hard negatives."""
 
 from __future__ import annotations
 
@@ -14,30 +14,46 @@ from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text import clean
-from train.corpus.decontaminate import Evaluated
-from train.corpus.sources import matching
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.sources import match_files
 from train.corpus.text_identity import identity
-from train.pretrain.batches import seed_of
+from train.pretrain.batches import combined_seed
 from train.runtime.config import PositivesConfig
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two texts that mean the same; pairs of one group are positives of each other, too."""
+class PositivePair:
+    """Two texts with the same meaning.
+
+    Attributes:
+        first: One text.
+        second: The other text.
+        group: All texts of pairs with the same group have the same meaning.
+        negatives: Hard negatives of the first text: similar words, another meaning.
+    """
 
     first: str
     second: str
     group: bytes
-    negatives: tuple[str, ...] = ()  # they look like the first, and mean something else
+    negatives: tuple[str, ...] = ()
 
 
-class Positives:
-    """One source of pairs, to be drawn from."""
+class PositiveSource:
+    """One source of positive pairs, from which random pairs are drawn."""
 
-    def __init__(self, config: PositivesConfig, excluded: Evaluated, lexicon: Lexicon) -> None:
-        """Read the source; pairs with a text in `excluded` are left out."""
+    def __init__(self, config: PositivesConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> None:
+        """Read the source.
+
+        Args:
+            config: The configuration of the source.
+            excluded: Texts to leave out.
+            lexicon: The word lists for rewordings and changes of meaning.
+
+        Raises:
+            InputError: A file cannot be read, or no pair is left.
+        """
         self.config, self.excluded, self.lexicon = config, excluded, lexicon
-        files = matching(config.source)
+        files = match_files(config.source)
         self.texts = (
             [] if config.fields else [text for file in files for _, text in lines(file) if self._fits(text)]
         )
@@ -45,7 +61,7 @@ class Positives:
             pair
             for file in files
             if config.fields
-            for pair in _pairs(file, config)
+            for pair in _read_pairs(file, config)
             if self._fits(pair.first) and self._fits(pair.second)
             if pair.first not in excluded and pair.second not in excluded
         ]
@@ -55,9 +71,9 @@ class Positives:
     def __len__(self) -> int:
         return len(self.texts or self.pairs)
 
-    def draw(self, random: np.random.Generator) -> Pair:
-        """Draw one pair; views, rewordings and hard negatives are made anew each time."""
-        config, pair = self.config, self._one(random)
+    def draw(self, random: np.random.Generator) -> PositivePair:
+        """Draw one pair, with new views, rewordings and hard negatives."""
+        config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
         if config.rewording:
             second = reword(second, self.lexicon, random)
@@ -66,74 +82,86 @@ class Positives:
                 negatives[changed[1]] = None
         share = config.word_dropout
         if not config.rewording:
-            first = _drop(first, share, random)
-        return Pair(first, _drop(second, share, random), pair.group, tuple(negatives))
+            first = _drop_words(first, share, random)
+        return PositivePair(first, _drop_words(second, share, random), pair.group, tuple(negatives))
 
     def _fits(self, text: str) -> bool:
         return bool(text) and text.count(" ") < self.config.max_words
 
-    def _one(self, random: np.random.Generator) -> Pair:
+    def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:
+        """Draw a pair of the source (in random order if it has no negatives), or a text twice."""
         if self.pairs:
             pair = self.pairs[random.integers(len(self.pairs))]
-            turn = not pair.negatives and random.random() < 0.5
-            return Pair(pair.second, pair.first, pair.group) if turn else pair
-        for number in random.integers(len(self.texts), size=100):  # checking all of them takes a minute
+            swap = not pair.negatives and random.random() < 0.5
+            return PositivePair(pair.second, pair.first, pair.group) if swap else pair
+        for number in random.integers(len(self.texts), size=100):  # to check all texts takes a minute
             text = self.texts[number]
             if text not in self.excluded:
-                return Pair(text, text, identity(text))
+                return PositivePair(text, text, identity(text))
         raise InputError(f"positives {self.config.source!r}: a hundred texts in a row are excluded")
 
 
-def draw(positives: list[Positives], count: int, seed: int, update: int) -> list[Pair]:
-    """The pairs of an update: a function of (seed, update); sources by their shares."""
-    random = np.random.default_rng(seed_of(seed, update))
-    shares = np.array([source.config.share for source in positives])
-    chosen = random.choice(len(positives), count, p=shares / shares.sum())
-    return [positives[number].draw(random) for number in chosen]
+def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int) -> list[PositivePair]:
+    """Draw the pairs of an update, which depend on (seed, update) only.
+
+    Args:
+        sources: The sources, drawn with probabilities proportional to their shares.
+        count: Number of pairs.
+        seed: The seed of the run.
+        update: The update, counted from 0.
+    """
+    random = np.random.default_rng(combined_seed(seed, update))
+    shares = np.array([source.config.share for source in sources])
+    chosen = random.choice(len(sources), count, p=shares / shares.sum())
+    return [sources[number].draw(random) for number in chosen]
 
 
-def same_meaning(pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
-    """(B, B) whether the first text of one pair and the second of another mean the same, as far
-    as is known, and (B, H) whether the first of one does and any pair's hard negative.
+def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
+    """Mark the texts of B pairs that are known to have the same meaning.
 
-    Texts mean the same that are equal, or of one pair, or of pairs of one group.
+    Two texts have the same meaning if they are equal, in one pair, or in pairs of one group.
+
+    Returns:
+        (B, B) bool for the first text of one pair (row) and the second text of another (column), and
+        (B, H) bool for the first text of a pair (row) and each of all H hard negatives (column).
     """
     numbers: dict[bytes | str, int] = {}
 
-    def numbered(keys: Sequence[bytes | str]) -> np.ndarray:
+    def to_numbers(keys: Sequence[bytes | str]) -> np.ndarray:
         return np.array([numbers.setdefault(key, len(numbers)) for key in keys], int)
 
     group, first, second = (
-        numbered(keys)
+        to_numbers(keys)
         for keys in ([p.group for p in pairs], [p.first for p in pairs], [p.second for p in pairs])
     )
-    negatives = numbered([negative for pair in pairs for negative in pair.negatives])
+    negatives = to_numbers([negative for pair in pairs for negative in pair.negatives])
     crossed = first[:, None] == second
     same = (group[:, None] == group) | (first[:, None] == first) | (second[:, None] == second)
     same |= crossed | crossed.T
-    known = (first[:, None] == negatives) | (second[:, None] == negatives)
-    return same, (same.astype(np.float32) @ known) > 0
+    own_negatives = (first[:, None] == negatives) | (second[:, None] == negatives)
+    return same, (same.astype(np.float32) @ own_negatives) > 0
 
 
-def _pairs(file: Path, config: PositivesConfig) -> list[Pair]:
+def _read_pairs(file: Path, config: PositivesConfig) -> list[PositivePair]:
+    """Read the pairs of a file of JSON lines whose overlap of words is within the limits."""
     pairs = []
     for where, row in objects(file):
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
         if config.min_overlap <= _overlap(first, second) <= config.max_overlap:
             group = identity(str(row.get("group", first)))
             negatives = [clean(text_under(row, field, where)) for field in config.fields[2:] if field in row]
-            pairs.append(Pair(first, second, group, tuple(negatives)))
+            pairs.append(PositivePair(first, second, group, tuple(negatives)))
     return pairs
 
 
 def _overlap(first: str, second: str) -> float:
-    """Jaccard similarity of the words."""
+    """Return the Jaccard similarity of the words of two texts."""
     a, b = set(first.split()), set(second.split())
     return len(a & b) / max(1, len(a | b))
 
 
-def _drop(text: str, share: float, random: np.random.Generator) -> str:
-    """Leave out this share of the words, but never the last one left."""
+def _drop_words(text: str, share: float, random: np.random.Generator) -> str:
+    """Drop each word with probability `share`, but keep at least one word."""
     if not share:
         return text
     words = text.split()

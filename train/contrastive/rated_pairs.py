@@ -1,4 +1,4 @@
-"""Rated pairs for the contrastive stage: the more alike is to score higher."""
+"""Rated pairs for the contrastive stage, which train the model to rank pairs like people do."""
 
 from __future__ import annotations
 
@@ -9,31 +9,39 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.text import clean
-from train.corpus.decontaminate import Evaluated
-from train.corpus.sources import matching
-from train.pretrain.batches import seed_of
-from train.runtime.config import RatedConfig
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.sources import match_files
+from train.pretrain.batches import combined_seed
+from train.runtime.config import RatedPairsConfig
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RatedBatch:
     """B rated pairs."""
 
     first: list[str]
     second: list[str]
     ratings: np.ndarray  # (B,) float32
-    sets: np.ndarray  # (B,) int64; ratings of different sets do not compare
+    sets: np.ndarray  # (B,) int64 number of the rated file; only ratings of one file are comparable
 
 
-class Rated:
-    """Pairs that people have rated."""
+class RatedSource:
+    """The rated pairs of one or several files, from which random pairs are drawn."""
 
-    def __init__(self, config: RatedConfig, excluded: Evaluated) -> None:
-        """Read the sources; pairs with a text in `excluded` are left out."""
+    def __init__(self, config: RatedPairsConfig, excluded: ExcludedTexts) -> None:
+        """Read the files.
+
+        Args:
+            config: The configuration of the source.
+            excluded: Texts to leave out.
+
+        Raises:
+            InputError: A file cannot be read, or no pair is left.
+        """
         self.config = config
         rows = [
             (clean(a), clean(b), rating, number)
-            for number, file in enumerate(file for source in config.sources for file in matching(source))
+            for number, file in enumerate(file for source in config.sources for file in match_files(source))
             for read in (ratings.load(file, config.fields),)
             for a, b, rating in zip(read.references, read.candidates, read.values.tolist(), strict=True)
         ]
@@ -41,9 +49,9 @@ class Rated:
         if not self.rows:
             raise InputError(f"rated {', '.join(config.sources)}: no pair is left")
 
-    def draw(self, seed: int, update: int) -> Drawn:
-        """The pairs of an update: a function of (seed, update)."""
-        random = np.random.default_rng(seed_of(seed, update, 1))
+    def draw(self, seed: int, update: int) -> RatedBatch:
+        """Draw the pairs of an update, which depend on (seed, update) only."""
+        random = np.random.default_rng(combined_seed(seed, update, 1))
         chosen = random.integers(len(self.rows), size=self.config.pairs)
         first, second, values, sets = zip(*(self.rows[i] for i in chosen), strict=True)
-        return Drawn(list(first), list(second), np.array(values, np.float32), np.array(sets))
+        return RatedBatch(list(first), list(second), np.array(values, np.float32), np.array(sets))

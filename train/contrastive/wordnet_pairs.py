@@ -1,10 +1,10 @@
-"""Pairs that mean the same from WordNet: what a word means, and what can be said for it.
+"""Make pairs with the same meaning from WordNet: a word and its definition, synonyms in examples.
 
     python -m train.contrastive.wordnet_pairs /usr/share/wordnet runs/mini/corpus/train.txt runs/wordnet.jsonl
 
-Reads the database files of WordNet 3.0 (the package wordnet-base on Debian and Ubuntu) and
-writes JSON lines about the words of a corpus: `a` and `b` mean the same, `c`, where it is
-given, the opposite.
+The command reads the database files of WordNet 3.0 (the package wordnet-base on Debian and Ubuntu).
+It writes JSON lines for the words of a corpus: `a` and `b` have the same meaning; `c`, if it is
+given, has the opposite meaning.
 """
 
 from __future__ import annotations
@@ -21,28 +21,35 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.evaluation import contrast
 from simllm.io import files
-from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.lexicon import irregular_forms
-from train.runtime.command_line import add_overwrite, check_output, exit_status
+from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
-# Lexicographer files of nouns that summaries of code do not speak of: animals, plants, food, …
-_LEFT_OUT = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
-_OFTEN = 10
-_PARTS = ("verb", "noun", "adj", "adv")
+# Lexicographer files of nouns that do not occur in code summaries: animals, plants, food, …
+_SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
+_FREQUENT = 10  # occurrences in the corpus
+_PARTS_OF_SPEECH = ("verb", "noun", "adj", "adv")
 
 
 @dataclass(frozen=True)
 class Synset:
-    """Words of one meaning, its definition and its examples."""
+    """A set of synonyms with their definition and examples.
+
+    Attributes:
+        words: The synonyms.
+        definition: The definition.
+        examples: Sentences with one of the words.
+        antonyms: For the index of a word, the synset and the index of its opposite.
+    """
 
     words: list[str]
     definition: str
     examples: list[str]
-    antonyms: dict[int, tuple[str, int]]  # number of a word -> synset and number of its opposite
+    antonyms: dict[int, tuple[str, int]]
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.wordnet_pairs",
         description=__doc__,
@@ -54,50 +61,57 @@ def main() -> int:
     parser.add_argument(
         "--hold-out-contrast", action="store_true", help="nothing about the words of the contrast set"
     )
-    add_overwrite(parser)
+    add_overwrite_option(parser)
     options = parser.parse_args()
-    return exit_status(lambda: _write(options))
+    return run_tool(lambda: _write(options))
 
 
 def _write(options: argparse.Namespace) -> None:
-    data = [_data(options.wordnet, part) for part in _PARTS]
+    data = [_data(options.wordnet, part) for part in _PARTS_OF_SPEECH]
     check_output(options.out, options.overwrite, [options.corpus, *data])
-    held = HeldOut(contrast.held_out() if options.hold_out_contrast else (), irregular_forms())
-    rows = list(pairs(read(options.wordnet), frequent(options.corpus), held))
+    held_out = HeldOutWords(
+        contrast.deciding_word_pairs() if options.hold_out_contrast else (), irregular_forms()
+    )
+    rows = list(pairs(read(options.wordnet), frequent_words(options.corpus), held_out))
     files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)
     print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {options.out}", file=sys.stderr)
 
 
 def read(folder: Path) -> dict[str, Synset]:
-    """All synsets, by part of speech and offset."""
-    found: dict[str, Synset] = {}
-    for part in _PARTS:
+    """Read all synsets of a WordNet folder; the keys are part of speech and offset.
+
+    Raises:
+        InputError: A file cannot be read, or a line is not of WordNet 3.
+    """
+    synsets: dict[str, Synset] = {}
+    for part in _PARTS_OF_SPEECH:
         file = _data(folder, part)
         for number, line in files.lines(file):
             if line.startswith("  "):  # the licence
                 continue
             try:
-                found |= _synset(line)
+                synsets |= _parse_synset(line)
             except (ValueError, IndexError):
                 raise InputError(f"{file}, line {number}: not a line of WordNet 3") from None
-    return found
+    return synsets
 
 
 def _data(folder: Path, part: str) -> Path:
     return folder / f"data.{part}"
 
 
-def frequent(corpus: Path) -> set[str]:
-    """The words that stand in a corpus ten times or more."""
+def frequent_words(corpus: Path) -> set[str]:
+    """Return the words that occur in a corpus at least ten times."""
     counts = Counter(word for _, line in files.lines(corpus) for word in line.split())
-    return {word for word, count in counts.items() if count >= _OFTEN}
+    return {word for word, count in counts.items() if count >= _FREQUENT}
 
 
-def _synset(line: str) -> dict[str, Synset]:
+def _parse_synset(line: str) -> dict[str, Synset]:
+    """Parse a line of a data file; skipped categories give an empty dictionary."""
     data, _, gloss = line.partition("|")
     offset, category, part, count, *rest = data.split()
-    if part == "n" and category in _LEFT_OUT:
+    if part == "n" and category in _SKIPPED_CATEGORIES:
         return {}
     size = int(count, 16)
     words = [re.sub(r"\(.*\)", "", word).replace("_", " ").lower() for word in rest[: 2 * size : 2]]
@@ -112,11 +126,18 @@ def _synset(line: str) -> dict[str, Synset]:
     return {("a" if part == "s" else part) + offset: synset}
 
 
-def pairs(synsets: dict[str, Synset], known: set[str], held: HeldOut) -> Iterator[dict[str, str]]:
-    """A known word and its definition; an example and the same with a synonym (or opposite) in it.
+def pairs(
+    synsets: dict[str, Synset], corpus_words: set[str], held_out: HeldOutWords
+) -> Iterator[dict[str, str]]:
+    """Pair each corpus word with its definition, and each example with its variant by a synonym.
 
-    Nothing that is held out is among them, in any form: neither its pairs of words as synonyms,
-    nor any of its words as an opposite.
+    Args:
+        synsets: The synsets of WordNet.
+        corpus_words: Frequent words of the corpus; other words are left out.
+        held_out: Word pairs to leave out, as synonyms and as opposites, in all their forms.
+
+    Yields:
+        Rows with `a`, `b`, `group`, and with `c` if there is an opposite.
     """
     for name, synset in synsets.items():
         opposites = {
@@ -124,25 +145,30 @@ def pairs(synsets: dict[str, Synset], known: set[str], held: HeldOut) -> Iterato
             for number, (other, place) in synset.antonyms.items()
             if other in synsets and place < len(synsets[other].words)
         }
-        words = [(number, word) for number, word in enumerate(synset.words) if known.issuperset(word.split())]
-        told: list[str] = []  # of two words that are a held-out pair the definition is given to one
+        words = [
+            (number, word)
+            for number, word in enumerate(synset.words)
+            if corpus_words.issuperset(word.split())
+        ]
+        defined: list[str] = []  # only one word of a held-out pair is paired with the definition
         for number, word in words:
-            if not any(held.between(word, other) for other in (synset.definition, *told)):
-                told.append(word)
+            if not any(held_out.holds_out(word, other) for other in (synset.definition, *defined)):
+                defined.append(word)
                 row = {"a": word, "b": synset.definition, "group": name}
-                yield row | _opposite(word, opposites.get(number), word, held)
+                yield row | _opposite(word, opposites.get(number), word, held_out)
             for example in synset.examples:
                 if not re.search(rf"\b{re.escape(word)}\b", example):
                     continue
                 for _, other in words:
-                    if other != word and not held.between(word, other):
-                        same = re.sub(rf"\b{re.escape(word)}\b", other, example)
-                        row = {"a": example, "b": same, "group": f"{name} {example}"}
-                        yield row | _opposite(word, opposites.get(number), example, held)
+                    if other != word and not held_out.holds_out(word, other):
+                        variant = re.sub(rf"\b{re.escape(word)}\b", other, example)
+                        row = {"a": example, "b": variant, "group": f"{name} {example}"}
+                        yield row | _opposite(word, opposites.get(number), example, held_out)
 
 
-def _opposite(word: str, opposite: str | None, text: str, held: HeldOut) -> dict[str, str]:
-    if opposite is None or held.words.intersection(f"{word} {opposite}".split()):
+def _opposite(word: str, opposite: str | None, text: str, held_out: HeldOutWords) -> dict[str, str]:
+    """Return the text with the opposite instead of the word, as `c`; nothing if a word is held out."""
+    if opposite is None or held_out.words.intersection(f"{word} {opposite}".split()):
         return {}
     return {"c": re.sub(rf"\b{re.escape(word)}\b", opposite, text)}
 

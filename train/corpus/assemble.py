@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from train.corpus.comment_pairs import Pairs
-from train.corpus.decontaminate import Evaluated
+from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, Near, originals, signature
 from train.corpus.finished import COMMENTS, PAIRS, TEST, TRAIN
 from train.corpus.part_file import KEYS, OVERRIDES, TEXT, Part, Row
 from train.corpus.report import Report
-from train.corpus.split import held_out
+from train.corpus.split import choose_held_out
 from train.corpus.tally import Tallies
 from train.runtime.config import CorpusConfig
 
 
 def write(
-    config: CorpusConfig, made: list[Part], found: Tallies, excluded: Evaluated, folder: Path
+    config: CorpusConfig, made: list[Part], found: Tallies, excluded: ExcludedTexts, folder: Path
 ) -> dict[str, Any]:
     """Deduplicate, split and pair the texts of the parts; return the corpus's facts.
 
@@ -37,7 +37,7 @@ def write(
     signatures = _on_disk(made, file, len(texts))
     original = originals(texts["identity"], signatures)
     new = original == np.arange(len(texts))
-    held = held_out(texts["comment"], texts["repository"], new, config.test_share)
+    held = choose_held_out(texts["comment"], texts["repository"], new, config.test_share)
     leaks = Near(signatures[new & held])
     leaky = held | leaks(signatures)
     del signatures

@@ -12,7 +12,7 @@ from typing import Any
 
 from simllm.io import files, folders
 from train.corpus import assemble, decontaminate, finished, part_workers, sources
-from train.corpus.decontaminate import Evaluated
+from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.finished import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
 from train.corpus.tally import Tallies
 from train.runtime.config import CorpusConfig
@@ -56,7 +56,7 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
     for source in config.sources:
         folders.check_apart(folder, sources.check(source))
     folders.check(scratch)
-    excluded = decontaminate.read(config.exclude)
+    excluded = decontaminate.read_excluded(config.exclude)
     with files.locked(scratch):
         built = finished.facts(folder)
         if not built or built["config"] != asked:
@@ -70,7 +70,7 @@ def _built(
     asked: dict[str, Any],
     folder: Path,
     scratch: Path,
-    excluded: Evaluated,
+    excluded: ExcludedTexts,
     workers: int,
 ) -> dict[str, Any]:
     found, copied = Tallies(), _as_asked(config, excluded)
@@ -88,7 +88,7 @@ def _built(
     return built
 
 
-def _as_asked(config: CorpusConfig, excluded: Evaluated) -> dict[str, Any] | None:
+def _as_asked(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
     """The facts of a corpus that is the only source, if it was split and decontaminated as asked."""
     built = finished.facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from simllm.errors import InputError
 from simllm.io.files import objects, text_under
 from simllm.text import clean
-from train.corpus.sources import matching
+from train.corpus.sources import match_files
 from train.corpus.text_identity import words
 
 _WORDS = 4  # of a shorter text, such as "creates a new", one comment in forty is made
 
 
-class Evaluated:
-    """Texts of evaluation sets; `text in evaluated` asks for a cleaned text.
+class ExcludedTexts:
+    """Texts of evaluation sets; `text in excluded` asks for a cleaned text.
 
     The answer is yes if the text is equal to one of them, contains one, or is a part of one, word
     for word. Texts of fewer than four words count only if they are equal.
@@ -43,14 +43,14 @@ class Evaluated:
         return False
 
 
-def read(patterns: Iterable[str]) -> Evaluated:
+def read_excluded(patterns: Iterable[str]) -> ExcludedTexts:
     """Return the texts of rated files: references and candidates, raw and as their authors cleaned them."""
     names = ("reference", "candidate", "candidate_clean", "a", "b")
     found = []
-    for file in (file for pattern in patterns for file in matching(pattern)):
+    for file in (file for pattern in patterns for file in match_files(pattern)):
         for where, row in objects(file):
             texts = [text_under(row, name, where) for name in names if name in row]
             if len(texts) < 2:
                 raise InputError(f'{where}: expected texts under "reference" and "candidate", or "a" and "b"')
             found += texts
-    return Evaluated(map(clean, found))
+    return ExcludedTexts(map(clean, found))

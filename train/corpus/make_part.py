@@ -13,7 +13,7 @@ from simllm.code.languages import LANGUAGES, Function
 from simllm.errors import InputError
 from simllm.text import LONGEST, clean
 from train.corpus.comment import Comment
-from train.corpus.decontaminate import Evaluated
+from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.extract import document, extract
 from train.corpus.part_file import Row, Writer
 from train.corpus.sources import Docstring, Item
@@ -22,7 +22,7 @@ from train.corpus.tally import Tallies, Tally
 _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 
 
-def make(data: bytes, file: Path, excluded: Evaluated) -> None:
+def make(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
     """Make a part of a pickled (source, batch)."""
     source, batch = pickle.loads(data)  # of this very run: never from the disk
     found, part = Tallies(), Writer()
@@ -68,14 +68,14 @@ def _of_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
         yield replace(comment, path=item.path, repository=item.repository)
 
 
-def _cleaned(comment: Comment, excluded: Evaluated, tally: Tally) -> Row:
+def _cleaned(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Row:
     rest = comment.description.removeprefix(comment.summary).lstrip(" :")
     paragraphs = [text for text in re.split(r"\n\s*\n", rest) if text.strip()]
     summary, *others = (_kept(text, excluded, tally) for text in (comment.summary, *paragraphs))
     return Row(vars(comment), summary, [text for text in others if text])
 
 
-def _kept(raw: str, excluded: Evaluated, tally: Tally) -> str:
+def _kept(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
     """The cleaned text, empty if it is to be left out."""
     tally.counts["read"] += 1
     if len(raw) > LONGEST:

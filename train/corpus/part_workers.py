@@ -29,7 +29,7 @@ import simllm
 from simllm.errors import InputError
 from simllm.io import folders
 from train.corpus import make_part, sources
-from train.corpus.decontaminate import Evaluated
+from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.part_file import Part
 from train.corpus.sources import Docstring, Item
 from train.corpus.tally import Tally
@@ -44,10 +44,12 @@ _CODE = ("train/corpus", "simllm/code", "simllm/io/files.py", "simllm/text.py")
 _LIBRARIES = re.compile("rensa|tokenizers|tree[-_]sitter.*")
 _PR_SET_PDEATHSIG = 1
 
-_excluded = Evaluated(())  # in a worker
+_excluded = ExcludedTexts(())  # in a worker
 
 
-def make(config: CorpusConfig, folder: Path, workers: int, excluded: Evaluated, found: Tally) -> list[Part]:
+def make(
+    config: CorpusConfig, folder: Path, workers: int, excluded: ExcludedTexts, found: Tally
+) -> list[Part]:
     """Make all parts of a corpus in `folder`; those that are there are left as they are.
 
     Raises InputError if a part cannot be written or read, or a worker is killed.
@@ -129,7 +131,7 @@ def _size(item: Item) -> int:
     return 100 + (len(item.text) if isinstance(item, Docstring) else len(item.summary + item.description))
 
 
-def _share_out(jobs: Iterable[tuple[bytes, Path]], excluded: Evaluated, workers: int) -> None:
+def _share_out(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedTexts, workers: int) -> None:
     """Do the jobs in processes; only a few wait in memory at a time."""
     context = multiprocessing.get_context("spawn")  # torch may run threads here: nothing to be forked
     pool = ProcessPoolExecutor(workers, context, _start, (excluded, os.getpid()))
@@ -155,7 +157,7 @@ def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Futu
     return others
 
 
-def _start(excluded: Evaluated, parent: int) -> None:
+def _start(excluded: ExcludedTexts, parent: int) -> None:
     """Prepare a worker."""
     global _excluded
     _excluded = excluded

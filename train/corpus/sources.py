@@ -44,7 +44,7 @@ def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
     """
     if source == INSTALLED_PYTHON:
         yield from trees.installed_python(tally)
-    for path in matching(source):
+    for path in match_files(source):
         if path.is_dir() and not finished.facts(path):
             yield from trees.folder(path, tags, tally)
             continue
@@ -57,7 +57,7 @@ def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
             tally.add("unreadable file", str(error))
 
 
-def matching(pattern: str) -> list[Path]:
+def match_files(pattern: str) -> list[Path]:
     """Return the files that a path or a glob pattern names, sorted.
 
     An existing path is taken as it is, whatever characters it has. Raises InputError if there is
@@ -75,7 +75,7 @@ def matching(pattern: str) -> list[Path]:
 
 def check(source: str) -> list[Path]:
     """Return the files and folders that a source reads; raise InputError if there is none."""
-    return list(trees.installed_folders()) if source == INSTALLED_PYTHON else matching(source)
+    return list(trees.installed_folders()) if source == INSTALLED_PYTHON else match_files(source)
 
 
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def held_out(
+def choose_held_out(
     comments: NDArray[np.uint64], repositories: NDArray[np.uint64], new: NDArray[np.bool_], share: float
 ) -> NDArray[np.bool_]:
     """Return (N,) whether each text is held out, by the hashes of its comment and its repository.

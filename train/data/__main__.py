@@ -23,7 +23,7 @@ from train.data.catalog import Catalog, DataSet
 from train.data.fetch import fetch
 from train.data.origin import GITHUB
 from train.runtime import config as configs
-from train.runtime.command_line import exit_status
+from train.runtime.tool_command import run_tool
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
         "--catalog", type=Path, default=catalog.FILE, help="table of the data sets; default: %(default)s"
     )
     options = parser.parse_args()
-    return exit_status(lambda: _fetch(options))
+    return run_tool(lambda: _fetch(options))
 
 
 def _fetch(options: argparse.Namespace) -> None:

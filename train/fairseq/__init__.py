@@ -1,1 +1,1 @@
-"""fairseq's file formats, read and written without fairseq: `python -m train.fairseq --help`."""
+"""Import and export of fairseq's file formats, without fairseq."""

@@ -1,4 +1,4 @@
-"""For users of fairseq: our token shards as its dataset, its MPNet checkpoint as our model folder.
+"""Export token shards as a fairseq dataset, or import an MPNet checkpoint of fairseq.
 
     python -m train.fairseq export-data RUN_FOLDER OUT
     python -m train.fairseq import-checkpoint model.pt dict.txt OUT --tokenizer tokenizer.json
@@ -18,13 +18,13 @@ from simllm.io import folders
 from simllm.model.tokenizer import Tokenizer
 from train.fairseq import checkpoint, dataset, dictionary
 from train.fairseq.tokenizer import from_sentencepiece
-from train.runtime.command_line import exit_status
+from train.runtime.tool_command import run_tool
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     options = _parser().parse_args()
-    return exit_status(lambda: _run(options))
+    return run_tool(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -38,20 +38,22 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    dataset.export(options.run_folder, options.out)
+    dataset.export_dataset(options.run_folder, options.out)
 
 
 def _import(options: argparse.Namespace) -> None:
     if options.tokenizer is not None:
         tokenizer = Tokenizer.load(options.tokenizer)
     elif options.sentencepiece is not None:
-        tokenizer = from_sentencepiece(options.sentencepiece, dictionary.read(options.dict))
+        tokenizer = from_sentencepiece(options.sentencepiece, dictionary.read_dictionary(options.dict))
     else:
         raise InputError(
-            f"{options.dict} does not say how a text is split into its symbols: give the --sentencepiece "
-            "model that the training texts were split with, or a --tokenizer"
+            f"{options.dict} does not define how texts are tokenized; expected --sentencepiece with the "
+            "SentencePiece model of the training texts, or --tokenizer"
         )
-    checkpoint.convert(options.checkpoint, options.dict, tokenizer, options.out, options.mismatch_as_unk)
+    checkpoint.import_checkpoint(
+        options.checkpoint, options.dict, tokenizer, options.out, options.mismatch_as_unk
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,23 +64,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    export = commands.add_parser("export-data", help="a pretraining run's texts as train, valid and dict.txt")
+    export = commands.add_parser("export-data", help="write the texts of a pretraining run as a dataset")
     export.add_argument("run_folder", type=Path, help="the `out` of a pretraining run")
-    export.add_argument("out", type=Path, help="folder to make")
+    export.add_argument("out", type=Path, help="folder to write")
     export.set_defaults(run=_export)
 
-    import_ = commands.add_parser("import-checkpoint", help="an MPNet checkpoint as a model folder")
+    import_ = commands.add_parser("import-checkpoint", help="write an MPNet checkpoint as a model folder")
     import_.add_argument("checkpoint", type=Path, help="such as checkpoint_best.pt")
-    import_.add_argument("dict", type=Path, help="the dict.txt it was trained with")
-    import_.add_argument("out", type=Path, help="model folder to make")
+    import_.add_argument("dict", type=Path, help="the dict.txt of the training")
+    import_.add_argument("out", type=Path, help="model folder to write")
     splitter = import_.add_mutually_exclusive_group()
     splitter.add_argument("--tokenizer", type=Path, metavar="FILE", help="a tokenizer.json of simllm")
     splitter.add_argument("--sentencepiece", type=Path, metavar="FILE", help="a SentencePiece BPE model")
     import_.add_argument(
         "--mismatch-as-unk",
         action="store_true",
-        help="what only one of dict.txt and the tokenizer knows is <unk>; fairseq-preprocess leaves "
-        "out of a dict.txt what its corpus lacks, and such tokens were <unk> to fairseq, too",
+        help="treat a token that is only in dict.txt or only in the tokenizer as <unk>; fairseq-preprocess "
+        "leaves tokens that are not in its corpus out of dict.txt, and fairseq treats them as <unk>, too",
     )
     import_.set_defaults(run=_import)
     return parser

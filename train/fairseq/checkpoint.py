@@ -1,7 +1,7 @@
-"""An MPNet checkpoint of fairseq as a model folder.
+"""Import of an MPNet checkpoint of fairseq as a model folder.
 
-A checkpoint has weights and settings; `dict.txt` says which symbol each row of the embedding
-belongs to. Neither says how a text is split into symbols, which the tokenizer has to.
+The checkpoint has the weights and settings. `dict.txt` has the symbol of each row of the token
+embeddings. The tokenizer must come from elsewhere.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary, weights
-from train.runtime import command
-from train.runtime.log import say
+from train.runtime.log import print_progress
+from train.runtime.provenance import training_card
 
-# Our names on the left, those of fairseq's settings on the right.
+# Our names of settings, and fairseq's.
 _SETTINGS = {
     "hidden_size": "encoder_embed_dim",
     "num_hidden_layers": "encoder_layers",
@@ -39,28 +39,35 @@ _SETTINGS = {
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
 }
-# What our encoder always does; a fairseq that lacks the setting does so, too.
-_ONLY = {"normalize_before": False, "no_scale_embedding": True}
+# The only values that our encoder supports; older versions of fairseq lack the settings.
+_SUPPORTED = {"normalize_before": False, "no_scale_embedding": True}
 
 
 class _Ignored:
-    """Stands for the running means that fairseq 0.8 pickles beside the weights."""
+    """Placeholder for the running means that fairseq 0.8 pickles with the weights."""
 
 
 _METERS = [(_Ignored, f"fairseq.meters.{kind}Meter") for kind in ("Average", "Time", "Stopwatch")]
 
 
-def convert(
+def import_checkpoint(
     model: Path, dict_txt: Path, tokenizer: Tokenizer, out: Path, mismatch_as_unk: bool = False
 ) -> None:
-    """Write the model folder `out`.
+    """Write an MPNet checkpoint of fairseq as a model folder.
 
-    The tokenizer's tokens are found in the dictionary by name, in whatever order. A token or
-    symbol that only one of them has is an error, or with `mismatch_as_unk` the same as `<unk>`.
-    Raises InputError, for all weights that do not fit at once.
+    Args:
+        model: The checkpoint.
+        dict_txt: The `dict.txt` of the training.
+        tokenizer: The tokenizer; its tokens are matched with the symbols of `dict.txt` by name.
+        out: The model folder to write.
+        mismatch_as_unk: Whether a token that is only in `dict.txt` or only in the tokenizer is treated
+            as `<unk>`; otherwise it is an error.
+
+    Raises:
+        InputError: A file cannot be read, or weights, settings, symbols and tokens do not fit together.
     """
-    stored, settings = read(model)
-    ids = dictionary.read(dict_txt)
+    stored, settings = read_checkpoint(model)
+    ids = dictionary.read_dictionary(dict_txt)
     rows = _rows(ids, tokenizer, mismatch_as_unk, str(dict_txt))
     if (table := stored.get(weights.EMBEDDING)) is not None:
         if table.shape[:1] != (len(ids),):
@@ -79,30 +86,37 @@ def convert(
         "architecture": str(settings.get("arch", "unknown")),
         "date": datetime.date.today().isoformat(),
     }
-    card = command.card("Imported from fairseq", facts)
+    card = training_card("Imported from fairseq", facts)
     checkpoint.save(out, encoder, tokenizer, checkpoint.ModelInfo(provenance=facts), card)
 
 
-def read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Canonical weights and the model's settings; nothing but tensors and plain values is unpickled."""
+def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a checkpoint; only tensors and plain values are unpickled.
+
+    Returns:
+        The weights under canonical names, and the settings.
+
+    Raises:
+        InputError: The file cannot be read, is not a checkpoint, or holds other objects.
+    """
     try:
         with torch.serialization.safe_globals([argparse.Namespace, *_METERS]):
             stored = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    except Exception as error:  # torch raises whatever a damaged file makes it stumble over
+    except Exception as error:  # a damaged file may raise anything
         if refused := re.search(r"GLOBAL (\S+)", str(error)):
             raise InputError(f"{file}: refused, it holds more than weights ({refused[1]})") from None
         raise InputError(f"{file}: damaged, or not a checkpoint of fairseq") from None
     model = stored.get("model") if isinstance(stored, dict) else None
     if not isinstance(model, Mapping) or not all(isinstance(weight, Tensor) for weight in model.values()):
         raise InputError(f'{file}: no weights under "model"; expected a checkpoint of fairseq')
-    settings = _plain(stored.get("args")) or _plain(_plain(stored.get("cfg")).get("model"))
-    return weights.canonical(model), settings
+    settings = _as_dict(stored.get("args")) or _as_dict(_as_dict(stored.get("cfg")).get("model"))
+    return weights.canonical_weights(model), settings
 
 
-def _plain(settings: object) -> dict[str, Any]:
-    """Settings as a dictionary, however this version of fairseq kept them."""
+def _as_dict(settings: object) -> dict[str, Any]:
+    """Return settings as a dictionary; versions of fairseq store them in different types."""
     if isinstance(settings, argparse.Namespace):
         return vars(settings)
     return dict(settings) if isinstance(settings, Mapping) else {}
@@ -110,18 +124,20 @@ def _plain(settings: object) -> dict[str, Any]:
 
 def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
     encoder, prefix = Encoder(config), "encoder."
-    state = weights.renamed(stored, {prefix + name: tensor for name, tensor in encoder.state_dict().items()})
+    state = weights.rename_weights(
+        stored, {prefix + name: tensor for name, tensor in encoder.state_dict().items()}
+    )
     encoder.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in state.items()})
     return encoder
 
 
 def _config(settings: Mapping[str, Any], vocab_size: int) -> ModelConfig:
-    """The encoder's shape; what our encoder cannot do is an error."""
+    """Return the shape of the encoder; raise InputError for unsupported or missing settings."""
     problems = [f"setting {name} is missing" for name in _SETTINGS.values() if settings.get(name) is None]
     problems += [
-        f"{name}={settings[name]}: no such encoder here"
-        for name, only in _ONLY.items()
-        if settings.get(name, only) != only
+        f"{name}={settings[name]} is not supported"
+        for name, supported in _SUPPORTED.items()
+        if settings.get(name, supported) != supported
     ]
     if problems:
         raise InputError("; ".join(problems))
@@ -131,20 +147,20 @@ def _config(settings: Mapping[str, Any], vocab_size: int) -> ModelConfig:
 
 
 def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, where: str) -> list[int]:
-    """Row of the embedding for each of the tokenizer's tokens, in the order of its ids."""
+    """Return the row of the token embeddings for each token of the tokenizer, in the order of its ids."""
     tokens = [str(tokenizer.backend.id_to_token(i)) for i in range(tokenizer.vocab_size)]
-    # fairseq fills a dictionary up to a multiple of 8 with these.
-    known = set(tokens) | {symbol for symbol in ids if re.fullmatch(r"madeupword\d{4}", symbol)}
+    # fairseq pads a dictionary with these symbols to a multiple of 8.
+    expected = set(tokens) | {symbol for symbol in ids if re.fullmatch(r"madeupword\d{4}", symbol)}
     mismatches = [
         f"{len(names):,} {what}, such as {' '.join(names[:5])}"
         for names, what in (
             ([token for token in tokens if token not in ids], "of the tokenizer's tokens are not in it"),
-            ([symbol for symbol in ids if symbol not in known], "of its symbols are not in the tokenizer"),
+            ([symbol for symbol in ids if symbol not in expected], "of its symbols are not in the tokenizer"),
         )
         if names
     ]
     if mismatches and not mismatch_as_unk:
         raise InputError(f"{where}: {'; '.join(mismatches)}; see --mismatch-as-unk")
     for mismatch in mismatches:
-        say(f"<unk>: {mismatch}")
+        print_progress(f"<unk>: {mismatch}")
     return [ids.get(token, UNK_ID) for token in tokens]

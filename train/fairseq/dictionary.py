@@ -1,7 +1,8 @@
-"""fairseq's `dict.txt`: a `symbol count` a line; the first line has id 4.
+"""fairseq's `dict.txt`, with one `symbol count` per line; the first line has id 4.
 
-Ids 0 to 3 are `<s> <pad> </s> <unk>` and stand in no file. MPNet's task adds `<mask>` behind the
-last line where the file has none, so a file whose first line is `<mask>` has our ids.
+The ids 0 to 3 are `<s> <pad> </s> <unk>`, which are not in the file. If the file has no `<mask>`,
+MPNet's task adds it after the last line. A file that begins with `<mask>` has the same ids as our
+tokenizers.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 _IMPLIED, _MASK = SPECIAL_TOKENS[:4], SPECIAL_TOKENS[4]
 
 
-def write(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> None:
-    """Write the tokenizer's tokens with their (vocab_size,) counts, in the order of their ids."""
+def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> None:
+    """Write the tokens of a tokenizer, in the order of their ids, with their (vocab_size,) counts."""
     tokens = (tokenizer.backend.id_to_token(i) for i in range(len(_IMPLIED), tokenizer.vocab_size))
     with file.open("w", encoding="utf-8", newline="\n") as target:
         for token, count in zip(tokens, counts[len(_IMPLIED) :], strict=True):
             target.write(f"{token} {count}\n")
 
 
-def read(file: Path) -> dict[str, int]:
-    """Id of every symbol of an MPNet model, `<mask>` included; raise InputError that names the line."""
+def read_dictionary(file: Path) -> dict[str, int]:
+    """Read the id of each symbol, `<mask>` included; raise InputError with the line of a mistake."""
     ids = {symbol: i for i, symbol in enumerate(_IMPLIED)}
     for number, line in files.lines(file):
         symbol, _, count = line.rstrip().rpartition(" ")
@@ -36,6 +37,6 @@ def read(file: Path) -> dict[str, int]:
             raise InputError(f"{file}, line {number}: {symbol} is in the dictionary already")
         ids[symbol] = len(ids)
     if len(ids) == len(_IMPLIED):
-        raise InputError(f"{file}: empty; expected a symbol and its count a line")
+        raise InputError(f"{file}: empty; expected a symbol and its count per line")
     ids.setdefault(_MASK, len(ids))
     return ids

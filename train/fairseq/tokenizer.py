@@ -1,4 +1,4 @@
-"""The tokenizer of a fairseq user's SentencePiece model."""
+"""Conversion of a SentencePiece model of a fairseq user to our tokenizer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text import clean
 from train.tokens import vocabulary
 
-_AT_ONCE = 50  # pieces a probe
+_PROBE = 50  # pieces in one text that tests the conversion
 
 
 def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
-    """Renumber the pieces behind the special tokens; their order, which BPE merges by, stays.
+    """Convert a SentencePiece BPE model.
 
-    A character that the model does not know is still a symbol to fairseq where `symbols`, those
-    of a `dict.txt`, have it: it becomes a piece, too. Texts are cleaned as ours are before they
-    are split, whatever the model's own rules say. Raises InputError for a model that splits a
-    text made of its own pieces otherwise than its pieces merged in this order do: a unigram
-    model, or one with symbols of the user's.
+    The pieces follow the special tokens in their old order, which decides on the merges. The tokenizer
+    cleans texts by our rules, not by those of the model.
+
+    Args:
+        file: The SentencePiece model.
+        symbols: The symbols of `dict.txt`. Single characters that are not in the model become pieces,
+            too, because fairseq knows them as symbols.
+
+    Raises:
+        InputError: The file is not a SentencePiece model, or the tokenizer splits its pieces
+            differently, because it is a unigram model or has user-defined symbols.
     """
     if not file.is_file():
         raise InputError(f"{file}: no such file; expected a SentencePiece model")
@@ -35,14 +41,14 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
         if not (source.is_control(i) or source.is_unknown(i) or source.is_byte(i)):
             pieces.append(source.id_to_piece(i))
     tokenizer = _bpe(pieces)
-    for start in range(len(SPECIAL_TOKENS), len(pieces), _AT_ONCE):
-        probe = clean("".join(pieces[start : start + _AT_ONCE]).replace("\N{LOWER ONE EIGHTH BLOCK}", " "))
+    for start in range(len(SPECIAL_TOKENS), len(pieces), _PROBE):
+        probe = clean("".join(pieces[start : start + _PROBE]).replace("\N{LOWER ONE EIGHTH BLOCK}", " "))
         ids = source.encode(probe)
         theirs = [SPECIAL_TOKENS[UNK_ID] if source.is_unknown(i) else source.id_to_piece(i) for i in ids]
         if theirs != tokenizer.backend.encode(probe).tokens[1:-1]:
             raise InputError(f"{file}: not a plain BPE model; give its tokenizer as a tokenizer.json")
-    known = set(pieces)
-    return _bpe([*pieces, *(symbol for symbol in symbols if len(symbol) == 1 and symbol not in known)])
+    unique = set(pieces)
+    return _bpe([*pieces, *(symbol for symbol in symbols if len(symbol) == 1 and symbol not in unique)])
 
 
 def _bpe(pieces: list[str]) -> Tokenizer:

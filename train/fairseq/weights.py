@@ -1,8 +1,8 @@
-"""The weights of MPNet's fairseq model under our names.
+"""Translation of fairseq's parameter names to ours.
 
-Source: fairseq/models/masked_permutation_net.py and fairseq/modules/transformer_sentence_encoder.py
-of github.com/microsoft/MPNet. fairseq's own RoBERTa, the same network without relative positions,
-has the same weights under names that differ from version to version.
+The names are from fairseq/models/masked_permutation_net.py and
+fairseq/modules/transformer_sentence_encoder.py of github.com/microsoft/MPNet. fairseq's RoBERTa is the
+same network without relative positions; its names differ between versions of fairseq.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 
 from simllm.errors import InputError
 
-# Parts of our names on the left, of fairseq's on the right; applied in this order.
-_NAMES = {
+# Parts of our names, and of fairseq's, in the order in which they are replaced.
+_FAIRSEQ_NAMES = {
     "head.": "lm_head.",
     "lm_head.norm.": "lm_head.layer_norm.",
     "encoder.": "sentence_encoder.",
@@ -35,22 +35,25 @@ _NAMES = {
 }
 
 EMBEDDING = "sentence_encoder.embed_tokens.weight"
-_OPTIONAL = "sentence_encoder.relative_attention_bias.weight"
-# Heads, a version number, and copies of a layer's weights that fairseq 0.12 makes for inference.
-_NEEDLESS = re.compile(
+_RELATIVE_BIAS = "sentence_encoder.relative_attention_bias.weight"
+# Heads, a version number, and the copies of weights that fairseq 0.12 makes for inference.
+_IGNORED_WEIGHTS = re.compile(
     r"(lm_head|classification_heads)\.|sentence_encoder\.(version|layers\.\d+\.(in_proj|out_proj|fc1|fc2)_)"
 )
 
 
 def fairseq_name(name: str) -> str:
-    """The canonical fairseq name of `PermutedLanguageModel`'s parameter `name`."""
-    for ours, theirs in _NAMES.items():
+    """Translate a parameter name of `PermutedLanguageModel` to fairseq's canonical name."""
+    for ours, theirs in _FAIRSEQ_NAMES.items():
         name = name.replace(ours, theirs)
     return name
 
 
-def canonical(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Give the weights of any version one set of names; a joint projection becomes its three parts."""
+def canonical_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights of any version of fairseq under canonical names.
+
+    A joint projection of query, key and value is split into three weights.
+    """
     result = {}
     for name, tensor in weights.items():
         name = re.sub(r"^(decoder|encoder)\.", "", name)
@@ -64,23 +67,31 @@ def canonical(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return result
 
 
-def renamed(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Canonical weights as float32 under the names of `wanted`, a `PermutedLanguageModel`'s state.
+def rename_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Rename canonical weights to our names, as float32.
 
-    Without relative positions the table is zero: the same scores. Heads that are not wanted are
-    left out. All that is missing, misshapen, not finite or unknown is one InputError.
+    Without relative positions the table of the relative bias is 0, which gives the same scores.
+
+    Args:
+        weights: The weights under canonical names; heads that `expected` lacks are left out.
+        expected: The state of a `PermutedLanguageModel`, with our names and shapes.
+
+    Raises:
+        InputError: Weights are missing, unknown, not finite, or have another shape. The error lists all.
     """
-    names = {fairseq_name(ours): ours for ours in wanted}
-    problems = [f"{name} is unknown" for name in weights if name not in names and not _NEEDLESS.match(name)]
+    names = {fairseq_name(ours): ours for ours in expected}
+    problems = [
+        f"{name} is unknown" for name in weights if name not in names and not _IGNORED_WEIGHTS.match(name)
+    ]
     state = {}
     for name, ours in names.items():
-        tensor, expected = weights.get(name), wanted[ours]
-        if tensor is None and name == _OPTIONAL:
-            tensor = torch.zeros_like(expected)
+        tensor, like = weights.get(name), expected[ours]
+        if tensor is None and name == _RELATIVE_BIAS:
+            tensor = torch.zeros_like(like)
         if tensor is None:
             problems.append(f"{name} is missing")
-        elif tensor.shape != expected.shape:
-            problems.append(f"{name} has shape {tuple(tensor.shape)}, expected {tuple(expected.shape)}")
+        elif tensor.shape != like.shape:
+            problems.append(f"{name} has shape {tuple(tensor.shape)}, expected {tuple(like.shape)}")
         elif not tensor.isfinite().all():
             problems.append(f"{name} holds values that are not finite")
         else:

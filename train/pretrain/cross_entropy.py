@@ -1,7 +1,7 @@
 """Cross entropy over a vocabulary without the matrix of all logits.
 
-Logits, loss and gradients are computed chunk by chunk in the forward pass; what is kept for
-the backward pass has the size of the inputs (the idea is from Hsu et al., Liger Kernel, 2024).
+The forward pass computes logits, loss and gradients chunk by chunk, and keeps only the gradients
+of the inputs for the backward pass (as in Hsu et al., "Liger Kernel", 2024).
 """
 
 from __future__ import annotations
@@ -11,17 +11,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_LOGITS = {"cpu": 2**21, "cuda": 2**26}  # at once, about: what caches hold, what keeps a GPU busy
+_LOGITS = {"cpu": 2**21, "cuda": 2**26}  # logits in a chunk: they fit into a CPU's cache, or fill a GPU
 
 
 def linear_cross_entropy(
     hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int
 ) -> Tensor:
-    """Sum over the M rows of -log softmax(hidden @ weight.T + bias)[target], in nats.
+    """Return the sum over M rows of -log softmax(hidden @ weight.T + bias)[target], in nats.
 
-    hidden (M, D), weight (V, D), bias (V,), targets (M,); rows whose target is `ignore` cost
-    nothing. Products are in autocast's type, everything else in float32; of float16, in which
-    small probabilities are nothing, no use is made.
+    Products use the type of autocast, everything else float32. float16 is avoided because small
+    probabilities underflow.
+
+    Args:
+        hidden: (M, D) states.
+        weight: (V, D) token embeddings.
+        bias: (V,) bias of the logits.
+        targets: (M,) token ids.
+        ignore: Rows with this target have loss 0.
     """
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype

@@ -1,4 +1,4 @@
-"""What a pretraining run would take: parameters, memory, arithmetic and time on this device."""
+"""An estimate of a pretraining run: its parameters, memory, arithmetic and time on this device."""
 
 from __future__ import annotations
 
@@ -12,19 +12,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from train.pretrain.task import Pretraining
+from train.pretrain.task import PretrainingTask
 from train.runtime.config import PretrainConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
-from train.runtime.optimizer import optimizer
+from train.runtime.optimizer import make_optimizer
 from train.tokens.shards import Shards
 
-_TYPICAL = 16  # tokens of a summary
-_PROBE = 2048  # tokens that even a slow device computes in seconds
+_TYPICAL = 16  # tokens of a typical summary
+_PROBE = 2048  # tokens of the trial batch on a CPU, which take seconds
 
 
 def estimate(config: PretrainConfig, world: World) -> str:
-    """Train one small batch of random tokens on this device and extrapolate."""
+    """Train on one small batch of random tokens, and extrapolate to the whole run.
+
+    Args:
+        config: The configuration of the run.
+        world: The processes of the run.
+
+    Returns:
+        A table in plain text, one figure per line.
+    """
     device, whole = world.device, config
     length = config.model.max_length if config.packing == "blocks" else min(_TYPICAL, config.model.max_length)
     tokens = config.batch_tokens if device.type == "cuda" else max(_PROBE, config.model.max_length)
@@ -32,10 +40,10 @@ def estimate(config: PretrainConfig, world: World) -> str:
     texts = 2 * math.ceil(config.batch_tokens / length)
     ids = np.random.default_rng(0).integers(5, config.model.vocab_size, texts * length)
     shards = Shards([ids], np.full(texts, length))
-    task = Pretraining(config, shards, shards, World(device=device))
-    adam = optimizer(task.model, config)
+    task = PretrainingTask(config, shards, shards, World(device=device))
+    adam = make_optimizer(task.model, config)
     times, activations = [], 0
-    for update in range(2):  # the first one compiles, allocates, and fills caches
+    for update in range(2):  # the first update also compiles, allocates and fills caches
         started = time.perf_counter()
         with _saved_bytes(device) as saved:
             (loss, tokens), *_ = task.losses(update)
@@ -49,7 +57,7 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
     parameters = sum(p.numel() for p in task.model.parameters())
     memory = 16 * parameters + activations / tokens * whole.batch_tokens
-    if device.type == "cuda":  # it has just been done
+    if device.type == "cuda":  # the trial batch has the real size
         memory = torch.cuda.max_memory_allocated(device)
     speed = tokens / times[-1] * world.size
     total = whole.update_tokens * whole.updates
@@ -58,13 +66,13 @@ def estimate(config: PretrainConfig, world: World) -> str:
     kind = f"{length} tokens each, random"
     rows = {
         "parameters": f"{parameters / 1e6:.1f} M, language-model head included",
-        "tokens an update": f"{whole.update_tokens:,} = {whole.accumulation} x {whole.batch_tokens:,}",
-        "tokens in all": f"{total / 1e9:.3g} billion in {whole.updates:,} updates",
-        "arithmetic": f"{flops / 1e9:.3g} GFLOP a token, {flops * total:.3g} FLOP in all",
-        "memory": f"{memory / 2**30:.1f} GiB a process: weights, gradients, Adam, one batch's activations",
+        "tokens per update": f"{whole.update_tokens:,} = {whole.accumulation} x {whole.batch_tokens:,}",
+        "tokens in total": f"{total / 1e9:.3g} billion in {whole.updates:,} updates",
+        "arithmetic": f"{flops / 1e9:.3g} GFLOP per token, {flops * total:.3g} FLOP in total",
+        "memory": f"{memory / 2**30:.1f} GiB per process: weights, gradients, Adam, one batch's activations",
         "device": f"{world.size} x {device}, {config.precision}: {speed:,.0f} tokens/s, MFU {share:.0%}"
         f" (texts of {kind})",
-        "time": f"{_time(total / speed)}, evaluation not counted",
+        "time": f"{_format_time(total / speed)}, evaluation not counted",
     }
     width = max(map(len, rows))
     return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
@@ -72,7 +80,7 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
 @contextmanager
 def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
-    """Bytes that autograd keeps for the backward pass on a CPU, by storage."""
+    """Collect the bytes of each storage that autograd keeps for the backward pass; empty on a GPU."""
     saved: dict[int, int] = {}
     if device.type == "cuda":
         yield saved
@@ -87,7 +95,7 @@ def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
         yield saved
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""Perplexity over updates, drawn from the logs of one or several runs (the paper's Fig. 4).
+"""Draw perplexity over updates from the logs of pretraining runs (Fig. 4 of the paper).
 
 python -m train.pretrain.figure runs/mini/log.jsonl -o perplexity.svg
 python -m train.pretrain.figure runs/*/log.jsonl -o perplexity.png
@@ -15,12 +15,12 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.io import files
-from train.runtime.command_line import add_overwrite, check_output, exit_status
-from train.runtime.config import portable
+from train.runtime.config import decode_paths
+from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.pretrain.figure",
         description=__doc__,
@@ -28,9 +28,9 @@ def main() -> int:
     )
     parser.add_argument("logs", nargs="+", type=Path, help="log.jsonl of a pretraining run")
     parser.add_argument("-o", "--output", type=Path, required=True, help="by its suffix: svg, png, pdf")
-    add_overwrite(parser)
+    add_overwrite_option(parser)
     options = parser.parse_args()
-    return exit_status(lambda: _draw(options))
+    return run_tool(lambda: _draw(options))
 
 
 def _draw(options: argparse.Namespace) -> None:
@@ -39,7 +39,15 @@ def _draw(options: argparse.Namespace) -> None:
 
 
 def draw(logs: list[Path], output: Path) -> None:
-    """Draw the logs' training and test perplexities; raise InputError for a log without them."""
+    """Draw the training and test perplexity of one or several logs.
+
+    Args:
+        logs: The `log.jsonl` of each run.
+        output: The image file; its suffix chooses the format.
+
+    Raises:
+        InputError: A log is not of a pretraining run, or the image cannot be drawn or written.
+    """
     try:
         from matplotlib.figure import Figure
         from matplotlib.ticker import LogLocator, ScalarFormatter
@@ -49,7 +57,7 @@ def draw(logs: list[Path], output: Path) -> None:
     axes = figure.subplots()
     for number, log in enumerate(logs):
         updates, trained, tested = _read(log)
-        name, color = portable(log.parent.name or log.stem), f"C{number}"
+        name, color = decode_paths(log.parent.name or log.stem), f"C{number}"
         axes.plot(updates, tested, color=color, label=f"{name}, test")
         axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
         best = min(range(len(updates)), key=lambda i: math.inf if math.isnan(tested[i]) else tested[i])
@@ -71,7 +79,7 @@ def draw(logs: list[Path], output: Path) -> None:
 
 
 def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
-    """Updates, perplexities of training and of the test texts; not a number where there is none."""
+    """Return the updates, the training perplexities and the test perplexities of a log (NaN if missing)."""
     rows: list[dict[str, Any]] = [row for _, row in files.objects(log)]
     if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):
         raise InputError(

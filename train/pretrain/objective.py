@@ -1,4 +1,4 @@
-"""Permuted language modelling: the two-stream forward pass and its loss over simllm.model.encoder."""
+"""The language model for pretraining: encoder, head, two-stream forward pass, and loss."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from torch.nn import functional as F
 
 from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
-from train.pretrain.attention import Mixing, by_length
+from train.pretrain.attention import MakeAttention, grouped_attention
 from train.pretrain.cross_entropy import linear_cross_entropy
-from train.pretrain.permutation import Permuted
+from train.pretrain.permutation import PermutedBatch
 
 
 class LanguageModelHead(nn.Module):
-    """Dense, GELU, layer norm, then the tied token embedding with a bias of its own."""
+    """Head of the language model: dense layer, GELU, layer norm; its output is the token embedding."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -25,36 +25,34 @@ class LanguageModelHead(nn.Module):
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """(…, D) -> (…, D), to be compared with the token embeddings."""
+        """Map (…, D) states to (…, D) vectors, to be multiplied with the token embeddings."""
         return self.norm(F.gelu(self.dense(hidden)))
 
 
 class PermutedLanguageModel(nn.Module):
-    """An encoder with a new language-model head: what is pretrained."""
+    """An encoder with a language-model head."""
 
-    def __init__(self, encoder: Encoder, mixing: Mixing = by_length) -> None:
+    def __init__(self, encoder: Encoder, make_attention: MakeAttention = grouped_attention) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = LanguageModelHead(encoder.config)
-        self.mixing = mixing
+        self.make_attention = make_attention
 
-    def forward(self, batch: Permuted) -> Tensor:
-        """Sum over the predicted tokens of -log p, in nats; the caller normalises.
-
-        A predicted padding token costs nothing.
-        """
-        queries = self.head(self.hidden(batch)[len(batch.turns) :])
+    def forward(self, batch: PermutedBatch) -> Tensor:
+        """Return the sum of -log p over the predicted tokens, in nats; padding has loss 0."""
+        queries = self.head(self.hidden(batch)[len(batch.prediction_turns) :])
         weight = self.encoder.embeddings.token.weight
         return linear_cross_entropy(
             queries, weight, self.head.bias, batch.targets, self.encoder.config.pad_token_id
         )
 
-    def hidden(self, batch: Permuted) -> Tensor:
-        """(T, D) of both streams; keys and values come from the content stream only."""
+    def hidden(self, batch: PermutedBatch) -> Tensor:
+        """Return the (T, D) states of both streams; only the content stream gives keys and values."""
         encoder = self.encoder
-        mix = self.mixing(batch, encoder.relative_bias, encoder.attention_dropout)
-        return encoder.encode_rows(batch.tokens[None], batch.positions[None], len(batch.turns), mix)[0]
+        attend = self.make_attention(batch, encoder.relative_bias, encoder.attention_dropout)
+        columns = len(batch.prediction_turns)
+        return encoder.encode_rows(batch.tokens[None], batch.positions[None], columns, attend)[0]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """(…, D) -> (…, V)."""
+        """Map (…, D) states to (…, V) logits."""
         return F.linear(self.head(hidden), self.encoder.embeddings.token.weight, self.head.bias)

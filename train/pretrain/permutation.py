@@ -1,14 +1,14 @@
-"""Permuted inputs with position-keeping slots (MPNet; SIMLLM, section 4.1).
+"""Permuted inputs with slots that keep all positions visible (MPNet; SIMLLM, section 4.1).
 
-A text of n tokens, permuted; its last m tokens are predicted. Its rows:
+The n tokens of a text are permuted, and the last m tokens are predicted. "Originals" are these m
+tokens; "slots" are the paper's dummy tokens, which stand for them. A text has the rows:
 
     content stream: n - m context tokens | m originals | m slots
     query stream:   m slots
 
-Every row sees each position exactly once: as a context token, as an original that was
-predicted before it, or as a slot. Positions travel with the tokens, so that the order of
-the rows carries no meaning. Many texts lie one after the other, of any lengths and without
-padding: the content streams of all, then the query streams of all.
+Every row sees each position exactly once: as a context token, as an original that was predicted
+before, or as a slot. Each row keeps the position of its token in the text. A batch concatenates
+the content streams of all texts, and then their query streams, without padding.
 """
 
 from __future__ import annotations
@@ -27,20 +27,30 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Permuted:
-    """B texts, ready for the encoder: T rows, the first C of them the content stream."""
+class PermutedBatch:
+    """B permuted texts with T rows; the first C rows are the content stream.
 
-    tokens: Tensor  # (T,)
-    positions: Tensor  # (T,)
-    texts: Tensor  # (T,) to which of the texts a row belongs
-    knows: Tensor  # (T,) how many originals of its text a row sees
-    turns: Tensor  # (C,) 0 context, i the original that is predicted i-th, -i its slot
-    targets: Tensor  # (M,) of the query stream's rows
-    shape: Ints  # (B, 2) n and m of each text, as the rows lie
+    Attributes:
+        tokens: (T,) token ids.
+        positions: (T,) positions in the text.
+        texts: (T,) index of the text of each row.
+        visible_originals: (T,) how many originals of its text each row sees.
+        prediction_turns: (C,) 0 for context tokens, i for the i-th predicted original, -i for its slot.
+        targets: (M,) token ids to predict in the rows of the query stream.
+        shape: (B, 2) number of tokens n and of predicted tokens m of each text.
+    """
+
+    tokens: Tensor
+    positions: Tensor
+    texts: Tensor
+    visible_originals: Tensor
+    prediction_turns: Tensor
+    targets: Tensor
+    shape: Ints
 
     @property
     def text_tokens(self) -> int:
-        """Tokens of the texts: slots and padding not counted."""
+        """Number of tokens of the texts, without slots and padding."""
         return int(self.shape[:, 0].sum())
 
     @property
@@ -48,39 +58,47 @@ class Permuted:
         """Number of predicted tokens."""
         return int(self.shape[:, 1].sum())
 
-    def masked(self) -> Permuted:
-        """The same texts for masked language modelling (Devlin et al., "BERT", 2019): no row sees an
-        original, so that every slot is filled without knowing the others.
-        """
-        return replace(self, knows=torch.zeros_like(self.knows))
+    def masked(self) -> PermutedBatch:
+        """Return the batch for masked language modelling (Devlin et al., "BERT", 2019).
 
-    def to(self, device: torch.device) -> Permuted:
-        """The same batch on a device; copied while the device works, where memory is pinned."""
+        No row sees an original, so every token is predicted without the other predicted tokens.
+        """
+        return replace(self, visible_originals=torch.zeros_like(self.visible_originals))
+
+    def to(self, device: torch.device) -> PermutedBatch:
+        """Copy the batch to a device, asynchronously from pinned memory."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def pinned(self) -> Permuted:
-        """The same batch in memory that a GPU can read by itself."""
+    def pinned(self) -> PermutedBatch:
+        """Copy the batch to pinned memory, which a GPU can read directly."""
         return self._each(Tensor.pin_memory)
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Permuted:
+    def _each(self, change: Callable[[Tensor], Tensor]) -> PermutedBatch:
         tensors = (field.name for field in fields(self) if field.name != "shape")
-        return Permuted(**{name: change(getattr(self, name)) for name in tensors}, shape=self.shape)
+        return PermutedBatch(**{name: change(getattr(self, name)) for name in tensors}, shape=self.shape)
 
 
 def predicted_counts(lengths: Ints, probability: float) -> Ints:
-    """Number of predicted tokens m of texts of these lengths; half rounds to even."""
+    """Return the (B,) numbers of predicted tokens of texts with (B,) lengths; halves round to even."""
     return np.rint(lengths * probability).astype(np.int64)
 
 
-def visible(knows: Tensor, turns: Tensor) -> Tensor:
-    """Whether a row of the same text sees a column: the context, the originals it knows, other slots."""
-    return (turns == 0) | ((turns > 0) & (turns <= knows)) | (-turns > knows)
+def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
+    """Return whether a row sees a column of the same text.
+
+    It sees context tokens, its first `visible_originals` originals, and the slots of the others.
+
+    Args:
+        visible_originals: `PermutedBatch.visible_originals` of the rows.
+        turns: `PermutedBatch.prediction_turns` of the columns; both are broadcast together.
+    """
+    return (turns == 0) | ((turns > 0) & (turns <= visible_originals)) | (-turns > visible_originals)
 
 
-def uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
-    """One number from [0, 1) for every key: the same for the same seed, in whatever company.
+def keyed_uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
+    """Return a random number from [0, 1) for each key, which depends on the seed and that key only.
 
-    SplitMix64 (Steele, Lea and Flood, 2014) in counter mode.
+    The generator is SplitMix64 (Steele, Lea and Flood, 2014) in counter mode.
     """
     with np.errstate(over="ignore"):
         x = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
@@ -89,42 +107,61 @@ def uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
     return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
-def orders(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -> Ints:
-    """(N,) a permutation of every text's positions; the last of each are to be predicted.
+def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -> Ints:
+    """Permute the positions of each text; the last positions are predicted.
 
-    The boundary tokens <s> and </s> always stay in the context: predicting them teaches
-    nothing, and in a short text they would be a good part of what is predicted.
+    The boundary tokens <s> and </s> always stay in the context, because predicting them teaches
+    nothing and in short texts they would be a large part of the predicted tokens.
+
+    Args:
+        tokens: (N,) token ids of all texts, one text after the other.
+        lengths: (B,) number of tokens of each text.
+        noise: (N,) random numbers from [0, 1).
+
+    Returns:
+        (N,) positions.
     """
     noise = np.where(tokens < len(SPECIAL_TOKENS), -1.0, noise)
-    text, _, starts = ragged(lengths)
+    text, _, starts = ragged_indices(lengths)
     return np.lexsort((noise, text)) - starts[text]
 
 
-def noisy_slots(
+def noisy_slot_tokens(
     originals: Ints, vocab_size: int, draw: NDArray[np.float64], token: NDArray[np.float64]
 ) -> Ints:
-    """(M,) slot contents: 80% <mask>, 10% a uniformly drawn ordinary token, 10% the original."""
+    """Return the (M,) tokens in the slots: 80% <mask>, 10% random ordinary tokens, 10% the originals.
+
+    Args:
+        originals: (M,) predicted tokens.
+        vocab_size: Number of tokens in the vocabulary.
+        draw: (M,) random numbers from [0, 1), which choose between the three cases.
+        token: (M,) random numbers from [0, 1), which choose the random tokens.
+    """
     ordinary = len(SPECIAL_TOKENS) + (token * (vocab_size - len(SPECIAL_TOKENS))).astype(np.int64)
     return np.select([draw < 0.8, draw < 0.9], [np.int64(MASK_ID), originals], ordinary)
 
 
-def predicted_places(lengths: Ints, predicted: Ints, order: Ints) -> Ints:
-    """(M,) where in (N,) the predicted tokens stand, in the order of their prediction."""
-    text, place, starts = ragged(lengths)
+def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:
+    """Return the (M,) indices of the predicted tokens among (N,) tokens, in the order of prediction."""
+    text, place, starts = ragged_indices(lengths)
     return (starts[text] + order)[place >= (lengths - predicted)[text]]
 
 
-def permute(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slots: Ints) -> Permuted:
-    """Lay out B texts.
+def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slots: Ints) -> PermutedBatch:
+    """Lay out the rows of B texts.
 
-    tokens (N,) of all texts, lengths (B,) n, predicted (B,) m, order (N,) a permutation of
-    every text's positions, slots (M,) contents of the slots in the order of prediction.
+    Args:
+        tokens: (N,) token ids of all texts, one text after the other.
+        lengths: (B,) number of tokens n of each text.
+        predicted: (B,) number of predicted tokens m of each text.
+        order: (N,) permuted positions of each text.
+        slots: (M,) tokens in the slots, in the order of prediction.
     """
-    text, place, starts = ragged(lengths)
+    text, place, starts = ragged_indices(lengths)
     is_target = place >= (lengths - predicted)[text]
     ordered, target_text, target_position = tokens[starts[text] + order], text[is_target], order[is_target]
-    turn = ragged(predicted)[1] + 1
-    first_row = ragged(lengths + predicted)[2]
+    turn = ragged_indices(predicted)[1] + 1
+    first_row = ragged_indices(lengths + predicted)[2]
     rows = first_row[text] + place
     slot_rows = (first_row + lengths)[target_text] + turn - 1
     content = len(rows) + len(slot_rows)
@@ -136,30 +173,34 @@ def permute(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slots: In
 
     own_turn = np.zeros_like(tokens)
     own_turn[is_target] = turn
-    return Permuted(
+    return PermutedBatch(
         tokens=fill(ordered, slots, slots),
         positions=fill(order, target_position, target_position),
         texts=fill(text, target_text, target_text),
-        knows=fill(own_turn, 0, turn - 1),
-        turns=fill(own_turn, -turn, turn)[:content],
+        visible_originals=fill(own_turn, 0, turn - 1),
+        prediction_turns=fill(own_turn, -turn, turn)[:content],
         targets=torch.from_numpy(ordered[is_target]),
         shape=np.stack([lengths, predicted], 1),
     )
 
 
-def ragged(lengths: Ints) -> tuple[Ints, Ints, Ints]:
-    """Of rows that lie text after text: each one's text, its place there; each text's first row."""
+def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
+    """Index the rows of B texts that lie one after the other.
+
+    Returns:
+        (N,) text of each row, (N,) place of each row in its text, (B,) first row of each text.
+    """
     starts = np.cumsum(lengths) - lengths
     text = np.repeat(np.arange(len(lengths)), lengths)
     return text, np.arange(len(text)) - starts[text], starts
 
 
-def fill_up(batch: Permuted, step: int) -> Permuted:
-    """Add rows of padding to both streams, up to multiples of `step`, as a text of its own.
+def pad_streams(batch: PermutedBatch, step: int) -> PermutedBatch:
+    """Pad both streams to multiples of `step` rows, so that a compiled model sees few shapes.
 
-    A compiled model is then met by few shapes.
+    The padding is a text of its own.
     """
-    content, queries = len(batch.turns), len(batch.targets)
+    content, queries = len(batch.prediction_turns), len(batch.targets)
     more_content, more_queries = -content % step, -queries % step
 
     def filled(rows: Tensor, value: int) -> Tensor:
@@ -168,12 +209,12 @@ def fill_up(batch: Permuted, step: int) -> Permuted:
             both += [rows[content:], rows.new_full((more_queries,), value)]
         return torch.cat(both)
 
-    return Permuted(
+    return PermutedBatch(
         tokens=filled(batch.tokens, PAD_ID),
         positions=filled(batch.positions, 0),
         texts=filled(batch.texts, len(batch.shape)),
-        knows=filled(batch.knows, 0),
-        turns=filled(batch.turns, 0),
+        visible_originals=filled(batch.visible_originals, 0),
+        prediction_turns=filled(batch.prediction_turns, 0),
         targets=torch.cat([batch.targets, batch.targets.new_full((more_queries,), PAD_ID)]),
         shape=batch.shape,
     )

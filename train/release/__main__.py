@@ -26,7 +26,7 @@ from train.release import card
 from train.release.measure import MeasureConfig, measure
 from train.release.postprocess import finish
 from train.runtime import config as configs
-from train.runtime.command_line import exit_status
+from train.runtime.tool_command import run_tool
 
 _FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
 _FACTS += ("hardware", "date", "git_revision")
@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--seeds", nargs="*", default=[], type=Path, help="runs like the last, other seeds")
     parser.add_argument("--ablations", type=Path, help="what train.release.ablations wrote")
     options = parser.parse_args()
-    return exit_status(lambda: release(options))
+    return run_tool(lambda: release(options))
 
 
 def release(options: argparse.Namespace) -> None:

@@ -22,10 +22,10 @@ from simllm.io import files, folders
 from train.release.measure import MeasureConfig, measure
 from train.runtime import config as configs
 from train.runtime import signals
-from train.runtime.command_line import add_overwrite, check_output, exit_status
-from train.runtime.config import ContrastiveConfig, Optimization, PretrainConfig
+from train.runtime.config import ContrastiveConfig, PretrainConfig, TrainingConfig
+from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
-_CONFIGS: dict[str, type[Optimization]] = {
+_CONFIGS: dict[str, type[TrainingConfig]] = {
     "train.pretrain": PretrainConfig,
     "train.contrastive": ContrastiveConfig,
 }
@@ -79,9 +79,9 @@ def main() -> int:
     )
     parser.add_argument("config", type=Path, help="YAML file, such as configs/ablations.yaml")
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSON to write")
-    add_overwrite(parser)
+    add_overwrite_option(parser)
     options = parser.parse_args()
-    return exit_status(lambda: _ablate(options))
+    return run_tool(lambda: _ablate(options))
 
 
 def _ablate(options: argparse.Namespace) -> None:
@@ -113,8 +113,8 @@ def ablate(config: AblationsConfig, output: Path, overwrite: bool = False) -> No
         if name in rows:
             continue
         for command in runs[name]:
-            status = signals.call([sys.executable, "-m", *command])
-            if status in (signals.CHECKPOINTED, signals.INTERRUPTED):
+            status = signals.run_forwarding_signals([sys.executable, "-m", *command])
+            if status in (signals.STOPPED_BY_SIGNAL, signals.STOPPED_BY_KEYBOARD):
                 raise signals.Interrupted("stopped; rerun the same command to resume", status)
             if status:
                 raise InputError(f"{name}: training ended with exit status {status}")

@@ -23,7 +23,7 @@ from simllm.io import files, folders
 from simllm.metric import SimLLM
 from simllm.model import checkpoint
 from simllm.model.score_scale import Calibration, Values
-from train.runtime.command_line import exit_status
+from train.runtime.tool_command import run_tool
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
 
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one a line")
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
     options = parser.parse_args()
-    return exit_status(lambda: calibrate(options.model, options.comments, options.ratings))
+    return run_tool(lambda: calibrate(options.model, options.comments, options.ratings))
 
 
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:

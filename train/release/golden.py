@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from simllm.analysis import golden_scores
-from train.runtime.command_line import exit_status
+from train.runtime.tool_command import run_tool
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     )
     parser.add_argument("model", type=Path, help="a model folder")
     options = parser.parse_args()
-    return exit_status(lambda: golden_scores.write(options.model))
+    return run_tool(lambda: golden_scores.write(options.model))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.scoring import token_matching
 from train.runtime import config as configs
-from train.runtime.command_line import add_overwrite, check_output, exit_status
+from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
 _SEED = 1
 
@@ -57,9 +57,9 @@ def main() -> int:
     )
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
-    add_overwrite(parser)
+    add_overwrite_option(parser)
     options = parser.parse_args()
-    return exit_status(lambda: _write(options))
+    return run_tool(lambda: _write(options))
 
 
 def _write(options: argparse.Namespace) -> None:

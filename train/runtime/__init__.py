@@ -1,1 +1,1 @@
-"""The trainer and what every stage of training shares."""
+"""The training loop, and everything else that all stages of training share."""

@@ -1,4 +1,4 @@
-"""What a training run is made of; every key of a `configs/*.yaml` stands here."""
+"""The configuration of training runs: all keys of `configs/*.yaml`, and how the files are loaded."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from simllm.errors import InputError
 from simllm.io.strict import build
 from simllm.model.config import ModelConfig
 
-# Of a run's own keys, one that came later: at its default, the run is the same as one begun before.
-ADDED = {"added": True}
+# Marks keys that are newer than version 0.1: with the default value, older runs can be resumed.
+ADDED_LATER = {"added": True}
 
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """Where the comments come from."""
+    """The corpus of code comments."""
 
     sources: tuple[str, ...]  # files, folders of code, corpora, glob patterns, or `installed-python`
-    exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
-    test_share: float = 0.1  # of the texts, held out
-    tags: int = 0  # so many revisions of git repositories, besides the newest
+    exclude: tuple[str, ...] = ()  # rated files; their texts are left out of the corpus
+    test_share: float = 0.1  # share of the texts that is held out
+    tags: int = 0  # number of tagged revisions to read from git repositories, besides the newest
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -38,10 +38,10 @@ class CorpusConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Optimization:
-    """What both stages of training have in common. An update is one optimizer step."""
+class TrainingConfig:
+    """The keys that all stages of training share. An update is one optimizer step."""
 
-    out: str  # the run's folder
+    out: str  # the folder of the run
     seed: int
     updates: int
     warmup_updates: int
@@ -52,10 +52,10 @@ class Optimization:
     adam_beta2: float
     adam_epsilon: float
     clip_norm: float  # gradients are scaled down to this norm
-    evaluate_every: int  # updates between evaluation, best model and saved state
+    evaluate_every: int  # updates between evaluations, each of which saves the state
     precision: str  # of matrix products, over float32 weights: fp32, bf16, or fp16 with loss scaling
-    max_skipped: int = 10  # updates in a row that a gradient that is not finite may cost
-    tensorboard: bool = False  # write the log for TensorBoard, too
+    max_skipped: int = 10  # updates in a row that may have no finite gradient
+    tensorboard: bool = False  # whether to write the log for TensorBoard, too
 
     def __post_init__(self) -> None:
         problems = []
@@ -80,19 +80,19 @@ _MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_s
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainConfig(Optimization):
-    """Pretraining: permuted language modelling, or masked, to compare."""
+class PretrainConfig(TrainingConfig):
+    """Pretraining with permuted or, for comparison, masked language modelling."""
 
     corpus: CorpusConfig
     model: ModelConfig
-    token_vectors: str  # what they start from: random, or ppmi (counts of neighbours in the corpus)
-    packing: str  # documents: each text attends to itself; blocks: of the longest input, cut anywhere
-    predict_probability: float  # share of a text's tokens that is predicted
-    batch_tokens: int  # tokens of text a batch, about: what a device takes at once
-    accumulation: int  # batches an update, over all processes
-    test_texts: int  # held-out texts that the perplexity is measured on
-    # permuted: a token is predicted knowing those predicted before it; masked: knowing none of them
-    objective: str = field(default="permuted", metadata=ADDED)
+    token_vectors: str  # initial token embeddings: random, or ppmi (from neighbours in the corpus)
+    packing: str  # documents: one text per input; blocks: inputs of full length, cut anywhere
+    predict_probability: float  # share of the tokens of a text that is predicted
+    batch_tokens: int  # approximate tokens of text in a batch, which a device processes at once
+    accumulation: int  # batches per update, over all processes
+    test_texts: int  # number of held-out texts for the perplexity
+    # permuted: a prediction sees the tokens that were predicted before it; masked: it sees none of them
+    objective: str = field(default="permuted", metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         problems = []
@@ -117,25 +117,27 @@ class PretrainConfig(Optimization):
 
     @property
     def update_tokens(self) -> int:
-        """Tokens of text an update, about."""
+        """Approximate tokens of text in an update."""
         return self.batch_tokens * self.accumulation
 
 
 @dataclass(frozen=True, kw_only=True)
 class PositivesConfig:
-    """One source of positives: pairs of texts that mean the same."""
+    """One source of positives: pairs of texts with the same meaning.
 
-    source: str  # file or glob pattern: plain lines for views and rewordings, JSON lines for pairs
-    share: float  # of the pairs of an update
-    # Each text without this share of its words; of rewordings, the second. Views at 0 differ by the
-    # model's own dropout only (Gao et al., "SimCSE", 2021).
-    word_dropout: float = 0.0
-    rewording: bool = False  # the second text is said in other words, by rule
-    hard_negatives: int = 0  # changes of the first text's meaning are negatives: those given, then by rule
-    fields: tuple[str, ...] = ("a", "b")  # a pair's two texts, perhaps a hard negative; none: plain lines
+    Plain lines are paired with themselves: as two views of one text, which differ by word dropout
+    and the dropout of the model (Gao et al., "SimCSE", 2021), or as a text and its rewording.
+    """
+
+    source: str  # file or glob pattern: plain lines, or JSON lines with pairs
+    share: float  # share of the pairs of an update
+    word_dropout: float = 0.0  # share of words dropped from both texts, or only from a rewording
+    rewording: bool = False  # whether the second text is reworded by rule
+    hard_negatives: int = 0  # texts with a changed meaning per pair: from the file, and then by rule
+    fields: tuple[str, ...] = ("a", "b")  # fields of the two texts and of a hard negative; (): plain lines
     max_words: int = 256  # longer texts are left out
     min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
-    max_overlap: float = 1.0  # pairs that share more teach nothing
+    max_overlap: float = 1.0  # pairs that share more words are left out
 
     def __post_init__(self) -> None:
         if len(self.fields) not in (0, 2, 3):
@@ -147,17 +149,17 @@ class PositivesConfig:
         if not 0 <= self.min_overlap <= self.max_overlap <= 1:
             raise InputError("min_overlap and max_overlap must be from 0 to 1")
         if not self.fields and (self.min_overlap, self.max_overlap) != (0, 1):
-            raise InputError("min_overlap and max_overlap are of pairs, not of plain lines")
+            raise InputError("min_overlap and max_overlap need pairs, but the source has plain lines")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatedConfig:
-    """Rated pairs of general language: the more alike is to score higher."""
+class RatedPairsConfig:
+    """Rated pairs of general language, for a ranking loss."""
 
-    sources: tuple[str, ...]  # rated files or glob patterns; only ratings of one file are compared
-    fields: tuple[str, ...]  # where the two texts and the rating stand
-    pairs: int  # an update
-    weight: float  # of this loss beside that of the positives
+    sources: tuple[str, ...]  # rated files or glob patterns; only ratings within one file are compared
+    fields: tuple[str, ...]  # fields of the two texts and of the rating
+    pairs: int  # number of pairs per update
+    weight: float  # weight of this loss; the loss of the positives has weight 1
 
     def __post_init__(self) -> None:
         if len(self.fields) != 3:
@@ -167,13 +169,13 @@ class RatedConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverlapConfig:
-    """Texts whose neighbours are to be those that they share the most, and the rarest, words with."""
+class LexicalTeacherConfig:
+    """Distillation from the lexical teacher: texts that share many and rare words become neighbours."""
 
     source: str  # file or glob pattern of pairs, such as references and generated summaries
-    fields: tuple[str, ...]  # where a pair's two texts stand
-    pairs: int  # an update, beside the first texts of the positives
-    weight: float  # of this loss beside that of the positives
+    fields: tuple[str, ...]  # fields of the two texts
+    pairs: int  # number of pairs per update; the first texts of the positives are compared, too
+    weight: float  # weight of this loss; the loss of the positives has weight 1
 
     def __post_init__(self) -> None:
         if len(self.fields) != 2:
@@ -184,12 +186,12 @@ class OverlapConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig:
-    """Permuted language modelling beside the contrastive stage."""
+    """Auxiliary permuted language modelling in the contrastive stage."""
 
-    texts: str  # file or glob pattern of cleaned texts, one a line
-    update_tokens: int  # tokens of text an update, about; what one process has of them is taken at once
-    predict_probability: float  # share of a text's tokens that is predicted
-    weight: float  # of this loss beside that of the positives
+    texts: str  # file or glob pattern of cleaned texts, one per line
+    update_tokens: int  # approximate tokens of text per update; each process takes its part as one batch
+    predict_probability: float  # share of the tokens of a text that is predicted
+    weight: float  # weight of this loss; the loss of the positives has weight 1
 
     def __post_init__(self) -> None:
         if not (self.update_tokens > 0 and self.weight > 0):
@@ -199,23 +201,23 @@ class LanguageModelConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContrastiveConfig(Optimization):
-    """The contrastive stage: pairs are drawn together, everything else apart."""
+class ContrastiveConfig(TrainingConfig):
+    """The contrastive stage: embeddings of pairs move together, all other embeddings move apart."""
 
-    model: str  # the model folder it starts from
+    model: str  # the model folder to start from
     positives: tuple[PositivesConfig, ...]
-    rated: tuple[RatedConfig, ...] = ()
-    overlap: OverlapConfig | None = None
-    exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
-    dev: tuple[str, ...]  # rated files, and
-    dev_comments: str  # cleaned comments: the model that agrees most with both is kept
-    hold_out_contrast: bool  # learn nothing of the words that the contrast set turns on
+    rated: tuple[RatedPairsConfig, ...] = ()
+    overlap: LexicalTeacherConfig | None = None
+    exclude: tuple[str, ...] = ()  # rated files; training texts that occur in them are left out
+    dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
+    dev_comments: str  # cleaned comments, one per line, for the same criterion
+    hold_out_contrast: bool  # whether to train without the deciding words of the contrast set
     temperature: float  # of the softmax over cosine similarities
-    hard_negative_weight: float  # of a hard negative, beside the other negatives
-    pairs: int  # an update; every other pair's texts are negatives
-    chunk_tokens: int  # of the texts that are embedded at once, padding included
-    cache_gradients: bool  # hold one chunk in memory at a time, and embed it twice
-    language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED)
+    hard_negative_weight: float  # weight of a hard negative; other negatives have weight 1
+    pairs: int  # number of pairs per update; the texts of the other pairs are negatives
+    chunk_tokens: int  # tokens that are embedded at once, padding included
+    cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
+    language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,18 +229,26 @@ C = TypeVar("C")
 
 
 def load(cls: type[C], file: Path, overrides: list[str]) -> C:
-    """Read a configuration from a YAML file and apply `key=value` overrides to it.
+    """Load a configuration from a YAML file and apply overrides.
 
-    The key of an override may lead into a value (`model.hidden_size=128`). A number counts the
-    items of a list from 0 (`positives.1.share=0.5`). An item that becomes null is left out
-    (`positives.1=null`). In every text `${data}` becomes the folder of the data sets: the key
-    `data`, if there is one, or else `data_root()`. Raises InputError for whatever is wrong.
+    In all values, `${data}` is replaced by the folder of the data sets: the key `data` if there is
+    one, or else `data_root()`.
+
+    Args:
+        cls: The configuration class.
+        file: The YAML file.
+        overrides: `key=value` items. A key may name a nested value (`model.hidden_size=128`) or an
+            item of a list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an
+            item of a list (`positives.1=null`).
+
+    Raises:
+        InputError: The file cannot be read, or a key or value is unknown or wrong.
     """
     return build(cls, _read(file, overrides), str(file))
 
 
 def _read(file: Path, overrides: list[str]) -> Any:
-    """Return the values of a YAML file with its overrides, not checked yet (see `load`)."""
+    """Return the values of a YAML file after its overrides, before they are checked (see `load`)."""
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -246,44 +256,45 @@ def _read(file: Path, overrides: list[str]) -> Any:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from None
     for override in overrides:
-        _override(values, portable(override))
-    values = _texts(_without_gaps(values), _local)
+        _apply_override(values, decode_paths(override))
+    values = _map_texts(_without_nulls(values), _encode_path)
     root = (values.pop("data", None) if isinstance(values, dict) else None) or data_root()
     if not isinstance(root, str):
         raise InputError(f"{file}: data must name a folder, not {root!r}")
-    return _texts(values, lambda text: text.replace("${data}", root))
+    return _map_texts(values, lambda text: text.replace("${data}", root))
 
 
 def data_root() -> str:
-    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, or else `data`."""
+    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, or `data`."""
     return os.environ.get("SIMLLM_DATA") or "data"
 
 
-def portable(values: Any) -> Any:
-    """Return nested values whose paths are Unicode, also where the locale knows only ASCII.
+def decode_paths(values: Any) -> Any:
+    """Return nested values with all paths decoded as UTF-8, whatever the encoding of the locale.
 
-    There Python stands in other characters for the bytes of a path (see `os.fsencode`).
+    In an ASCII locale, Python represents the other bytes of a path by surrogates (`os.fsencode`).
     """
-    return _texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
+    return _map_texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
 
 
-def _local(text: str) -> str:
-    """Undo `portable`: return a path that the locale's file functions accept."""
+def _encode_path(text: str) -> str:
+    """Undo `decode_paths`: return a path that file functions accept in the current locale."""
     return os.fsdecode(text.encode("utf-8", "surrogateescape"))
 
 
-def _texts(values: Any, change: Callable[[str], str]) -> Any:
-    """Return nested values with every text in them changed."""
+def _map_texts(values: Any, change: Callable[[str], str]) -> Any:
+    """Apply `change` to all texts in nested values."""
     if isinstance(values, str):
         return change(values)
     if isinstance(values, dict):
-        return {_texts(key, change): _texts(value, change) for key, value in values.items()}
+        return {_map_texts(key, change): _map_texts(value, change) for key, value in values.items()}
     if isinstance(values, list | tuple):
-        return type(values)(_texts(value, change) for value in values)
+        return type(values)(_map_texts(value, change) for value in values)
     return values
 
 
-def _override(values: Any, override: str) -> None:
+def _apply_override(values: Any, override: str) -> None:
+    """Set one value in nested values, in place; see `load`."""
     name, equals, text = override.partition("=")
     if not equals:
         raise InputError(f"{override!r}: expected key=value")
@@ -307,16 +318,17 @@ def _override(values: Any, override: str) -> None:
             values = values[place]
 
 
-def _without_gaps(values: Any) -> Any:
+def _without_nulls(values: Any) -> Any:
+    """Return nested values without the items of lists that are None."""
     if isinstance(values, dict):
-        return {key: _without_gaps(value) for key, value in values.items()}
+        return {key: _without_nulls(value) for key, value in values.items()}
     if isinstance(values, list):
-        return [_without_gaps(value) for value in values if value is not None]
+        return [_without_nulls(value) for value in values if value is not None]
     return values
 
 
 def _main() -> int:
-    """Print `out` of a training configuration, for the job scripts."""
+    """Print the key `out` of a configuration, for the job scripts."""
     file, *overrides = sys.argv[1:]
     try:
         sys.stdout.buffer.write(os.fsencode(_read(Path(file), overrides)["out"]))

@@ -1,4 +1,4 @@
-"""Several processes that train as one, started by srun or torchrun; alone, nothing happens."""
+"""Training in several processes, started by srun or torchrun, or in a single process."""
 
 from __future__ import annotations
 
@@ -20,65 +20,66 @@ T = TypeVar("T")
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}  # of matrix products
 
-# Where srun and torchrun say who a process is: rank, number of processes, rank on its machine.
+# Environment variables of torchrun and srun: rank, number of processes, rank on the machine.
 _LAUNCHERS = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
 )
 
 
-class Failed(InputError):  # noqa: N818 (it has been said already)
-    """Bad input; the first process has printed the line that says so."""
+class ReportedError(InputError):
+    """Bad input that the first process has already printed."""
 
 
 @dataclass(frozen=True)
 class World:
-    """One of `size` processes, each with a device of its own."""
+    """The place of this process among the `size` processes of a run, and its device."""
 
     rank: int = 0
     size: int = 1
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @property
-    def first(self) -> bool:
-        """Whether this process writes and speaks for all."""
+    def is_first(self) -> bool:
+        """Whether this process writes the files and messages of the run."""
         return self.rank == 0
 
     def autocast(self, precision: str) -> torch.autocast:
-        """Matrix products in this precision, over float32 weights."""
+        """Return a context for matrix products in `precision`, a key of `PRECISIONS`."""
         return torch.autocast(self.device.type, PRECISIONS[precision], enabled=precision != "fp32")
 
-    def first_does(self, work: Callable[[], T]) -> T:
-        """Do `work` in the first process, then in the others, which find it done.
+    def first_then_others(self, work: Callable[[], T]) -> T:
+        """Call `work` in the first process, and then in the others, which find its files.
 
-        What is wrong with the input is then wrong for all of them: Failed is raised in each.
+        Raises:
+            ReportedError: `work` raised InputError in the first process; raised in every process.
         """
         failed: InputError | None = None
-        if self.first:
+        if self.is_first:
             try:
                 done = work()
             except InputError as error:
                 failed = error
                 print(f"error: {error}", file=sys.stderr)  # before a launcher can end this process
-        if self.total(failed is not None) != [0]:
-            raise Failed(str(failed))
-        return done if self.first else work()
+        if self.sum_values(failed is not None) != [0]:
+            raise ReportedError(str(failed))
+        return done if self.is_first else work()
 
-    def total(self, *values: float) -> list[float]:
-        """The sums of each of the values over all processes."""
+    def sum_values(self, *values: float) -> list[float]:
+        """Return the sum of each value over all processes."""
         if self.size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(tensor)
         return tensor.tolist()
 
-    def add(self, tensor: torch.Tensor) -> None:
-        """Replace a tensor by its sum over all processes."""
+    def sum_tensor(self, tensor: torch.Tensor) -> None:
+        """Replace a tensor by its sum over all processes, in place."""
         if self.size > 1:
             dist.all_reduce(tensor)
 
-    def add_gradients(self, model: nn.Module) -> None:
-        """Sum the gradients over all processes: one message an update."""
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Sum the gradients over all processes, in one message."""
         if self.size == 1:
             return
         parameters = [p for p in model.parameters() if p.requires_grad]
@@ -90,10 +91,11 @@ class World:
 
 
 @contextlib.contextmanager
-def joined() -> Iterator[World]:
-    """Join the other processes, where there are any; one GPU each, where there are GPUs.
+def join_processes() -> Iterator[World]:
+    """Join the process group of srun or torchrun, if there is one; each process gets one GPU.
 
-    Raises InputError where the launcher does not say where the first process is.
+    Raises:
+        InputError: The launcher does not give the address of the first process.
     """
     rank, size, local = 0, 1, 0
     for names in _LAUNCHERS:

@@ -1,4 +1,4 @@
-"""How much arithmetic training takes, and how much a device can do."""
+"""Floating-point operations of training, and the peak rate of a device."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from simllm.model.config import ModelConfig
 from train.pretrain.permutation import Ints
 from train.runtime.distributed import PRECISIONS
 
-# Dense bfloat16 (V100: float16) operations a second, from the makers' data sheets.
-_PEAKS = {
+# Dense bfloat16 (V100: float16) operations per second, from the makers' data sheets.
+_PEAK_FLOPS = {
     "B200": 2250e12,
     "H100 PCIe": 756e12,
     "H100 NVL": 835e12,
@@ -24,13 +24,17 @@ _PEAKS = {
 
 
 def training_flops(config: ModelConfig, shape: Ints) -> float:
-    """Floating-point operations of one forward and backward pass over texts of (n, m).
+    """Count the floating-point operations of one forward and backward pass.
 
-    Two for each multiply-add of the matrix products, attention included, and twice the
-    forward pass for the backward pass. With D, F, L, V the hidden, intermediate, layer and
-    vocabulary size, a content row costs a layer 2 (4 D² + 2 D F) and 4 D n for attention
-    (it sees n positions), a query row 4 D² less, as it has no key and value; a predicted
-    token costs 2 (D² + D V). Padding, embeddings, norms and optimizer count for nothing.
+    A multiply-add of a matrix product counts as two operations. The backward pass costs twice
+    the forward pass. D, F and V are the hidden, intermediate and vocabulary size. In a layer, a
+    content row of a text with n tokens costs 2 (4 D² + 2 D F), plus 4 D n for attention. A query
+    row costs 4 D² less, because it has no key and value. A predicted token costs 2 (D² + D V).
+    Padding, embeddings, norms and the optimizer are not counted.
+
+    Args:
+        config: The shape of the encoder.
+        shape: (B, 2) number of tokens n and of predicted tokens m of each text.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     length, predicted = shape[:, 0].astype(float), shape[:, 1].astype(float)
@@ -43,11 +47,15 @@ def training_flops(config: ModelConfig, shape: Ints) -> float:
 
 
 def peak_flops(device: torch.device, precision: str) -> float:
-    """Operations a second: a known GPU's data sheet, else a large matrix product at its best here."""
+    """Return the peak floating-point operations per second of a device.
+
+    For a GPU of `_PEAK_FLOPS`, it is that figure. For other devices and for fp32, it is the best
+    rate that was measured on a large matrix product.
+    """
     if device.type == "cuda" and precision != "fp32":
         words = torch.cuda.get_device_name(device).replace("-", " ").split()
-        for known, peak in _PEAKS.items():
-            if set(known.split()) <= set(words):
+        for gpu, peak in _PEAK_FLOPS.items():
+            if set(gpu.split()) <= set(words):
                 return peak
     size = 8192 if device.type == "cuda" else 1024
     matrix = torch.ones(size, size, dtype=PRECISIONS[precision], device=device)

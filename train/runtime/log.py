@@ -1,4 +1,4 @@
-"""The log of a training run: lines of JSON in a file, words on standard error, curves for TensorBoard."""
+"""The log of a training run: JSON lines in a file, text on standard error, curves in TensorBoard."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from tqdm import tqdm
 
 from simllm.errors import InputError
 from simllm.io import files
-from train.runtime.config import Optimization
+from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 
-NAME = "log.jsonl"
+LOG_FILE = "log.jsonl"
 
 
-def say(line: str) -> None:
-    """Print one line of progress."""
+def print_progress(line: str) -> None:
+    """Print one line on standard error, above the progress bar."""
     tqdm.write(line, file=sys.stderr)
 
 
-def log_of(config: Optimization, world: World) -> Callable[[dict[str, Any]], None]:
-    """Return the function that takes the lines of the log; only the first process writes them."""
-    return Log(config) if world.first else lambda line: None
+def open_log(config: TrainingConfig, world: World) -> Callable[[dict[str, Any]], None]:
+    """Return a function that adds a line to the log; outside of the first process it does nothing."""
+    return TrainingLog(config) if world.is_first else lambda line: None
 
 
-class Log:
-    """A run's `log.jsonl`, with the same lines on standard error and, by choice, in TensorBoard."""
+class TrainingLog:
+    """The `log.jsonl` of a run; its lines also go to standard error and, if configured, to TensorBoard."""
 
-    def __init__(self, config: Optimization) -> None:
-        """Read the lines of earlier starts; raise InputError if they cannot be read."""
-        self.file = Path(config.out) / NAME
-        self._lines, damaged = read(self.file)
+    def __init__(self, config: TrainingConfig) -> None:
+        """Read the lines of earlier starts.
+
+        Raises:
+            InputError: The log cannot be read, or TensorBoard is not installed or cannot write.
+        """
+        self.file = Path(config.out) / LOG_FILE
+        self._lines, damaged = read_log(self.file)
         for number in damaged:
             print(f"warning: {self.file}, line {number}: not a line of a log; left out", file=sys.stderr)
         self.board = None
@@ -46,14 +50,14 @@ class Log:
             done = max((update for update, _ in self._lines), default=0)
             try:
                 self.board = SummaryWriter(self.file.parent / "tensorboard", purge_step=done + 1)
-            except (OSError, UnicodeEncodeError) as error:  # it writes no path that the locale cannot show
+            except (OSError, UnicodeEncodeError) as error:  # it refuses paths that the locale cannot encode
                 raise InputError(f"{self.file.parent}: TensorBoard cannot write there ({error})") from None
 
     def __call__(self, line: dict[str, Any]) -> None:
-        """Add a line; it replaces the lines of its own and of later updates."""
+        """Add the line of an update; older lines of the same and of later updates are removed."""
         figures = {key: f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
                    for key, value in line.items() if value is not None}  # fmt: skip
-        say("  ".join(f"{key} {figure}" for key, figure in figures.items()))
+        print_progress("  ".join(f"{key} {figure}" for key, figure in figures.items()))
         self._lines = [(update, old) for update, old in self._lines if update < line["update"]]
         self._lines.append((line["update"], json.dumps(line)))
         files.write(self.file, "".join(text + "\n" for _, text in self._lines))
@@ -64,12 +68,12 @@ class Log:
             self.board.flush()
 
 
-def read(file: Path) -> tuple[list[tuple[int, str]], list[int]]:
-    """Read a log, which need not exist.
+def read_log(file: Path) -> tuple[list[tuple[int, str]], list[int]]:
+    """Read a log; a missing one counts as empty.
 
     Returns:
-        The lines with their updates, and the numbers of lines that are cut off or damaged: a run
-        can be resumed without them.
+        (update, line) of each valid line, and the line numbers of damaged lines. A run can resume
+        without the damaged lines.
 
     Raises:
         InputError: The file cannot be read.

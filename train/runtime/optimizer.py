@@ -1,15 +1,15 @@
-"""The optimizer's parameter groups and the learning rate as a function of the update."""
+"""The optimizer and its learning rate schedule."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
 
-from train.runtime.config import Optimization
+from train.runtime.config import TrainingConfig
 
 
-def optimizer(model: nn.Module, config: Optimization) -> torch.optim.AdamW:
-    """AdamW; weight decay on matrices only, not on biases and layer norms."""
+def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
+    """Return AdamW with weight decay on matrices, but not on biases and layer norms."""
     decayed = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim == 1]
     return torch.optim.AdamW(
@@ -21,8 +21,11 @@ def optimizer(model: nn.Module, config: Optimization) -> torch.optim.AdamW:
     )
 
 
-def learning_rate(update: int, config: Optimization) -> float:
-    """Linear warm-up from `warmup_start`, then linear decay to zero (SIMLLM, section 5)."""
+def learning_rate(update: int, config: TrainingConfig) -> float:
+    """Return the learning rate of an update, counted from 0 (SIMLLM, section 5).
+
+    It warms up linearly from `warmup_start` to `learning_rate`, and then falls linearly to 0.
+    """
     peak, warmup = config.learning_rate, config.warmup_updates
     if update < warmup:
         return config.warmup_start + (peak - config.warmup_start) * update / warmup

@@ -1,4 +1,4 @@
-"""Things made before they are asked for."""
+"""Prefetching: a thread computes the next items while the current one is in use."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Ahead(Generic[T]):
-    """`ahead[n]` is `make(n)`; a thread makes the next ones while the device works on this one."""
+class Prefetcher(Generic[T]):
+    """A sequence whose item n is `make(n)`, with the next items computed in a thread.
+
+    Args:
+        make: Computes the item with a number.
+        depth: How many items are computed ahead.
+    """
 
     def __init__(self, make: Callable[[int], T], depth: int = 2) -> None:
         self.make = make
         self.depth = depth
-        self._pool = ThreadPoolExecutor(1)
-        self._made: dict[int, Future[T]] = {}
+        self._thread = ThreadPoolExecutor(1)
+        self._items: dict[int, Future[T]] = {}
 
     def __getitem__(self, number: int) -> T:
-        for next_one in range(number, number + 1 + self.depth):
-            if next_one not in self._made:
-                self._made[next_one] = self._pool.submit(self.make, next_one)
-        return self._made.pop(number).result()
+        for upcoming in range(number, number + 1 + self.depth):
+            if upcoming not in self._items:
+                self._items[upcoming] = self._thread.submit(self.make, upcoming)
+        return self._items.pop(number).result()

@@ -1,4 +1,4 @@
-"""Signals: they end a run between two updates, after its state is saved."""
+"""Signals, which stop a run between two updates after its state is saved."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Sequence
 from types import FrameType
 
-CHECKPOINTED = 75  # exit status, EX_TEMPFAIL: the same command resumes the run
-INTERRUPTED = 130  # what a shell expects of a process that was stopped from the keyboard
+# Exit statuses: EX_TEMPFAIL, after which the same command resumes the run; and 128 + SIGINT.
+STOPPED_BY_SIGNAL = 75
+STOPPED_BY_KEYBOARD = 130
 
-# The keyboard; the end of a job or of its time; what SLURM is asked to send before that.
+# Ctrl-C; the end of a job; the signal that our job scripts ask SLURM to send before that.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
@@ -22,53 +23,53 @@ class Interrupted(BaseException):
         self.status = status
 
 
-class Stop:
-    """A context in which the first signal stops the run in an orderly way, and the second one kills it.
+class StopRequest:
+    """A context in which the first signal stops the run, and a second signal kills the process.
 
-    While `patient` is false, the signal raises Interrupted in the main thread. While it is true,
-    the signal sets `asked`, and the training loop stops after its update.
+    While `after_update` is false, a signal raises Interrupted in the main thread. While it is true,
+    a signal sets `requested`, and the training loop stops after the current update.
 
     Attributes:
-        asked: Whether a signal has come.
-        patient: Whether to finish the update first.
-        status: The exit status that the signal asks for.
-        interrupted: The exception that was raised. A library that calls back into Python may turn
-            it into an error of its own; the signal is the cause of that error.
+        requested: Whether a signal has come.
+        after_update: Whether to finish the current update first.
+        status: The exit status of the run after the signal.
+        exception: The Interrupted that was raised, or None. A library that calls back into Python
+            may turn it into an error of its own; then the signal is the cause of that error.
     """
 
     def __init__(self) -> None:
-        self.asked = False
-        self.patient = False
-        self.status = CHECKPOINTED
-        self.interrupted: Interrupted | None = None
+        self.requested = False
+        self.after_update = False
+        self.status = STOPPED_BY_SIGNAL
+        self.exception: Interrupted | None = None
 
-    def __enter__(self) -> Stop:
-        self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
+    def __enter__(self) -> StopRequest:
+        self._old_handlers = {number: signal.signal(number, self._handle) for number in _SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
-        self.asked = True
-        self.status = INTERRUPTED if number == signal.SIGINT else CHECKPOINTED
-        if not self.patient:
-            self.interrupted = Interrupted("stopped; rerun the same command to resume", self.status)
-            raise self.interrupted
+        self.requested = True
+        self.status = STOPPED_BY_KEYBOARD if number == signal.SIGINT else STOPPED_BY_SIGNAL
+        if not self.after_update:
+            self.exception = Interrupted("stopped; rerun the same command to resume", self.status)
+            raise self.exception
 
 
-def ignore() -> None:
-    """Ignore the signals in a helper process; the process that started it ends it."""
+def ignore_signals() -> None:
+    """Ignore the signals in a worker process; its parent process ends it."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
-def call(command: Sequence[str]) -> int:
-    """Run a training command in a process of its own and pass signals on to it.
+def run_forwarding_signals(command: Sequence[str]) -> int:
+    """Run a command in a child process and pass signals on to it.
 
-    The keyboard's signal reaches both processes without help.
+    SIGINT is not passed on, because the keyboard sends it to both processes.
 
     Returns:
         The exit status of the command; 128 + N if signal N killed it.
@@ -79,10 +80,10 @@ def call(command: Sequence[str]) -> int:
         if number != signal.SIGINT:
             process.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in _SIGNALS}
+    old_handlers = {number: signal.signal(number, forward) for number in _SIGNALS}
     try:
         status = process.wait()
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
     return status if status >= 0 else 128 - status

@@ -1,8 +1,8 @@
-"""The training state: it is saved whole or not at all, and a damaged one is not used.
+"""The training state: saving, resuming, and detecting damaged states.
 
 states/state-00000040/tensors.safetensors   weights and moments of the optimizer
-states/state-00000040/state.json            progress, loss scaling, what the run computes
-states/state-00000040/sha256                checksum of both
+states/state-00000040/state.json            progress, loss scaling, identity of the run
+states/state-00000040/sha256                checksum of both files
 """
 
 from __future__ import annotations
@@ -23,28 +23,45 @@ from simllm.errors import InputError
 from simllm.io import folders
 
 _TENSORS, _FACTS, _CHECKSUM = "tensors.safetensors", "state.json", "sha256"
-_KEPT = 2  # the newest, and the one before it in case the newest is damaged
+_KEPT = 2  # saved states that are kept: the newest, and the previous one in case of damage
 
 
 @dataclass
 class Progress:
-    """Where a run stands. Data order and dropout follow from (seed, update)."""
+    """The progress of a run. Data order and dropout need no state: they depend on (seed, update).
 
-    update: int = 0  # updates done
-    tokens: int = 0  # tokens of text seen
-    seconds: float = 0.0  # spent on updates, over all starts
-    best: float = float("inf")  # lowest criterion of all evaluations
-    skipped: int = 0  # updates that had no finite gradient
-    skipped_in_a_row: int = 0  # the last ones of these
-    losses: list[float] = field(default_factory=list)  # of the updates since the last evaluation
+    Attributes:
+        update: Number of updates done.
+        tokens: Number of tokens of text seen.
+        seconds: Time spent on updates, over all starts of the run.
+        best: Lowest criterion of all evaluations.
+        skipped: Number of updates without a finite gradient.
+        skipped_in_a_row: Number of the latest updates without a finite gradient.
+        losses: Losses of the updates since the last evaluation.
+    """
+
+    update: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best: float = float("inf")
+    skipped: int = 0
+    skipped_in_a_row: int = 0
+    losses: list[float] = field(default_factory=list)
 
     def mean_loss(self) -> float | None:
-        """Mean loss of the updates since the last evaluation; None if all were skipped."""
+        """Return the mean loss of the updates since the last evaluation; None if all were skipped."""
         return round(sum(self.losses) / len(self.losses), 4) if self.losses else None
 
 
-class State:
-    """Everything that the next update depends on."""
+class TrainingState:
+    """Everything that the next update depends on.
+
+    Args:
+        model: The model, whose weights are part of the state.
+        adam: The optimizer.
+        scaler: The loss scaling of fp16.
+        run: The identity of the run; states of another run are refused.
+    """
 
     def __init__(
         self, model: nn.Module, adam: torch.optim.Optimizer, scaler: torch.amp.GradScaler, run: str
@@ -52,13 +69,17 @@ class State:
         self.model = model
         self.adam = adam
         self.scaler = scaler
-        self.run = run  # identifies what is computed
+        self.run = run
         self.progress = Progress()
 
     def save(self, folder: Path) -> None:
-        """Save the state into `folder`, then remove the oldest of the states before it.
+        """Save the state, and then remove older states except for the newest of them.
 
-        Raises InputError if the state cannot be written; the states saved before it are kept.
+        Args:
+            folder: The folder of all states.
+
+        Raises:
+            InputError: The state cannot be written; the older states are kept then.
         """
         state = folder / f"state-{self.progress.update:08d}"
         tensors = {f"model.{key}": value for key, value in self.model.state_dict().items()}
@@ -68,24 +89,30 @@ class State:
         with folders.replacing(state) as partial:
             save_file({k: v.contiguous() for k, v in tensors.items()}, partial / _TENSORS)
             (partial / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
-            (partial / _CHECKSUM).write_text(_digest(partial), encoding="utf-8")
+            (partial / _CHECKSUM).write_text(_compute_checksum(partial), encoding="utf-8")
         try:
-            done = [saved for saved in _saved(folder) if _update(saved) <= self.progress.update]
+            done = [saved for saved in _saved_states(folder) if _update(saved) <= self.progress.update]
             for old in done[_KEPT:]:
                 folders.remove(old)
         except OSError as error:
             raise InputError(f"{error.filename}: cannot be removed ({error.strerror})") from None
 
     def resume(self, folder: Path) -> None:
-        """Become the newest undamaged state in `folder`; stay as it is if none was saved.
+        """Load the newest undamaged state, if there is one.
 
-        Damaged states are named in a warning and left alone: the training replaces them when it
-        reaches their updates again. Raises InputError if a state cannot be read, may not be
-        replaced or belongs to another configuration, or if all states are damaged.
+        Damaged states cause a warning and are kept; training replaces them when it reaches their
+        updates again.
+
+        Args:
+            folder: The folder of all states.
+
+        Raises:
+            InputError: A state cannot be read, may not be replaced or belongs to another run, or
+                all states are damaged.
         """
-        saved = _saved(folder)
+        saved = _saved_states(folder)
         for state in saved:
-            if problem := _damage(state):
+            if problem := _find_damage(state):
                 problem = f"{state} is damaged ({problem})"
                 if not (state / folders.MARKER).is_file():  # it could not be replaced later
                     raise InputError(f"{problem} and has no {folders.MARKER}; move it away")
@@ -121,20 +148,20 @@ class State:
         self.adam.load_state_dict({"state": moments, "param_groups": groups})
 
 
-def _digest(state: Path) -> str:
+def _compute_checksum(state: Path) -> str:
     digest = hashlib.sha256((state / _FACTS).read_bytes())
     with (state / _TENSORS).open("rb") as tensors:
         digest.update(hashlib.file_digest(tensors, "sha256").digest())
     return digest.hexdigest()
 
 
-def _damage(state: Path) -> str:
-    """Return what is wrong with a state's files, or an empty text.
+def _find_damage(state: Path) -> str:
+    """Return the problem with a saved state, or an empty string.
 
-    A file that cannot be read may be readable later, so that is an error: raises InputError.
+    A file that cannot be read is not damage, because it may be readable later: raises InputError.
     """
     try:
-        if _digest(state) != (state / _CHECKSUM).read_bytes().decode("ascii", "replace"):
+        if _compute_checksum(state) != (state / _CHECKSUM).read_bytes().decode("ascii", "replace"):
             return "checksum differs"
     except FileNotFoundError as error:
         return f"no {Path(error.filename).name}"
@@ -143,12 +170,12 @@ def _damage(state: Path) -> str:
     return ""
 
 
-def any_saved(folder: Path) -> bool:
-    """Whether `folder` holds states, damaged ones included."""
-    return bool(_saved(folder))
+def has_saved_states(folder: Path) -> bool:
+    """Return whether `folder` holds states, damaged ones included."""
+    return bool(_saved_states(folder))
 
 
-def _saved(folder: Path) -> list[Path]:
+def _saved_states(folder: Path) -> list[Path]:
     """Return the saved states, newest first; raise InputError if the folder cannot be read."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 (a glob hides errors)
@@ -161,4 +188,5 @@ def _saved(folder: Path) -> list[Path]:
 
 
 def _update(state: Path) -> int:
+    """Return the number of updates of a saved state, from its name."""
     return int(state.name.removeprefix("state-"))

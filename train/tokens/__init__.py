@@ -1,1 +1,1 @@
-"""Vocabulary, token shards and initial token vectors."""
+"""The vocabulary, the token shards and the initial token vectors."""

@@ -1,8 +1,8 @@
-"""Token ids on disk: memory-mapped parts with checksums, written by all cores.
+"""Token shards: the token ids of a corpus on disk, in memory-mapped parts with checksums.
 
-shards.json         what they were made with; texts, tokens and SHA-256 of every part
-ids-00000.npy       the ids of the first part's texts, one after the other
-lengths-00000.npy   the tokens of each of these texts
+shards.json         identity of corpus and tokenizer; texts, tokens and SHA-256 of each part
+ids-00000.npy       ids of the texts of the first part, one text after the other
+lengths-00000.npy   number of tokens of each of these texts
 """
 
 from __future__ import annotations
@@ -26,59 +26,76 @@ from simllm.io import files
 from simllm.io.folders import replacing
 from simllm.model.tokenizer import Tokenizer
 
-_PART = 8 * 2**20  # bytes of text a part: the parts do not depend on the number of workers
+_PART = 8 * 2**20  # bytes of text in a part
 _TEXTS_AT_ONCE = 10_000
 _INFO = "shards.json"
 
 
 @dataclass(frozen=True)
 class Shards:
-    """N tokenized texts, `<s>` and `</s>` included, in the order of the corpus."""
+    """N tokenized texts, `<s>` and `</s>` included, in the order of the corpus.
 
-    parts: list[np.ndarray]  # (tokens,) each: uint16, or int32 for a vocabulary past 65,536
-    lengths: np.ndarray  # (N,) int64, tokens of each text
-    truncated: int = 0  # texts cut at the model's longest input
+    Attributes:
+        parts: Arrays of ids, uint16, or int32 for a vocabulary above 65,536.
+        lengths: (N,) int64 number of tokens of each text.
+        truncated: Number of texts that were cut to the longest input of the model.
+    """
+
+    parts: list[np.ndarray]
+    lengths: np.ndarray
+    truncated: int = 0
 
     @property
     def tokens(self) -> int:
-        """Tokens of all texts."""
+        """Number of tokens of all texts."""
         return int(self.lengths.sum())
 
     def blocks(self, length: int) -> Shards:
-        """The same tokens cut every `length` tokens, wherever a text ends.
+        """Return the same tokens in blocks of `length` tokens, cut regardless of the ends of texts.
 
-        The last tokens of a part that fill no block are left out.
+        The last tokens of a part are left out if they do not fill a block.
         """
         counts = [len(part) // length for part in self.parts]
         parts = [part[: count * length] for part, count in zip(self.parts, counts, strict=True)]
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
-    def read(self, places: np.ndarray) -> np.ndarray:
-        """The int64 ids at these places, counted in tokens from the first part's first."""
+    def read_tokens(self, places: np.ndarray) -> np.ndarray:
+        """Return the int64 ids at places that are counted in tokens from the start of the first part."""
         ends = np.cumsum([len(part) for part in self.parts])
         owner = np.searchsorted(ends, places, side="right")
         ids = np.empty(len(places), np.int64)
         for number in np.unique(owner):
-            mine = owner == number
-            ids[mine] = self.parts[number][places[mine] - (ends[number] - len(self.parts[number]))]
+            own = owner == number
+            ids[own] = self.parts[number][places[own] - (ends[number] - len(self.parts[number]))]
         return ids
 
 
-class Damaged(InputError):  # noqa: N818 (the error is the user's to read, as InputError)
-    """A file of a folder of shards is missing, incomplete, or has another checksum."""
+class DamagedShardsError(InputError):
+    """A file of the shards is missing, incomplete, or has another checksum."""
 
 
-def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, folder: Path) -> Shards:
-    """Tokenize a file of one text a line; texts longer than `max_length` tokens are cut and counted.
+def write_or_load(
+    texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, folder: Path
+) -> Shards:
+    """Tokenize a file of texts, or load the shards if they are in the folder already.
 
-    A folder that was written from the same corpus with the same tokenizer and length is opened as
-    it is; a damaged one is written again. Raises InputError if a file cannot be read or written.
+    Damaged shards are written again.
+
+    Args:
+        texts: A file with one text per line.
+        corpus_hash: The identity of the corpus.
+        tokenizer: The tokenizer.
+        max_length: The longest input of the model, in tokens; longer texts are cut and counted.
+        folder: The folder of the shards.
+
+    Raises:
+        InputError: A file cannot be read or written.
     """
     made_with = {"corpus": corpus_hash, "tokenizer": tokenizer.hash, "max_length": max_length}
     try:
         if _facts(folder).get("made_with") == made_with:
             return load(folder)
-    except Damaged as error:
+    except DamagedShardsError as error:
         if folder.exists():
             print(f"warning: {error}; written anew", file=sys.stderr)
     with replacing(folder) as partial:
@@ -90,7 +107,7 @@ def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # the tokenizer works outside of Python's lock
             try:
                 parts = list(pool.map(write_part, itertools.count(), _ranges(texts)))
-            except BaseException:  # a signal need not wait for whole parts
+            except BaseException:  # after a signal, the workers need not finish their parts
                 stop.set()
                 raise
         files.write(partial / _INFO, json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n")
@@ -98,16 +115,18 @@ def write(texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, 
 
 
 def load(folder: Path) -> Shards:
-    """Open a folder of shards.
+    """Load the shards of a folder; the ids are memory-mapped.
 
-    Raises Damaged if a file is missing or its checksum differs, InputError if it cannot be read.
+    Raises:
+        DamagedShardsError: A file is missing or its checksum differs.
+        InputError: A file cannot be read.
     """
     parts, lengths, truncated = [], [], 0
     for number, facts in enumerate(_facts(folder)["parts"]):
         ids_file, lengths_file = _files(folder, number)
         try:
             if digest(ids_file, lengths_file) != facts["sha256"]:
-                raise Damaged(f"{ids_file}: damaged (checksum differs)")
+                raise DamagedShardsError(f"{ids_file}: damaged (checksum differs)")
             parts.append(np.load(ids_file, mmap_mode="r"))
             lengths.append(np.load(lengths_file))
         except OSError as error:
@@ -117,27 +136,27 @@ def load(folder: Path) -> Shards:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Return what `shards.json` holds: `made_with` and `parts`."""
+    """Return the content of `shards.json`: `made_with` and `parts`."""
     file = folder / _INFO
     try:
         facts = json.loads(file.read_bytes())
     except OSError as error:
         raise _unreadable(error, file) from None
     except ValueError:
-        raise Damaged(f"{file}: damaged (not JSON)") from None
+        raise DamagedShardsError(f"{file}: damaged (not JSON)") from None
     if not isinstance(facts, dict) or not {"made_with", "parts"} <= facts.keys():
-        raise Damaged(f"{file}: damaged (expected made_with and parts)")
+        raise DamagedShardsError(f"{file}: damaged (expected made_with and parts)")
     return facts
 
 
 def _unreadable(error: OSError, place: Path) -> InputError:
-    """Return the exception for a file that cannot be read; only a missing one may be written again."""
-    kind = Damaged if isinstance(error, FileNotFoundError) else InputError
+    """Return the error for a file that cannot be read: damage only if the file is missing."""
+    kind = DamagedShardsError if isinstance(error, FileNotFoundError) else InputError
     return kind(f"{error.filename or place}: cannot be read ({error.strerror})")
 
 
 def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
-    """Byte ranges of about `_PART` bytes, each of whole lines."""
+    """Yield byte ranges of about `_PART` bytes, which end at the end of a line."""
     size, start = texts.stat().st_size, 0
     with texts.open("rb") as file:
         while start < size:
@@ -155,7 +174,11 @@ def _write_part(
     paths: tuple[Path, Path],
     stop: threading.Event,
 ) -> dict[str, Any]:
-    """Tokenize a range of bytes; return what `shards.json` says about it. May give up once `stop` is set."""
+    """Tokenize a range of bytes and write its part; once `stop` is set, the part may be incomplete.
+
+    Returns:
+        The entry of the part in `shards.json`.
+    """
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
     with texts.open("rb") as file:
         file.seek(lines[0])

@@ -1,4 +1,4 @@
-"""Initial token vectors, from the counts of neighbouring tokens (`simllm.model.ppmi`)."""
+"""Initial token vectors from the PPMI of neighbouring tokens (`simllm.model.ppmi`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,22 @@ from simllm.model import ppmi
 from train.tokens.shards import Shards, digest
 
 
-def at(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """Return the vectors of these shards, computed once and kept in `folder` with their checksum.
+def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
+    """Load the token vectors of shards from a folder, or compute and save them.
 
-    Damaged or missing files are written again. Raises InputError if a file cannot be read or written.
+    Damaged files are written again.
+
+    Args:
+        folder: The folder of the vectors.
+        shards: The tokenized texts.
+        vocab_size: Number of tokens V in the vocabulary.
+        size: Dimension D of the vectors.
+
+    Returns:
+        (V, D) float32 vectors.
+
+    Raises:
+        InputError: A file cannot be read or written.
     """
     file, checksum = folder / "vectors.npy", folder / "sha256"
     try:
@@ -28,21 +40,21 @@ def at(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
         pass
     except OSError as error:
         raise InputError(f"{error.filename or file}: cannot be read ({error.strerror})") from None
-    found = vectors(shards, vocab_size, size)
+    vectors = compute(shards, vocab_size, size)
     with replacing(folder) as partial:
-        np.save(partial / file.name, found)
+        np.save(partial / file.name, vectors)
         (partial / checksum.name).write_text(digest(partial / file.name), encoding="ascii")
-    return found
+    return vectors
 
 
-def vectors(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """(vocab_size, size) float32 with entries of standard deviation 1; zero for unseen tokens."""
-    found = ppmi.ppmi_vectors(_neighbours(shards, vocab_size), size)
-    return (found / found.std()).astype(np.float32)
+def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
+    """Compute (vocab_size, size) float32 vectors with standard deviation 1; 0 for unseen tokens."""
+    vectors = ppmi.ppmi_vectors(_count_neighbours(shards, vocab_size), size)
+    return (vectors / vectors.std()).astype(np.float32)
 
 
-def _neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
-    """(V, V) how often two tokens stand near each other, in all shards."""
+def _count_neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
+    """Return the (V, V) counts of neighbouring tokens in all shards."""
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     ends, first = np.cumsum(shards.lengths), 0
     for part in shards.parts:

@@ -1,4 +1,4 @@
-"""Learns the BPE vocabulary with SentencePiece and converts it to `tokenizer.json`."""
+"""The BPE vocabulary: learning with SentencePiece, and conversion to `tokenizer.json`."""
 
 from __future__ import annotations
 
@@ -19,32 +19,47 @@ from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text import normalizer
 from train.runtime import signals
 
-# Everything that cleaning can leave; all of it is in every vocabulary, so nothing is unknown.
+# All characters of cleaned texts. They are in every vocabulary, so that no character is unknown.
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)
 
 
-def at(folder: Path, texts: Path, size: int) -> Tokenizer:
-    """Open the vocabulary in `folder`; learn it from a file of cleaned texts if there is none yet."""
+def load_or_learn(folder: Path, texts: Path, size: int) -> Tokenizer:
+    """Load the vocabulary of a folder, or learn and save it.
+
+    Args:
+        folder: The folder of the vocabulary.
+        texts: A file with one cleaned text per line.
+        size: Number of tokens to learn.
+
+    Raises:
+        InputError: The texts are too few for `size` tokens, or a file cannot be read or written.
+    """
     file = folder / "tokenizer.json"
     if not file.is_file():
         with folders.replacing(folder) as partial:
             model = partial / "sentencepiece.model"
-            model.write_bytes(_learned_apart(texts, size))
+            model.write_bytes(_learn_in_subprocess(texts, size))
             files.write(partial / file.name, convert(model).to_str(pretty=True))
     return Tokenizer.load(file)
 
 
 def learn(texts: Iterable[str], size: int, file: Path) -> None:
-    """Learn a BPE vocabulary of `size` tokens from cleaned texts; write a SentencePiece model.
+    """Learn a BPE vocabulary and write it as a SentencePiece model.
 
-    Raises InputError if the texts are too few for `size` tokens.
+    Args:
+        texts: Cleaned texts.
+        size: Number of tokens.
+        file: The SentencePiece model to write.
+
+    Raises:
+        InputError: The texts are too few for `size` tokens.
     """
-    file.write_bytes(_learned(texts, size))
+    file.write_bytes(_learn_model(texts, size))
 
 
-def _learned(texts: Iterable[str], size: int) -> bytes:
+def _learn_model(texts: Iterable[str], size: int) -> bytes:
     """Return a serialized SentencePiece model (see `learn`)."""
-    import sentencepiece  # here, as only learning and converting need it
+    import sentencepiece  # not at the top: only learning and converting need it
 
     model = io.BytesIO()
     try:
@@ -71,10 +86,14 @@ def _learned(texts: Iterable[str], size: int) -> bytes:
     return model.getvalue()
 
 
-def _learned_apart(texts: Path, size: int) -> bytes:
-    """Learn in a process of its own, because SentencePiece keeps signals waiting until it is done.
+def _learn_in_subprocess(texts: Path, size: int) -> bytes:
+    """Learn a vocabulary in a child process, because SentencePiece delays signals until it is done.
 
-    Returns a serialized SentencePiece model. Raises InputError if none can be learned.
+    Returns:
+        A serialized SentencePiece model.
+
+    Raises:
+        InputError: No vocabulary can be learned.
     """
     child = subprocess.run(
         [sys.executable, "-m", "train.tokens.vocabulary", texts.absolute(), str(size)],
@@ -83,7 +102,7 @@ def _learned_apart(texts: Path, size: int) -> bytes:
         check=False,
     )
     if child.returncode < 0:
-        reason = f"its process was killed by signal {-child.returncode}, perhaps for want of memory"
+        reason = f"its process was killed by signal {-child.returncode}, perhaps for lack of memory"
         raise InputError(f"vocabulary of {size} tokens cannot be learned: {reason}")
     if child.returncode:
         lines = child.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
@@ -92,12 +111,12 @@ def _learned_apart(texts: Path, size: int) -> bytes:
 
 
 def _main() -> int:
-    """Learn a vocabulary for `_learned_apart`: the model goes to standard output."""
-    signals.ignore()  # the process that waits for this one hears them, and ends it
+    """Learn a vocabulary in the child process of `_learn_in_subprocess`; print the model."""
+    signals.ignore_signals()  # the parent process handles signals and ends this process
     _, file, size = sys.argv
     try:
         with Path(file).open(encoding="ascii") as lines:
-            model = _learned((line.rstrip("\n") for line in lines), int(size))
+            model = _learn_model((line.rstrip("\n") for line in lines), int(size))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -106,7 +125,7 @@ def _main() -> int:
 
 
 def convert(file: Path) -> Backend:
-    """Convert a SentencePiece BPE model that `learn` wrote into an equal `tokenizers` tokenizer."""
+    """Convert a SentencePiece model that `learn` wrote into an equivalent `tokenizers` tokenizer."""
     import sentencepiece
 
     source = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
@@ -114,11 +133,13 @@ def convert(file: Path) -> Backend:
 
 
 def bpe(pieces: Sequence[str]) -> Backend:
-    """Return the tokenizer that splits texts as SentencePiece does with these BPE pieces.
+    """Build a tokenizer that splits texts like SentencePiece with the same BPE pieces.
 
-    The five special tokens come first. SentencePiece merges the two neighbours whose union has
-    the lowest id. Ranked merges give the same order if every way to split a piece in two gets
-    the rank of the piece.
+    SentencePiece merges the two neighbours whose union has the lowest id. Ranked merges give the same
+    order if each way to split a piece in two has the rank of the piece.
+
+    Args:
+        pieces: The pieces, in the order of their ids; the five special tokens come first.
     """
     vocabulary = {piece: i for i, piece in enumerate(pieces)}
     merges = []

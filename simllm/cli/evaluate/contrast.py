@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
         from simllm.metrics import registry
         from simllm.metrics.text import jaccard
     files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
-    triples = contrast.cleaned(contrast.load(options.triples or contrast.OWN))
+    triples = contrast.cleaned(contrast.load(options.triples or contrast.CONTRAST_SET))
     found, missing = registry.load_all(metric_choice.names(options.metrics), options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
     for name, shares in metric_choice.of_each(

@@ -1,4 +1,4 @@
-"""Held-out pairs of words, by which a model is tested; its training data must not contain them."""
+"""Held-out word pairs: a model is tested on them, so its training data must not contain them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from simllm.perturb.summaries.function_words import CONJUNCTIONS, DETERMINERS, P
 from simllm.perturb.summaries.inflection import Irregular, family
 from simllm.text import clean
 
-_CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # too few to learn a language without them
+_CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # no text can do without these words
 
 
-class HeldOut:
-    """Held-out pairs, each of the two words in all of its forms, but for pairs of closed classes."""
+class HeldOutWords:
+    """Held-out word pairs with all forms of both words.
+
+    Pairs with a determiner, preposition or conjunction are left out.
+
+    Args:
+        pairs: The word pairs.
+        irregular: Irregular forms of words.
+    """
 
     def __init__(self, pairs: Collection[tuple[str, str]], irregular: Irregular) -> None:
         self.pairs = {
@@ -24,8 +31,8 @@ class HeldOut:
         }
         self.words = frozenset(word for pair in self.pairs for word in pair)
 
-    def between(self, a: str, b: str) -> bool:
-        """Whether two cleaned phrases are a held-out pair, or differ by one."""
+    def holds_out(self, a: str, b: str) -> bool:
+        """Return whether two cleaned phrases are a held-out pair, or differ in one."""
         if frozenset((a, b)) in self.pairs:
             return True
         left, right = set(a.split()), set(b.split())

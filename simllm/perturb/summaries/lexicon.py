@@ -17,7 +17,7 @@ from itertools import permutations
 from pathlib import Path
 
 from simllm.io.files import lines
-from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.inflection import Forms, Irregular, inflected
 from simllm.perturb.summaries.templates import Template, templates
 from simllm.text import clean
@@ -61,14 +61,16 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     adjectives and adverbs of these pairs are not among opposites and neighbours at all.
     """
     irregular = irregular_forms(folder)
-    held = HeldOut(held_out, irregular)
+    held = HeldOutWords(held_out, irregular)
 
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
         found: Replacements = defaultdict(list)
         for kind, bases in groups:
             for a, b in bases:
                 old, new = (inflected(kind, base, irregular) for base in (a, b))
-                if held.between(a, b) or (kind in _OPEN and words.intersection(" ".join(old + new).split())):
+                if held.holds_out(a, b) or (
+                    kind in _OPEN and words.intersection(" ".join(old + new).split())
+                ):
                     continue
                 forms = dict(zip(old, new, strict=True))  # `displayed` is a participle more often than a past
                 forms[old[0]] = new[0]  # and `set` the base
@@ -80,7 +82,7 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     synonyms = table(_groups(folder / "synonyms.txt"), frozenset())
     abbreviations: Replacements = {}
     for old, new in _abbreviations(folder / "abbreviations.txt"):
-        if not held.between(old, new):
+        if not held.holds_out(old, new):
             for known in (synonyms, abbreviations):
                 known.setdefault(old, []).append(Replacement("noun", new))
     opposites = table(_sides(folder / "antonyms.txt"), held.words)

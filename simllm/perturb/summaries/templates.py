@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.io.files import lines
-from simllm.perturb.summaries.held_out_words import HeldOut
+from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.text import clean
 
 # A slot ends at a mark, and begins with no word that belongs to what is before it.
@@ -30,7 +30,7 @@ class Template:
     others: list[str]
 
 
-def templates(file: Path, held: HeldOut) -> list[Template]:
+def templates(file: Path, held: HeldOutWords) -> list[Template]:
     """Read the phrases; those that differ by a held-out pair of words do not replace each other."""
     found = []
     for _, line in lines(file):
@@ -38,7 +38,9 @@ def templates(file: Path, held: HeldOut) -> list[Template]:
             phrases = [_cleaned(phrase) for phrase in line.split(" | ")]
             for phrase in phrases:
                 others = [
-                    p for p in phrases if p != phrase and not held.between(phrase.strip("^$"), p.strip("^$"))
+                    p
+                    for p in phrases
+                    if p != phrase and not held.holds_out(phrase.strip("^$"), p.strip("^$"))
                 ]
                 if others and not phrase.startswith(("^the ", "^a ", "^an ")):
                     found.append(_template(phrase, others))

@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from simllm.model import checkpoint
 from simllm.text import clean
 from tests.conftest import ROOT
-from train.contrastive.__main__ import Contrastive
+from train.contrastive.__main__ import ContrastiveTask
 from train.runtime.config import ContrastiveConfig, load
-from train.runtime.distributed import joined
+from train.runtime.distributed import join_processes
 
 DROPOUT = 0.2
 
@@ -62,15 +62,15 @@ def settings(folder, *more):
 
 def update(folder, world, *more):
     """Loss and gradients of update 3, over all processes."""
-    task = Contrastive(settings(folder, *more), world)
+    task = ContrastiveTask(settings(folder, *more), world)
     task.model.train()
     loss = 0.0
     for part, _ in task.losses(3):
         part.backward()
         loss += part.item()
-    world.add_gradients(task.model)
+    world.sum_gradients(task.model)
     gradients = {name: p.grad for name, p in task.model.named_parameters() if p.grad is not None}
-    return gradients | {"loss": torch.tensor(world.total(loss))}
+    return gradients | {"loss": torch.tensor(world.sum_values(loss))}
 
 
 def several(run, processes, folder, out, *more):
@@ -88,6 +88,6 @@ def assert_equal(actual, expected, tolerance=1e-6):
 
 
 if __name__ == "__main__":  # one of several processes
-    with joined() as world:
+    with join_processes() as world:
         result = update(Path(sys.argv[1]), world, *sys.argv[3:])
         save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")

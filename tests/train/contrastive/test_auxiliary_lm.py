@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 from simllm.errors import InputError
 from simllm.model import checkpoint
 from tests.train.contrastive.one_update import assert_equal, settings, several, update
-from train.contrastive.__main__ import Contrastive, train
+from train.contrastive.__main__ import ContrastiveTask, train
 from train.runtime.distributed import World
-from train.runtime.signals import Stop
+from train.runtime.signals import StopRequest
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +30,10 @@ def beside(update_folder, tmp_path_factory):
 def test_adds_its_loss(update_folder, beside):
     both = update(update_folder, World(), *beside)
     alone = update(update_folder, World(), *beside, "language_model=null")
-    task = Contrastive(settings(update_folder, *beside), World())
-    batches = task.beside._batches
-    parts = batches.update(3, 1)
-    loss = 0.5 * task.model(batches.permuted(*parts[0])) / batches.count(parts)
+    task = ContrastiveTask(settings(update_folder, *beside), World())
+    batches = task.auxiliary_lm._batches
+    parts = batches.texts_of_update(3, 1)
+    loss = 0.5 * task.model(batches.make_batch(*parts[0])) / batches.count_predicted(parts)
     loss.backward()
     assert 600 < batches.shape()[np.isin(batches.texts, parts[0][1]), 0].sum() < 1200
     gradients = {name: p.grad for name, p in task.model.named_parameters() if p.grad is not None}
@@ -51,7 +51,7 @@ def test_reads_nothing_that_is_excluded(update_folder, beside, tmp_path):
     (tmp_path / "raw.txt").write_text("".join(f"{text.title()} \u6f22\n\n" for text in texts))
     overrides = [f"out={tmp_path}", f"exclude=[{tmp_path}/rated.jsonl]"]
     overrides.append(f"language_model.texts={tmp_path}/raw.txt")
-    Contrastive(settings(update_folder, *beside, *overrides), World())
+    ContrastiveTask(settings(update_folder, *beside, *overrides), World())
     (kept,) = tmp_path.glob("language-model/*/texts.txt")
     found = set(kept.read_text().splitlines())
     assert {texts[3], texts[5]} <= set(texts) - found
@@ -60,11 +60,11 @@ def test_reads_nothing_that_is_excluded(update_folder, beside, tmp_path):
 
 def test_damaged_texts_are_written_again(update_folder, beside, tmp_path):
     overrides = [*beside, f"out={tmp_path}"]
-    Contrastive(settings(update_folder, *overrides), World())
+    ContrastiveTask(settings(update_folder, *overrides), World())
     (kept,) = tmp_path.glob("language-model/*/texts.txt")
     whole = kept.read_text()
     kept.write_text(whole[: len(whole) // 2])
-    Contrastive(settings(update_folder, *overrides), World())
+    ContrastiveTask(settings(update_folder, *overrides), World())
     assert kept.read_text() == whole
 
 
@@ -89,12 +89,12 @@ def test_what_is_wrong_is_named(update_folder, beside, tmp_path, key, value, mes
     value = str(value).format(folder=tmp_path / "folder")
     config = settings(update_folder, *beside, f"out={tmp_path}", f"language_model.{key}={value}")
     with pytest.raises(InputError, match=message):
-        Contrastive(config, World())
+        ContrastiveTask(config, World())
 
 
 def test_a_run_leaves_an_encoder(update_folder, beside, tmp_path):
     updates = ["updates=3", "warmup_updates=1", "evaluate_every=3"]
-    with Stop() as stop:
+    with StopRequest() as stop:
         folder = train(settings(update_folder, *beside, f"out={tmp_path}", *updates), World(), stop)
     before, after = checkpoint.load(update_folder / "model"), checkpoint.load(folder)
     assert after.info.provenance["objective"] == "contrastive (InfoNCE), language modelling"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from train.contrastive.lexical_teacher import Overlap, follow
+from train.contrastive.lexical_teacher import LexicalTeacher, neighbour_distillation_loss
 
 TEXTS = [[0, 5, 6, 2], [0, 5, 7, 7, 2], [0, 8, 2]]
 
@@ -12,15 +12,15 @@ def test_cosines_by_hand():
     common, rare = np.log(4 / 3) + 1e-3, np.log(2) + 1e-3
     expected = np.eye(3)
     expected[0, 1] = expected[1, 0] = common / (common + rare)
-    assert Overlap(TEXTS, 10).cosines(TEXTS) == pytest.approx(expected, abs=1e-6)
-    assert Overlap(TEXTS, 10).cosines([[0, 2], [0, 5, 2]])[0, 1] == 0  # nothing of it is a word
+    assert LexicalTeacher(TEXTS, 10).cosines(TEXTS) == pytest.approx(expected, abs=1e-6)
+    assert LexicalTeacher(TEXTS, 10).cosines([[0, 2], [0, 5, 2]])[0, 1] == 0  # nothing of it is a word
 
 
 def test_who_has_the_same_neighbours_has_no_loss():
     rows = torch.randn(6, 8, generator=torch.Generator().manual_seed(0))
     unit = torch.nn.functional.normalize(rows, dim=1)
-    assert follow(rows, unit @ unit.T, 0.05).item() == pytest.approx(0, abs=1e-6)
-    assert follow(rows, torch.eye(6), 0.05).item() > 0.1
+    assert neighbour_distillation_loss(rows, unit @ unit.T, 0.05).item() == pytest.approx(0, abs=1e-6)
+    assert neighbour_distillation_loss(rows, torch.eye(6), 0.05).item() > 0.1
 
 
 def test_the_loss_by_hand():
@@ -28,4 +28,6 @@ def test_the_loss_by_hand():
     rows = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = 1 / (1 + np.exp(-2.0))  # of two neighbours, at temperature 1/2
     divergence = 0.5 * np.log(0.5 / near) + 0.5 * np.log(0.5 / (1 - near))
-    assert follow(rows, torch.eye(3), 0.5).item() == pytest.approx(2 / 3 * divergence, abs=1e-5)
+    assert neighbour_distillation_loss(rows, torch.eye(3), 0.5).item() == pytest.approx(
+        2 / 3 * divergence, abs=1e-5
+    )

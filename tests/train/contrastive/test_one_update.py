@@ -4,8 +4,8 @@ import pytest
 
 from simllm.model import checkpoint
 from tests.train.contrastive.one_update import assert_equal, settings, several, update
-from train.contrastive.__main__ import Contrastive
-from train.contrastive.batches import Updates
+from train.contrastive.__main__ import ContrastiveTask
+from train.contrastive.batches import ContrastiveBatches
 from train.runtime.distributed import World
 
 
@@ -20,14 +20,14 @@ def test_cached_gradients_are_the_gradients(update_folder, whole):
 
 def test_it_is_the_loss_of_all_texts_together(update_folder):
     """Without dropout the chunks do not matter, and plain autograd says the same."""
-    task = Contrastive(settings(update_folder, "chunk_tokens=100000"), World())
+    task = ContrastiveTask(settings(update_folder, "chunk_tokens=100000"), World())
     task.model.eval()
-    batch = task.updates[3]
+    batch = task.batches[3]
     loss = task._loss(task._embed(batch.ids), batch)
     loss.backward()
     expected = {name: p.grad.clone() for name, p in task.model.named_parameters() if p.grad is not None}
     for chunk in (64, 300):
-        task = Contrastive(settings(update_folder, f"chunk_tokens={chunk}"), World())
+        task = ContrastiveTask(settings(update_folder, f"chunk_tokens={chunk}"), World())
         task.model.eval()
         parts = [part for part, _ in task.losses(3)]
         sum(parts).backward()
@@ -37,7 +37,7 @@ def test_it_is_the_loss_of_all_texts_together(update_folder):
 
 
 def test_dropout_is_drawn(update_folder, whole):
-    task = Contrastive(settings(update_folder), World())
+    task = ContrastiveTask(settings(update_folder), World())
     task.model.eval()
     assert sum(part.item() for part, _ in task.losses(3)) != pytest.approx(whole["loss"].item(), abs=1e-3)
 
@@ -53,6 +53,6 @@ def test_by_several_processes(run, update_folder, whole, tmp_path, processes, ca
 @pytest.mark.parametrize(("held_out", "opposites"), [("false", ["decrypt"]), ("true", [])])
 def test_the_words_of_the_contrast_set_can_be_held_out(update_folder, held_out, opposites):
     config = settings(update_folder, f"hold_out_contrast={held_out}")
-    updates = Updates(config, checkpoint.load(config.model))
+    updates = ContrastiveBatches(config, checkpoint.load(config.model))
     known = updates.positives[1].lexicon.opposites.get("encrypt", [])
     assert [option.word for option in known] == opposites

@@ -14,10 +14,10 @@ from simllm.perturb.summaries import lexicon
 from simllm.text import clean
 from tests.conftest import ROOT
 from tests.train.runs import assert_same_weights, log
-from train.contrastive.positive_pairs import Pair, Positives, draw, same_meaning
-from train.contrastive.rated_pairs import Rated
-from train.corpus.decontaminate import Evaluated
-from train.runtime.config import ContrastiveConfig, PositivesConfig, RatedConfig, load
+from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs, mark_same_meaning
+from train.contrastive.rated_pairs import RatedSource
+from train.corpus.decontaminate import ExcludedTexts
+from train.runtime.config import ContrastiveConfig, PositivesConfig, RatedPairsConfig, load
 
 LEXICON = lexicon.load()
 
@@ -38,9 +38,12 @@ def pairs(tmp_path):
 
 
 def test_pairs_are_drawn_by_shares_as_a_function_of_seed_and_update(views, pairs):
-    sources = [Positives(views, Evaluated([]), LEXICON), Positives(pairs, Evaluated([]), LEXICON)]
-    drawn = draw(sources, 2000, seed=1, update=5)
-    assert drawn == draw(sources, 2000, seed=1, update=5) != draw(sources, 2000, seed=1, update=6)
+    sources = [
+        PositiveSource(views, ExcludedTexts([]), LEXICON),
+        PositiveSource(pairs, ExcludedTexts([]), LEXICON),
+    ]
+    drawn = draw_pairs(sources, 2000, seed=1, update=5)
+    assert drawn == draw_pairs(sources, 2000, seed=1, update=5) != draw_pairs(sources, 2000, seed=1, update=6)
     given = sum(not {"adds two lists", "gets it"}.isdisjoint((pair.first, pair.second)) for pair in drawn)
     assert given / 2000 == pytest.approx(0.25, abs=0.03)
     assert all(pair.first and pair.second for pair in drawn)
@@ -48,7 +51,7 @@ def test_pairs_are_drawn_by_shares_as_a_function_of_seed_and_update(views, pairs
 
 
 def test_views_leave_out_the_asked_share_of_words(views):
-    source = Positives(views, Evaluated([]), LEXICON)
+    source = PositiveSource(views, ExcludedTexts([]), LEXICON)
     random = np.random.default_rng(0)
     drawn = [source.draw(random) for _ in range(3000)]
     mean = np.mean([len(text.split()) for text in source.texts])
@@ -56,32 +59,34 @@ def test_views_leave_out_the_asked_share_of_words(views):
 
 
 def test_pairs_are_filtered_by_overlap_and_against_rated_texts(pairs):
-    assert len(Positives(pairs, Evaluated([]), LEXICON).pairs) == 2
-    assert len(Positives(pairs, Evaluated(["sets it"]), LEXICON).pairs) == 1
+    assert len(PositiveSource(pairs, ExcludedTexts([]), LEXICON).pairs) == 2
+    assert len(PositiveSource(pairs, ExcludedTexts(["sets it"]), LEXICON).pairs) == 1
     with pytest.raises(InputError, match="no pair is left"):
-        Positives(pairs, Evaluated(["sets it", "adds two lists"]), LEXICON)
+        PositiveSource(pairs, ExcludedTexts(["sets it", "adds two lists"]), LEXICON)
 
 
 def test_a_source_without_the_fields_is_named(pairs):
     config = PositivesConfig(source=pairs.source, share=1.0, fields=("a", "c"))
     with pytest.raises(InputError, match=r'pairs\.jsonl, line 1: expected a text under "c"'):
-        Positives(config, Evaluated([]), LEXICON)
+        PositiveSource(config, ExcludedTexts([]), LEXICON)
 
 
 def test_an_excluded_text_is_never_drawn(tmp_path):
     (tmp_path / "train.txt").write_text("adds two lists of numbers\nsets the name of it\n")
     config = PositivesConfig(source=str(tmp_path / "train.txt"), share=1.0, fields=())
-    source = Positives(config, Evaluated(["adds two lists of numbers"]), LEXICON)
+    source = PositiveSource(config, ExcludedTexts(["adds two lists of numbers"]), LEXICON)
     random = np.random.default_rng(0)
     assert {source.draw(random).first for _ in range(50)} == {"sets the name of it"}
-    excluded = Positives(config, Evaluated(["adds two lists of numbers", "sets the name of it"]), LEXICON)
+    excluded = PositiveSource(
+        config, ExcludedTexts(["adds two lists of numbers", "sets the name of it"]), LEXICON
+    )
     with pytest.raises(InputError, match="a hundred texts in a row are excluded"):
         excluded.draw(random)
 
 
 def test_rewordings_have_changes_of_meaning_as_negatives(views):
     config = replace(views, word_dropout=0.0, rewording=True, hard_negatives=2, max_words=20)
-    source = Positives(config, Evaluated([]), LEXICON)
+    source = PositiveSource(config, ExcludedTexts([]), LEXICON)
     random = np.random.default_rng(0)
     drawn = [source.draw(random) for _ in range(300)]
     assert max(pair.first.count(" ") for pair in drawn) < 20
@@ -94,7 +99,7 @@ def test_the_hard_negative_of_a_pair_stays_that_of_its_first(tmp_path):
     rows = [{"a": "open", "b": "unlock", "c": "close"}, {"a": "send", "b": "transmit"}]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = PositivesConfig(source=str(tmp_path / "pairs.jsonl"), share=1.0, fields=("a", "b", "c"))
-    source, random = Positives(config, Evaluated([]), LEXICON), np.random.default_rng(0)
+    source, random = PositiveSource(config, ExcludedTexts([]), LEXICON), np.random.default_rng(0)
     drawn = {(pair.first, pair.second, pair.negatives) for pair in (source.draw(random) for _ in range(100))}
     assert drawn == {("open", "unlock", ("close",)), ("send", "transmit", ()), ("transmit", "send", ())}
 
@@ -102,14 +107,18 @@ def test_the_hard_negative_of_a_pair_stays_that_of_its_first(tmp_path):
 def test_what_means_the_same():
     """By group, or by a text in common; and of the hard negatives, those that are such a text."""
     texts = [("a", "b", b"1"), ("c", "d", b"1"), ("a", "e", b"2"), ("f", "c", b"3"), ("g", "b", b"4")]
-    same, known = same_meaning([Pair(*pair) for pair in texts])
+    same, known = mark_same_meaning([PositivePair(*pair) for pair in texts])
     expected = np.eye(5, dtype=bool)
     for i, j in [(0, 1), (0, 2), (0, 4), (1, 3)]:
         expected[i, j] = expected[j, i] = True
     assert (same == expected).all()
     assert known.shape == (5, 0)
-    _, known = same_meaning(
-        [Pair("a", "b", b"1", ("x", "d")), Pair("c", "d", b"2", ("b",)), Pair("d", "e", b"3")]
+    _, known = mark_same_meaning(
+        [
+            PositivePair("a", "b", b"1", ("x", "d")),
+            PositivePair("c", "d", b"2", ("b",)),
+            PositivePair("d", "e", b"3"),
+        ]
     )
     assert known.tolist() == [[False, False, True], [False, True, False], [False, True, False]]
 
@@ -133,8 +142,8 @@ def test_rated_pairs_are_drawn_as_a_function_of_seed_and_update(rated_file, tmp_
         "".join(json.dumps({"reference": "a b", "candidate": f"a {i}", "rating": i}) + "\n" for i in range(5))
     )
     fields = ("reference", "candidate", "rating")
-    config = RatedConfig(sources=(str(rated_file), str(other)), fields=fields, pairs=400, weight=1.0)
-    source = Rated(config, Evaluated(["a 3"]))
+    config = RatedPairsConfig(sources=(str(rated_file), str(other)), fields=fields, pairs=400, weight=1.0)
+    source = RatedSource(config, ExcludedTexts(["a 3"]))
     drawn, again, later = source.draw(1, 2), source.draw(1, 2), source.draw(1, 3)
     assert drawn.first == again.first != later.first
     assert (drawn.ratings == again.ratings).all()

@@ -57,7 +57,7 @@ def test_synsets_are_read(folder):
 
 
 def test_words_are_known_from_ten_on(folder):
-    assert wordnet_pairs.frequent(folder / "corpus.txt") == set(KNOWN)
+    assert wordnet_pairs.frequent_words(folder / "corpus.txt") == set(KNOWN)
 
 
 def test_the_command_writes_definitions_and_examples_with_their_opposites(call, folder):

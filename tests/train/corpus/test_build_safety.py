@@ -17,7 +17,7 @@ from simllm.io import folders
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import build, make_part, part_workers, trees
-from train.corpus.decontaminate import Evaluated
+from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.tally import Tally
 from train.runtime.config import CorpusConfig
 
@@ -193,7 +193,7 @@ def parts(tmp_path, monkeypatch):
 
     def make():
         asked = config(tmp_path / "a.txt")
-        return part_workers.make(asked, tmp_path / "parts", 1, Evaluated(()), Tally())
+        return part_workers.make(asked, tmp_path / "parts", 1, ExcludedTexts(()), Tally())
 
     return make
 

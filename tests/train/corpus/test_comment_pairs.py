@@ -85,10 +85,10 @@ def overlap(text, whole):
 
 def test_pairs_train_the_contrastive_stage(tree, tmp_path):
     from simllm.perturb.summaries import lexicon
-    from train.contrastive.positive_pairs import Positives
-    from train.corpus.decontaminate import Evaluated
+    from train.contrastive.positive_pairs import PositiveSource
+    from train.corpus.decontaminate import ExcludedTexts
     from train.runtime.config import PositivesConfig
 
     build.build(CorpusConfig((str(tree(tmp_path / "code" / "a").parent),)), tmp_path / "corpus")
     config = PositivesConfig(source=str(tmp_path / "corpus" / "pairs.jsonl"), share=1.0)
-    assert len(Positives(config, Evaluated([]), lexicon.load())) >= 2
+    assert len(PositiveSource(config, ExcludedTexts([]), lexicon.load())) >= 2

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from simllm.errors import InputError
 from train.corpus import decontaminate
-from train.corpus.decontaminate import Evaluated
+from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.text_identity import words
 
 WORDS = st.lists(st.sampled_from("ab"), max_size=9).map(" ".join)
@@ -30,7 +30,9 @@ WORDS = st.lists(st.sampled_from("ab"), max_size=9).map(" ".join)
     ],
 )
 def test_equal_containing_and_contained_texts_are_found(text, there):
-    assert (text in Evaluated(["returns the sum of both numbers .", "creates a new", "adds", ""])) == there
+    assert (
+        text in ExcludedTexts(["returns the sum of both numbers .", "creates a new", "adds", ""])
+    ) == there
 
 
 @given(st.lists(WORDS, max_size=5), WORDS)
@@ -41,19 +43,19 @@ def test_it_is_what_a_search_word_by_word_finds(texts, text):
     others = [words(other) for other in texts if words(other)]
     mine = words(text)
     expected = any(mine == other or within(mine, other) or within(other, mine) for other in others)
-    assert (text in Evaluated(texts)) == expected
+    assert (text in ExcludedTexts(texts)) == expected
 
 
 def test_references_and_candidates_are_read(tmp_path):
     row = {"reference": "Gets THE name", "candidate": "x1", "candidate_clean": "Sets it.", "rating": 1}
     (tmp_path / "rated.jsonl").write_text(json.dumps(row))
-    found = decontaminate.read([str(tmp_path / "rated.jsonl")])
+    found = decontaminate.read_excluded([str(tmp_path / "rated.jsonl")])
     assert all(text in found for text in ("gets the name", "x1", "sets it ."))
 
 
 def test_pairs_of_sentences_are_read(tmp_path):
     (tmp_path / "rated.jsonl").write_text('{"a": "A man plays.", "b": "Somebody plays.", "score": 3}')
-    found = decontaminate.read([str(tmp_path / "rated.jsonl")])
+    found = decontaminate.read_excluded([str(tmp_path / "rated.jsonl")])
     assert "a man plays ." in found
     assert "somebody plays ." in found
 
@@ -61,4 +63,4 @@ def test_pairs_of_sentences_are_read(tmp_path):
 def test_a_rated_file_without_the_expected_texts_is_named(tmp_path):
     (tmp_path / "rated.jsonl").write_text('{"ref": "a b", "hyp": "a c"}')
     with pytest.raises(InputError, match=r'rated\.jsonl, line 1: expected texts under "reference" and'):
-        decontaminate.read([str(tmp_path / "rated.jsonl")])
+        decontaminate.read_excluded([str(tmp_path / "rated.jsonl")])

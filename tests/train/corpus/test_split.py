@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from tests.train.corpus.conftest import lines
 from train.corpus import build
-from train.corpus.split import held_out
+from train.corpus.split import choose_held_out
 from train.runtime.config import CorpusConfig
 
 
 def split(repositories, share=0.1):
     comments = np.random.default_rng(0).integers(2**64, size=len(repositories), dtype=np.uint64)
     repositories = np.array(repositories, np.uint64)
-    return held_out(comments, repositories, np.ones(len(repositories), bool), share)
+    return choose_held_out(comments, repositories, np.ones(len(repositories), bool), share)
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.floats(0.05, 0.5))

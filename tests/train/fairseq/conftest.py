@@ -13,5 +13,5 @@ def run_folder(tmp_path, tokenizer, comments):
     for name, texts in (("train.txt", comments[:300]), ("test.txt", comments[300:350])):
         file = tmp_path / name
         file.write_text("".join(clean(text) + "\n" for text in texts))
-        shards.write(file, name, tokenizer, 64, folder / "shards" / name)
+        shards.write_or_load(file, name, tokenizer, 64, folder / "shards" / name)
     return folder

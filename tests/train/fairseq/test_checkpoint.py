@@ -17,7 +17,7 @@ from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.fairseq import __main__ as fairseq
 from train.fairseq import dictionary, weights
-from train.fairseq.checkpoint import convert
+from train.fairseq.checkpoint import import_checkpoint
 from train.tokens import vocabulary
 
 # In ranked order, as BPE merges them.
@@ -100,12 +100,12 @@ def test_features_of_the_original(tiny, tiny_files, monkeypatch, variant):
     torch.save(variant(stored, monkeypatch), tiny_files / "model.pt")
     monkeypatch.undo()
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")
-    convert(tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out")
+    import_checkpoint(tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out")
     encoder = checkpoint.load(tiny_files / "out").encoder
 
     ours = {
         theirs: tokenizer.backend.token_to_id(s)
-        for s, theirs in dictionary.read(tiny_files / "dict.txt").items()
+        for s, theirs in dictionary.read_dictionary(tiny_files / "dict.txt").items()
     }
     assert ours != {i: i for i in range(11)}
     tokens = torch.tensor([[ours[i] for i in row] for row in inference["src_tokens"]])
@@ -152,8 +152,8 @@ def test_relative_positions_and_half_precision(model_folder, tokenizer, tmp_path
         attention_dropout=0.1,
     )
     torch.save({"args": args, "model": model}, tmp_path / "model.pt")
-    dictionary.write(tmp_path / "dict.txt", tokenizer, np.zeros(1000, int))
-    convert(tmp_path / "model.pt", tmp_path / "dict.txt", tokenizer, tmp_path / "out")
+    dictionary.write_dictionary(tmp_path / "dict.txt", tokenizer, np.zeros(1000, int))
+    import_checkpoint(tmp_path / "model.pt", tmp_path / "dict.txt", tokenizer, tmp_path / "out")
     again = checkpoint.load(tmp_path / "out").encoder
     assert again.config == replace(config, initializer_range=0.02)
     for name, tensor in again.state_dict().items():
@@ -188,10 +188,10 @@ def import_(call, tiny_files):
     return lambda *arguments: call(fairseq, "import-checkpoint", *files, *arguments)
 
 
-def test_a_dictionary_alone_makes_no_tokenizer(import_):
+def test_a_dictionary_without_tokenizer_is_an_error(import_):
     done = import_()
     assert done.returncode == 2
-    assert "give the --sentencepiece model" in done.stderr
+    assert "expected --sentencepiece with the SentencePiece model" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -222,7 +222,7 @@ def damaged_weights(stored):
         ),
         (with_args(encoder_layers=1), "layers.1.fc1.weight is unknown"),
         (with_args(encoder_layers="1"), "num_hidden_layers must be of type int"),
-        (with_args(normalize_before=True), "normalize_before=True: no such encoder here"),
+        (with_args(normalize_before=True), "normalize_before=True is not supported"),
         (with_args(activation_fn="relu"), "hidden_act 'relu'"),
         (lambda stored: {"args": stored["args"]}, 'no weights under "model"'),
         (lambda stored: change(stored, "model", {"a": "b"}), 'no weights under "model"'),
@@ -234,7 +234,7 @@ def test_what_does_not_fit_is_named_at_once(tiny, tiny_files, damage, message):
     torch.save(damage(tiny[0]), tiny_files / "model.pt")
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")
     with pytest.raises(InputError, match=message) as error:
-        convert(tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out")
+        import_checkpoint(tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out")
     assert str(error.value).startswith(str(tiny_files / "model.pt"))
     assert not (tiny_files / "out").exists()
 
@@ -243,7 +243,7 @@ def test_what_does_not_fit_is_named_at_once(tiny, tiny_files, damage, message):
 def test_what_is_no_checkpoint_is_named(tiny_files, content):
     (tiny_files / "model.pt").write_bytes(content)
     with pytest.raises(InputError, match=r"model\.pt: damaged, or not a checkpoint of fairseq"):
-        convert(tiny_files / "model.pt", tiny_files / "dict.txt", None, tiny_files / "out")
+        import_checkpoint(tiny_files / "model.pt", tiny_files / "dict.txt", None, tiny_files / "out")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_another_dictionary_is_named(tiny_files, lines, message):
     (tiny_files / "dict.txt").write_text("".join(line + "\n" for line in lines))
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")
     with pytest.raises(InputError, match=message) as error:
-        convert(tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out")
+        import_checkpoint(tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out")
     assert str(error.value).startswith(str(tiny_files / "dict.txt"))
 
 
@@ -272,7 +272,7 @@ def test_a_token_that_fairseq_never_saw_is_unknown_to_the_model(tiny, tiny_files
     lines = ["<mask> 0", *(f"{piece} 5" for piece in PIECES if piece != "ab"), "madeupword0000 0"]
     (tiny_files / "dict.txt").write_text("\n".join(lines) + "\n")
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")
-    convert(
+    import_checkpoint(
         tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out", mismatch_as_unk=True
     )
     table = checkpoint.load(tiny_files / "out").encoder.embeddings.token.weight

@@ -26,7 +26,7 @@ def opened(stem):
 
 
 def test_the_bytes(tmp_path):
-    dataset.write(
+    dataset.write_texts(
         tmp_path / "x", [np.array([0, 7, 2], np.uint16), np.array([0, 2], np.uint16)], np.array([3, 2]), 9
     )
     assert (tmp_path / "x.bin").read_bytes() == bytes([7, 0, 2, 0, 2, 0])
@@ -52,8 +52,8 @@ def test_every_text_comes_back_whatever_the_parts(tmp_path_factory, texts, cuts,
     edges = sorted({0, len(texts)} | {cut for cut in cuts if cut < len(texts)})
     parts = [np.array(list(itertools.chain(*whole[a:b])), dtype) for a, b in itertools.pairwise(edges)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dataset, "_AT_ONCE", 7)
-        counts = dataset.write(stem, parts, np.array([len(text) for text in whole]), vocab_size)
+        patch.setattr(dataset, "_CHUNK", 7)
+        counts = dataset.write_texts(stem, parts, np.array([len(text) for text in whole]), vocab_size)
     assert opened(stem) == [[*text, 2] for text in texts]
     assert len(counts) == vocab_size
     written = [*itertools.chain(*texts), *[2] * len(texts)]
@@ -66,7 +66,7 @@ def test_memory_does_not_grow_with_the_part(tmp_path):
     part[::16] = 0
     lengths = np.full(2**21, 16)
     tracemalloc.start()
-    dataset.write(tmp_path / "x", [part], lengths, 9)
+    dataset.write_texts(tmp_path / "x", [part], lengths, 9)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 4 * peak < 2**25 < (tmp_path / "x.bin").stat().st_size
@@ -91,7 +91,7 @@ def test_a_run_is_exported(run_folder, tmp_path, tokenizer, comments, monkeypatc
     symbols, counts = zip(*(line.split(" ") for line in lines), strict=True)
     assert symbols == tuple(tokenizer.backend.id_to_token(i) for i in range(4, 1000))
     assert [int(count) for count in counts] == np.bincount(np.concatenate(train), minlength=1000)[4:].tolist()
-    assert dictionary.read(tmp_path / "out" / "dict.txt") == tokenizer.backend.get_vocab()
+    assert dictionary.read_dictionary(tmp_path / "out" / "dict.txt") == tokenizer.backend.get_vocab()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_run_is_exported(run_folder, tmp_path, tokenizer, comments, monkeypatc
 )
 def test_contradictions_are_named(tmp_path, parts, lengths, message):
     with pytest.raises(InputError, match=message):
-        dataset.write(
+        dataset.write_texts(
             tmp_path / "x", [np.array(part, np.uint16) for part in parts], np.array(lengths, int), 9
         )
 

@@ -13,7 +13,7 @@ import torch
 
 from simllm.model import checkpoint
 from train.fairseq import dataset
-from train.fairseq.checkpoint import convert
+from train.fairseq.checkpoint import import_checkpoint
 
 PYTHON = os.environ.get("SIMLLM_FAIRSEQ_PYTHON")
 
@@ -40,7 +40,7 @@ def fairseq(*arguments):
 @pytest.mark.skipif(not PYTHON, reason="SIMLLM_FAIRSEQ_PYTHON names no Python that has fairseq")
 def test_fairseq_reads_trains_and_comes_back(run_folder, tokenizer, comments, tmp_path):
     data, answers = tmp_path / "data", tmp_path / "answers.json"
-    dataset.export(run_folder, data)
+    dataset.export_dataset(run_folder, data)
     fairseq("-m", "fairseq_cli.train", data, *TRAINING.split(), "--save-dir", tmp_path / "saved")
     model = tmp_path / "saved" / "checkpoint_best.pt"
     fairseq(Path(__file__).with_name("answers.py"), data, model, answers)
@@ -50,7 +50,7 @@ def test_fairseq_reads_trains_and_comes_back(run_folder, tokenizer, comments, tm
     expected = [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(comments[:350])]
     assert [[0, *text] for text in theirs["train"] + theirs["valid"]] == expected
 
-    convert(model, data / "dict.txt", tokenizer, tmp_path / "out")
+    import_checkpoint(model, data / "dict.txt", tokenizer, tmp_path / "out")
     encoder = checkpoint.load(tmp_path / "out").encoder
     for text, features in zip(theirs["samples"], theirs["features"], strict=True):
         with torch.no_grad():

@@ -8,9 +8,15 @@ from torch.nn.attention import flex_attention
 
 from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
-from train.pretrain.attention import BLOCK, by_length, flexible
+from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.objective import PermutedLanguageModel
-from train.pretrain.permutation import fill_up, orders, permute, predicted_counts, uniform
+from train.pretrain.permutation import (
+    keyed_uniform,
+    lay_out_batch,
+    pad_streams,
+    permute_positions,
+    predicted_counts,
+)
 
 LENGTHS = [5, 5, 5, 9, 30, 30, 64, 12, 12, 7]
 
@@ -25,8 +31,8 @@ def batch_of(lengths, seed=0):
     lengths = np.array(lengths)
     tokens = np.random.default_rng(seed).integers(5, 1000, lengths.sum())
     predicted = predicted_counts(lengths, 0.15)
-    order = orders(tokens, lengths, uniform(seed, np.arange(len(tokens))))
-    return permute(tokens, lengths, predicted, order, np.full(predicted.sum(), 4))
+    order = permute_positions(tokens, lengths, keyed_uniform(seed, np.arange(len(tokens))))
+    return lay_out_batch(tokens, lengths, predicted, order, np.full(predicted.sum(), 4))
 
 
 @pytest.fixture
@@ -34,49 +40,51 @@ def batch():
     return batch_of(LENGTHS)
 
 
-def hidden(model, batch, mixing):
+def hidden(model, batch, make_attention):
     """Both streams without their padding."""
-    model.mixing = mixing
+    model.make_attention = make_attention
     rows = model.hidden(batch)
     return rows[batch.texts < len(batch.shape)]
 
 
 def test_by_length_equals_each_text_alone(model, batch):
     with torch.no_grad():
-        together = hidden(model, batch, by_length)
+        together = hidden(model, batch, grouped_attention)
         start = 0
         for number, length in enumerate(LENGTHS):
             tokens = np.random.default_rng(0).integers(5, 1000, sum(LENGTHS))[start : start + length]
             m = predicted_counts(np.array([length]), 0.15)
-            own = batch.positions[: len(batch.turns)][batch.texts[: len(batch.turns)] == number][:length]
-            alone = permute(tokens, np.array([length]), m, own.numpy(), np.full(m[0], 4))
-            expected = hidden(model, alone, by_length)
+            own = batch.positions[: len(batch.prediction_turns)][
+                batch.texts[: len(batch.prediction_turns)] == number
+            ][:length]
+            alone = lay_out_batch(tokens, np.array([length]), m, own.numpy(), np.full(m[0], 4))
+            expected = hidden(model, alone, grouped_attention)
             assert (together[batch.texts == number] - expected).abs().max() < 1e-5
             start += length
 
 
 def test_flexible_equals_by_length(model, batch):
     with torch.no_grad():
-        expected, filled = hidden(model, batch, by_length), fill_up(batch, BLOCK)
-        actual = hidden(model, filled, flexible)
-        assert len(filled.tokens) % BLOCK == 0
+        expected, filled = hidden(model, batch, grouped_attention), pad_streams(batch, BLOCK_SIZE)
+        actual = hidden(model, filled, flex_attention_over_texts)
+        assert len(filled.tokens) % BLOCK_SIZE == 0
         assert (actual - expected).abs().max() < 1e-5
         loss = model(filled).item()
-        model.mixing = by_length
+        model.make_attention = grouped_attention
         assert loss == pytest.approx(model(batch).item(), rel=1e-6)
 
 
 def test_blocks_that_share_no_text_are_left_out(model):
-    batch = fill_up(batch_of([32] * 60), BLOCK)
-    mix = flexible(batch, model.encoder.relative_bias)
+    batch = pad_streams(batch_of([32] * 60), BLOCK_SIZE)
+    mix = flex_attention_over_texts(batch, model.encoder.relative_bias)
     mask = mix.keywords["block_mask"]
     assert mask.sparsity() > 80
     with torch.no_grad():
         q, k, v = torch.randn(3, 1, 4, len(batch.tokens), 8).unbind()
-        k, v = (x[:, :, : len(batch.turns)] for x in (k, v))
-        expected = by_length(batch_of([32] * 60), model.encoder.relative_bias, 0.0)
+        k, v = (x[:, :, : len(batch.prediction_turns)] for x in (k, v))
+        expected = grouped_attention(batch_of([32] * 60), model.encoder.relative_bias, 0.0)
         real = batch.texts < 60
-        columns = real[: len(batch.turns)]
+        columns = real[: len(batch.prediction_turns)]
         assert torch.allclose(
             mix(q, k, v)[:, :, real], expected(q[:, :, real], k[:, :, columns], v[:, :, columns]), atol=1e-5
         )
@@ -88,37 +96,39 @@ def backward_on_cpus(monkeypatch):
     monkeypatch.setattr(flex_attention, "_validate_device", lambda *tensors: None)
 
 
-def gradients(model, batch, mixing):
-    model.mixing = mixing
+def gradients(model, batch, make_attention):
+    model.make_attention = make_attention
     model.zero_grad()
     (model(batch) / batch.predicted).backward()
     return {name: p.grad.clone() for name, p in model.named_parameters()}
 
 
 def test_flexible_has_the_same_gradients(model, batch, backward_on_cpus):
-    expected = gradients(model, batch, by_length)
-    actual = gradients(model, fill_up(batch, BLOCK), flexible)
+    expected = gradients(model, batch, grouped_attention)
+    actual = gradients(model, pad_streams(batch, BLOCK_SIZE), flex_attention_over_texts)
     assert expected["encoder.relative_bias.table.weight"].abs().max() > 1e-4
     for name, gradient in expected.items():
         assert (actual[name] - gradient).abs().max() < 1e-6, name
 
 
 def test_one_compilation_serves_all_layers_and_all_batches(model, backward_on_cpus):
-    expected = gradients(model, batch_of(LENGTHS, 3), by_length)
+    expected = gradients(model, batch_of(LENGTHS, 3), grouped_attention)
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     for layer in model.encoder.layers:
         layer.compile(dynamic=False, backend="aot_eager")
     for seed in range(4):
-        actual = gradients(model, fill_up(batch_of(LENGTHS, seed), 2 * BLOCK), flexible)
+        actual = gradients(
+            model, pad_streams(batch_of(LENGTHS, seed), 2 * BLOCK_SIZE), flex_attention_over_texts
+        )
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
     for name, gradient in expected.items():
         assert (actual[name] - gradient).abs().max() < 1e-6, name
 
 
-def test_attention_dropout_is_left_to_by_length(batch, model):
-    with pytest.raises(ValueError, match="no dropout"):
-        flexible(batch, model.encoder.relative_bias, 0.1)
+def test_only_grouped_attention_supports_attention_dropout(batch, model):
+    with pytest.raises(ValueError, match="does not support dropout"):
+        flex_attention_over_texts(batch, model.encoder.relative_bias, 0.1)
     torch.manual_seed(0)
     config = ModelConfig(
         vocab_size=1000, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,

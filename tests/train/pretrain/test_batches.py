@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.pretrain.batches import Batches, seed_of
+from train.pretrain.batches import PretrainingBatches, combined_seed
 from train.tokens.shards import Shards
 
 
@@ -20,7 +20,7 @@ def shards(lengths, vocabulary=1000):
 
 
 def batches(lengths, update_tokens=100, seed=3):
-    return Batches(shards(lengths), 1000, 0.15, update_tokens, seed)
+    return PretrainingBatches(shards(lengths), 1000, 0.15, update_tokens, seed)
 
 
 def texts_of(parts):
@@ -34,8 +34,8 @@ lengths = st.lists(st.integers(2, 64), min_size=3, max_size=60).filter(lambda so
 @given(lengths, st.integers(64, 300), st.integers(0, 5))
 def test_every_text_comes_exactly_once_an_epoch(lengths, update_tokens, seed):
     made = batches(lengths, update_tokens, seed)
-    updates = -(-3 * made.tokens // update_tokens)
-    seen = [pair for number in range(updates) for pair in texts_of(made.update(number, 1))]
+    updates = -(-3 * made.epoch_tokens // update_tokens)
+    seen = [pair for number in range(updates) for pair in texts_of(made.texts_of_update(number, 1))]
     long_enough = [i for i, n in enumerate(lengths) if n > 3]
     for epoch in range(3):
         assert sorted(text for of, text in seen if of == epoch) == long_enough
@@ -45,10 +45,12 @@ def test_every_text_comes_exactly_once_an_epoch(lengths, update_tokens, seed):
 
 @given(lengths, st.integers(0, 40), st.integers(1, 8))
 def test_processes_share_an_update_whatever_their_number(lengths, number, parts):
-    alone = texts_of(batches(lengths).update(number, 1))
-    shared = batches(lengths).update(number, parts)
+    alone = texts_of(batches(lengths).texts_of_update(number, 1))
+    shared = batches(lengths).texts_of_update(number, parts)
     assert texts_of(shared) == alone
-    assert batches(lengths).count(shared) == batches(lengths).count(batches(lengths).update(number, 1))
+    assert batches(lengths).count_predicted(shared) == batches(lengths).count_predicted(
+        batches(lengths).texts_of_update(number, 1)
+    )
     for _, texts in shared:  # a part is at most its share, and the rest of a text
         assert sum(lengths[t] for t in texts[:-1]) <= -(-100 // parts)
 
@@ -56,8 +58,8 @@ def test_processes_share_an_update_whatever_their_number(lengths, number, parts)
 @given(lengths, st.integers(0, 2**40))
 def test_any_update_can_be_made_at_once(lengths, number):
     one, two = batches(lengths), batches(lengths)
-    two.update(0, 1)
-    assert texts_of(one.update(number, 1)) == texts_of(two.update(number, 1))
+    two.texts_of_update(0, 1)
+    assert texts_of(one.texts_of_update(number, 1)) == texts_of(two.texts_of_update(number, 1))
 
 
 @given(lengths, st.integers(0, 9), st.integers(1, 5))
@@ -65,46 +67,48 @@ def test_how_a_text_is_permuted_does_not_depend_on_its_company(lengths, number, 
     made = batches(lengths)
 
     def rows(parts):
-        """For each text, its rows: (token, position, knows) of both streams."""
+        """For each text, its rows: (token, position, visible_originals) of both streams."""
         found = []
         for epochs, texts in parts:
             if not len(texts):
                 continue
-            batch = made.permuted(epochs, texts)
+            batch = made.make_batch(epochs, texts)
             by_length = np.argsort(np.array(lengths)[texts], kind="stable")
-            triples = torch.stack([batch.tokens, batch.positions, batch.knows], 1)
+            triples = torch.stack([batch.tokens, batch.positions, batch.visible_originals], 1)
             for place, text in enumerate(by_length):
                 found.append((epochs[text], texts[text], triples[batch.texts == place].tolist()))
         return sorted(found, key=lambda row: row[:2])
 
-    assert rows(made.update(number, 1)) == rows(made.update(number, parts))
+    assert rows(made.texts_of_update(number, 1)) == rows(made.texts_of_update(number, parts))
 
 
 def test_texts_survive_the_permutation():
     made = batches([5, 9, 12, 30, 30, 7], 1000)
-    epochs, texts = made.update(0, 1)[0]
-    batch = made.permuted(epochs, texts)
+    epochs, texts = made.texts_of_update(0, 1)[0]
+    batch = made.make_batch(epochs, texts)
     by_length = texts[np.argsort(made.shards.lengths[texts], kind="stable")]
     for place, text in enumerate(by_length):
         start, length = made.first_token[text], made.shards.lengths[text]
-        plain = (batch.texts == place)[: len(batch.turns)] & (batch.turns >= 0)
+        plain = (batch.texts == place)[: len(batch.prediction_turns)] & (batch.prediction_turns >= 0)
         tokens = torch.empty(length, dtype=torch.long)
-        tokens[batch.positions[: len(batch.turns)][plain]] = batch.tokens[: len(batch.turns)][plain]
-        assert tokens.tolist() == made.shards.read(np.arange(start, start + length)).tolist()
+        tokens[batch.positions[: len(batch.prediction_turns)][plain]] = batch.tokens[
+            : len(batch.prediction_turns)
+        ][plain]
+        assert tokens.tolist() == made.shards.read_tokens(np.arange(start, start + length)).tolist()
 
 
 def test_another_epoch_and_another_seed_permute_otherwise():
     tokens = []
     for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0)):
         made = batches([40] * 8, seed=seed)
-        tokens.append(made.permuted(np.full(8, epoch), np.arange(8)).positions.tolist())
+        tokens.append(made.make_batch(np.full(8, epoch), np.arange(8)).positions.tolist())
     assert tokens[0] == tokens[1]
     assert tokens[0] != tokens[2] != tokens[3] != tokens[0]
 
 
 def test_the_fixed_texts_are_the_first_of_the_corpus():
     made = batches([4, 9, 3, 12, 30, 7, 8])
-    parts = made.fixed(5, 20)
+    parts = made.evaluation_texts(5, 20)
     assert [part.tolist() for part in parts] == [[0, 1], [3], [4]]
 
 
@@ -113,7 +117,7 @@ def test_blocks_cut_the_row_of_tokens_anywhere():
     blocks = texts.blocks(16)
     assert blocks.lengths.tolist() == [16] * (36 // 16 + 39 // 16)
     kept = np.r_[0:32, 36 : 36 + 32]
-    assert blocks.read(np.arange(64)).tolist() == texts.read(kept).tolist()
+    assert blocks.read_tokens(np.arange(64)).tolist() == texts.read_tokens(kept).tolist()
 
 
 def test_texts_too_short_are_an_error():
@@ -122,4 +126,4 @@ def test_texts_too_short_are_an_error():
 
 
 def test_seeds_do_not_collide():
-    assert len({seed_of(a, b) for a in range(100) for b in range(100)}) == 10_000
+    assert len({combined_seed(a, b) for a in range(100) for b in range(100)}) == 10_000

@@ -10,7 +10,7 @@ from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from train.fairseq import weights
 from train.pretrain.objective import PermutedLanguageModel
-from train.pretrain.permutation import permute
+from train.pretrain.permutation import lay_out_batch
 
 TOLERANCE = 1e-4
 
@@ -37,8 +37,10 @@ def model(vectors, case):
         max_position_embeddings=shape["max_positions"] + 2,
     )
     model = PermutedLanguageModel(Encoder(config))
-    theirs = weights.canonical({name: torch.tensor(value) for name, value in case["state_dict"].items()})
-    model.load_state_dict(weights.renamed(theirs, model.state_dict()))
+    theirs = weights.canonical_weights(
+        {name: torch.tensor(value) for name, value in case["state_dict"].items()}
+    )
+    model.load_state_dict(weights.rename_weights(theirs, model.state_dict()))
     return model.eval()
 
 
@@ -46,13 +48,13 @@ def flat(text, order, slots):
     """(B, n) texts with (B, n) permutations and (B, m) slots, laid out."""
     text, order, slots = (np.array(values, dtype=np.int64) for values in (text, order, slots))
     lengths, predicted = np.full(len(text), text.shape[1]), np.full(len(text), slots.shape[1])
-    return permute(text.flatten(), lengths, predicted, order.flatten(), slots.flatten())
+    return lay_out_batch(text.flatten(), lengths, predicted, order.flatten(), slots.flatten())
 
 
 @pytest.fixture(scope="module")
 def batch(case):
     batch = flat(case["src_tokens_original"], case["permutation"], case["noised_pred_tokens"])
-    content = len(batch.turns)
+    content = len(batch.prediction_turns)
     rows = len(batch.shape), -1
     theirs = [row[: content // len(batch.shape)] for row in case["model_src_tokens"]]
     assert batch.tokens[:content].view(rows).tolist() == theirs
@@ -64,7 +66,7 @@ def batch(case):
 
 def test_query_logits_and_loss(model, case, batch):
     with torch.no_grad():
-        logits, loss = model.logits(model.hidden(batch)[len(batch.turns) :]), model(batch)
+        logits, loss = model.logits(model.hidden(batch)[len(batch.prediction_turns) :]), model(batch)
     expected = torch.tensor(case["expected_query_logits"])
     assert (logits.view_as(expected) - expected).abs().max() < TOLERANCE
     assert loss.item() == pytest.approx(case["expected_loss_sum_nats"], abs=TOLERANCE)
@@ -72,7 +74,7 @@ def test_query_logits_and_loss(model, case, batch):
 
 def test_mlm_logits_of_the_content_streams_slots(model, case, batch):
     with torch.no_grad():
-        logits = model.logits(model.hidden(batch)[: len(batch.turns)][batch.turns < 0])
+        logits = model.logits(model.hidden(batch)[: len(batch.prediction_turns)][batch.prediction_turns < 0])
     expected = torch.tensor(case["expected_mlm_logits_return_mlm"])
     assert (logits.view_as(expected) - expected).abs().max() < TOLERANCE
 
@@ -95,7 +97,7 @@ def test_targets_reach_no_query_row_before_their_turn(model):
     def logits(text):
         batch = flat(text, order, slots)
         with torch.no_grad():
-            return model.logits(model.hidden(batch)[len(batch.turns) :])
+            return model.logits(model.hidden(batch)[len(batch.prediction_turns) :])
 
     before = logits(text)
     assert torch.equal(before, logits([[0, 4, 5, 9, 7, 2]]))
@@ -108,9 +110,9 @@ def test_masked_it_is_plain_encoding_of_the_text_with_its_slots(model):
     text, order, slots = [[0, 4, 5, 6, 7, 2]], [[0, 5, 2, 4, 1, 3]], [[10, 9]]
     batch = flat(text, order, slots)
     with torch.no_grad():
-        queries = model.hidden(batch.masked())[len(batch.turns) :]
+        queries = model.hidden(batch.masked())[len(batch.prediction_turns) :]
         plain = model.encoder(torch.tensor([[0, 10, 5, 9, 7, 2]]))[0]
-        permuted = model.hidden(batch)[len(batch.turns) :]
+        permuted = model.hidden(batch)[len(batch.prediction_turns) :]
     torch.testing.assert_close(queries, plain[[1, 3]], atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(queries[0], permuted[0])  # the first knows none of them anyway
+    torch.testing.assert_close(queries[0], permuted[0])  # the first one sees none of them anyway
     assert not torch.allclose(queries[1], permuted[1], atol=1e-3)

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train.pretrain.permutation import (
-    fill_up,
-    noisy_slots,
-    orders,
-    permute,
+    is_visible,
+    keyed_uniform,
+    lay_out_batch,
+    noisy_slot_tokens,
+    pad_streams,
+    permute_positions,
     predicted_counts,
-    predicted_places,
-    ragged,
-    uniform,
-    visible,
+    predicted_indices,
+    ragged_indices,
 )
 
 
@@ -32,13 +32,13 @@ def one_text(length, predicted):
     """A text in its own order, its last tokens predicted."""
     order = np.arange(length)
     slots = np.full(predicted, 4)
-    return permute(order + 10, *arrays([length], [predicted]), order, slots)
+    return lay_out_batch(order + 10, *arrays([length], [predicted]), order, slots)
 
 
 def mask(batch):
     """Who sees whom: bool (T, C)."""
-    same_text = batch.texts[:, None] == batch.texts[: len(batch.turns)]
-    return same_text & visible(batch.knows[:, None], batch.turns)
+    same_text = batch.texts[:, None] == batch.texts[: len(batch.prediction_turns)]
+    return same_text & is_visible(batch.visible_originals[:, None], batch.prediction_turns)
 
 
 def test_masks_of_the_original(vectors):
@@ -59,7 +59,7 @@ def test_predicted_counts_of_the_original(vectors):
 
 def test_the_papers_example():
     """Order 1, 3, 2, 4 with c = 2: tokens 2 and 4 are predicted, token 2 first."""
-    batch = permute(*arrays([11, 12, 13, 14], [4], [2], [0, 2, 1, 3], [4, 4]))
+    batch = lay_out_batch(*arrays([11, 12, 13, 14], [4], [2], [0, 2, 1, 3], [4, 4]))
     assert batch.tokens.tolist() == [11, 13, 12, 14, 4, 4, 4, 4]
     assert batch.positions.tolist() == [0, 2, 1, 3, 1, 3, 1, 3]
     assert batch.targets.tolist() == [12, 14]
@@ -77,18 +77,20 @@ texts = st.lists(
 def test_every_row_sees_every_position_of_its_text_exactly_once(shape, random, step):
     order = np.concatenate([random.sample(range(n), n) for n, _ in shape])
     lengths, predicted = np.array(shape).T
-    batch = permute(order + 100, lengths, predicted, order, np.full(predicted.sum(), 4))
-    columns, filled = len(batch.turns), fill_up(batch, step)
-    assert len(filled.turns) % step == len(filled.targets) % step == 0
+    batch = lay_out_batch(order + 100, lengths, predicted, order, np.full(predicted.sum(), 4))
+    columns, filled = len(batch.prediction_turns), pad_streams(batch, step)
+    assert len(filled.prediction_turns) % step == len(filled.targets) % step == 0
     for some in (batch, filled):
         seen = mask(some)
-        positions = torch.zeros(len(seen), 40).index_add(1, some.positions[: len(some.turns)], seen.float())
+        positions = torch.zeros(len(seen), 40).index_add(
+            1, some.positions[: len(some.prediction_turns)], seen.float()
+        )
         real = some.texts < len(shape)
         assert torch.equal(
             positions[real], (torch.arange(40) < torch.tensor(lengths)[some.texts[real], None]).float()
         )
-        queries = seen[len(some.turns) :][: len(batch.targets)]
-        originals = torch.nonzero(some.turns > 0)[:, 0]
+        queries = seen[len(some.prediction_turns) :][: len(batch.targets)]
+        originals = torch.nonzero(some.prediction_turns > 0)[:, 0]
         assert not queries[torch.arange(len(originals)), originals].any()  # none sees its own target
     assert torch.equal(filled.tokens[:columns], batch.tokens[:columns])
     assert torch.equal(filled.targets[: len(batch.targets)], batch.targets)
@@ -100,26 +102,26 @@ def test_every_row_sees_every_position_of_its_text_exactly_once(shape, random, s
 def test_a_permutation_keeps_the_texts_apart_and_predicts_no_boundary():
     tokens = np.tile([0, *range(20, 30), 2], 500)
     lengths = np.full(500, 12)
-    order = orders(tokens, lengths, uniform(1, np.arange(len(tokens)))).reshape(500, 12)
+    order = permute_positions(tokens, lengths, keyed_uniform(1, np.arange(len(tokens)))).reshape(500, 12)
     assert (np.sort(order, 1) == np.arange(12)).all()
     assert set(order[:, :2].flatten()) == {0, 11}
     counts = np.bincount(order[:, -3:].flatten(), minlength=12)[1:11]
     assert counts.sum() == 1500
     assert counts.min() > 110  # each of ten positions is expected 150 times
-    places = predicted_places(lengths, np.full(500, 3), order.flatten()).reshape(500, 3)
+    places = predicted_indices(lengths, np.full(500, 3), order.flatten()).reshape(500, 3)
     assert (places == order[:, -3:] + 12 * np.arange(500)[:, None]).all()
 
 
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=50), st.integers(0, 2**63 - 1))
 def test_noise_depends_on_seed_and_key_alone(keys, seed):
     keys = np.array(keys)
-    together = uniform(seed, keys)
+    together = keyed_uniform(seed, keys)
     assert ((together >= 0) & (together < 1)).all()
-    assert together.tolist() == [uniform(seed, keys[i : i + 1])[0] for i in range(len(keys))]
+    assert together.tolist() == [keyed_uniform(seed, keys[i : i + 1])[0] for i in range(len(keys))]
 
 
 def test_noise_is_uniform_and_independent_of_its_neighbours():
-    one, other = uniform(1, np.arange(10**6)), uniform(2, np.arange(10**6))
+    one, other = keyed_uniform(1, np.arange(10**6)), keyed_uniform(2, np.arange(10**6))
     assert np.histogram(one, 100, (0, 1))[0].std() < 150  # 100 is expected
     for pair in ((one[1:], one[:-1]), (one, other)):
         assert abs(np.corrcoef(*pair)[0, 1]) < 4e-3
@@ -127,7 +129,7 @@ def test_noise_is_uniform_and_independent_of_its_neighbours():
 
 def test_noise_proportions(vectors):
     originals, keys = np.full(1_000_000, 500), np.arange(1_000_000)
-    slots = noisy_slots(originals, 1000, uniform(0, keys), uniform(1, keys))
+    slots = noisy_slot_tokens(originals, 1000, keyed_uniform(0, keys), keyed_uniform(1, keys))
     masked, kept = (slots == 4).mean(), (slots == 500).mean()
     assert masked == pytest.approx(0.8, abs=2e-3)
     assert kept == pytest.approx(0.1, abs=2e-3)
@@ -137,7 +139,7 @@ def test_noise_proportions(vectors):
 
 
 def test_ragged():
-    text, place, starts = ragged(np.array([2, 0, 3]))
+    text, place, starts = ragged_indices(np.array([2, 0, 3]))
     assert text.tolist() == [0, 0, 2, 2, 2]
     assert place.tolist() == [0, 1, 0, 1, 2]
     assert starts.tolist() == [0, 2, 2]

@@ -43,7 +43,7 @@ def test_the_best_model_holds_the_weights_of_its_update(finished):
 
 
 def test_the_real_command_trains_in_a_folder_with_an_accent(run, finished, few_comments, tmp_path):
-    """Begun where the locale knows only ASCII, it ends where the locale knows more."""
+    """A run that began under an ASCII locale ends under a UTF-8 locale."""
     out = tmp_path / "läuft"
     arguments = pretraining(few_comments, out)
     ascii_ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "OMP_NUM_THREADS": "1"}
@@ -116,7 +116,7 @@ def test_a_dry_run_trains_nothing(run, few_comments, tmp_path):
     assert started.finish() == 0, started.errors
     rows = dict(line.split("  ", 1) for line in started.output.splitlines())
     assert {"parameters", "memory", "arithmetic", "time"} <= rows.keys()
-    assert rows["tokens an update"].split() == ["1,024", "=", "1", "x", "1,024"]
+    assert rows["tokens per update"].split() == ["1,024", "=", "1", "x", "1,024"]
     assert not (tmp_path / "run").exists()
 
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.conftest import ROOT
-from train.pretrain.task import Pretraining
+from train.pretrain.task import PretrainingTask
 from train.runtime.config import PretrainConfig, load
 from train.runtime.distributed import World
 from train.tokens.shards import Shards
@@ -32,15 +32,18 @@ def update(world, batch_tokens, accumulation, packing):
     """Loss and gradients of update 2, over all processes."""
     sizes = [f"batch_tokens={batch_tokens}", f"accumulation={accumulation}", f"packing={packing}"]
     config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
-    task = Pretraining(config, shards(), shards(), world)
+    task = PretrainingTask(config, shards(), shards(), world)
     loss = 0.0
     for part, _ in task.losses(2):
         part.backward()
         loss += part.item()
-    world.add_gradients(task.model)
+    world.sum_gradients(task.model)
     perplexity, _ = task.evaluate()
     gradients = {name: p.grad for name, p in task.model.named_parameters()}
-    return gradients | {"loss": torch.tensor(world.total(loss)), "perplexity": torch.tensor([perplexity])}
+    return gradients | {
+        "loss": torch.tensor(world.sum_values(loss)),
+        "perplexity": torch.tensor([perplexity]),
+    }
 
 
 @pytest.fixture(scope="module", params=["documents", "blocks"])
@@ -68,8 +71,10 @@ def test_more_processes_than_batches():
     world = World()
     sizes = ["batch_tokens=64", "accumulation=1", "packing=documents"]
     config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
-    tasks = [Pretraining(config, shards(), shards(), replace(world, rank=rank, size=3)) for rank in range(3)]
-    alone, idle = Pretraining(config, shards(), shards(), world), 0
+    tasks = [
+        PretrainingTask(config, shards(), shards(), replace(world, rank=rank, size=3)) for rank in range(3)
+    ]
+    alone, idle = PretrainingTask(config, shards(), shards(), world), 0
     for update in range(12):
         counts = [[count for _, count in task.losses(update)] for task in tasks]
         assert sum(map(sum, counts)) == sum(count for _, count in alone.losses(update))
@@ -100,8 +105,8 @@ def test_by_torchrun(whole, tmp_path):
 
 
 if __name__ == "__main__":  # one of several processes
-    from train.runtime.distributed import joined
+    from train.runtime.distributed import join_processes
 
-    with joined() as world:
+    with join_processes() as world:
         result = update(world, 2048, 4, sys.argv[1])
         save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")

@@ -76,7 +76,7 @@ def test_a_killed_learner_of_the_vocabulary_is_named(run, few_comments, tmp_path
     started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
     os.kill(learner(started), signal.SIGKILL)
     assert started.finish(10) == 2
-    reason = "its process was killed by signal 9, perhaps for want of memory"
+    reason = "its process was killed by signal 9, perhaps for lack of memory"
     assert started.errors.endswith(f"error: vocabulary of 400 tokens cannot be learned: {reason}\n")
 
 

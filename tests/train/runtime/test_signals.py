@@ -11,8 +11,8 @@ import pytest
 from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.runtime import signals
-from train.runtime.command import command
 from train.runtime.config import PretrainConfig
+from train.runtime.training_command import run_training
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
@@ -25,7 +25,7 @@ def test_an_error_that_a_signal_causes_is_no_bad_input(call, tmp_path, number, s
         except signals.Interrupted:
             raise InputError("the input is bad") from None
 
-    main = SimpleNamespace(__name__="x", main=lambda: command(PretrainConfig, work, "x", "x"))
+    main = SimpleNamespace(__name__="x", main=lambda: run_training(PretrainConfig, work, "x", "x"))
     done = call(main, ROOT / "configs" / "debug.yaml", f"out={tmp_path}/run")
     assert (done.returncode, done.stderr) == (status, "stopped; rerun the same command to resume\n")
 
@@ -34,11 +34,11 @@ def test_an_error_while_a_training_stops_is_an_error(call, tmp_path):
     """Such as a full disk: nothing was saved."""
 
     def work(config, world, stop):
-        stop.patient = True
+        stop.after_update = True
         os.kill(os.getpid(), signal.SIGTERM)
         raise InputError("cannot be written")
 
-    main = SimpleNamespace(__name__="x", main=lambda: command(PretrainConfig, work, "x", "x"))
+    main = SimpleNamespace(__name__="x", main=lambda: run_training(PretrainConfig, work, "x", "x"))
     done = call(main, ROOT / "configs" / "debug.yaml", f"out={tmp_path}/run")
     assert (done.returncode, done.stderr) == (2, "error: cannot be written\n")
 
@@ -60,9 +60,9 @@ def test_signals_are_passed_on_to_a_called_command(tmp_path, number):
 
     threading.Thread(target=send).start()
     before = signal.getsignal(number)
-    assert signals.call([sys.executable, "-c", script]) == 75
+    assert signals.run_forwarding_signals([sys.executable, "-c", script]) == 75
     assert signal.getsignal(number) == before
 
 
 def test_the_status_of_a_called_command_says_what_killed_it():
-    assert signals.call([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) == 137
+    assert signals.run_forwarding_signals([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) == 137

@@ -14,7 +14,7 @@ from torch import nn
 from simllm.errors import InputError
 from simllm.io import folders
 from tests.train.runs import content
-from train.runtime.state import State
+from train.runtime.state import TrainingState
 
 RUN = "what is computed"
 
@@ -23,7 +23,7 @@ def fresh(run=RUN):
     torch.manual_seed(0)
     model = nn.Linear(30, 30)
     adam = torch.optim.AdamW(model.parameters())
-    return State(model, adam, torch.amp.GradScaler("cpu", enabled=False), run)
+    return TrainingState(model, adam, torch.amp.GradScaler("cpu", enabled=False), run)
 
 
 def at(update):

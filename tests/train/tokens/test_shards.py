@@ -22,29 +22,31 @@ def texts(comments, tmp_path_factory):
 @pytest.fixture
 def written(texts, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "_PART", 20_000)
-    return shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    return shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "shards")
 
 
 def test_they_hold_the_tokenized_texts(written, texts, tokenizer):
     expected = [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(texts.read_text().splitlines())]
     assert len(written.parts) > 3
     assert written.lengths.tolist() == [len(ids) for ids in expected]
-    assert written.read(np.arange(written.tokens)).tolist() == functools.reduce(operator.iadd, expected, [])
+    assert written.read_tokens(np.arange(written.tokens)).tolist() == functools.reduce(
+        operator.iadd, expected, []
+    )
     assert written.truncated == sum(len(ids) > 64 for ids in tokenizer.encode(texts.read_text().splitlines()))
     assert written.truncated > 0
 
 
 def test_places_may_be_read_in_any_order(written):
     places = np.random.default_rng(0).integers(0, written.tokens, 5000)
-    assert (written.read(places) == written.read(np.arange(written.tokens))[places]).all()
+    assert (written.read_tokens(places) == written.read_tokens(np.arange(written.tokens))[places]).all()
 
 
 def test_what_is_there_is_not_written_again(written, texts, tokenizer, tmp_path):
     file = tmp_path / "shards" / "ids-00000.npy"
     before = file.stat().st_mtime_ns
-    shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "shards")
     assert file.stat().st_mtime_ns == before
-    shards.write(texts, "corpus", tokenizer, 32, tmp_path / "shards")
+    shards.write_or_load(texts, "corpus", tokenizer, 32, tmp_path / "shards")
     assert file.stat().st_mtime_ns != before
 
 
@@ -65,13 +67,13 @@ def test_damaged_files_are_noticed_and_written_again(
 ):
     if (name, damage) == ("shards.json", flip_a_bit):
         damage = cut_off  # a flipped bit may leave a JSON object of the same meaning
-    expected = written.read(np.arange(written.tokens))
+    expected = written.read_tokens(np.arange(written.tokens))
     damage(tmp_path / "shards" / name)
-    with pytest.raises(shards.Damaged, match=r"damaged|cannot be read"):
+    with pytest.raises(shards.DamagedShardsError, match=r"damaged|cannot be read"):
         shards.load(tmp_path / "shards")
-    again = shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    again = shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "shards")
     assert "written anew" in capsys.readouterr().err
-    assert (again.read(np.arange(again.tokens)) == expected).all()
+    assert (again.read_tokens(np.arange(again.tokens)) == expected).all()
 
 
 def test_a_file_that_cannot_be_read_is_an_error(written, texts, tokenizer, tmp_path, monkeypatch):
@@ -84,7 +86,7 @@ def test_a_file_that_cannot_be_read_is_an_error(written, texts, tokenizer, tmp_p
 
     monkeypatch.setattr(shards.hashlib, "file_digest", fail)
     with pytest.raises(InputError, match=r"cannot be read \(Input/output error\)"):
-        shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+        shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "shards")
     assert file.stat().st_mtime_ns == before
 
 
@@ -94,7 +96,7 @@ def test_shards_of_other_inputs_are_not_used(written, texts, tokenizer, tmp_path
     before = json.loads(info.read_text())
     other = 32 if changed == "max_length" else "other"
     info.write_text(json.dumps(before | {"made_with": before["made_with"] | {changed: other}}))
-    shards.write(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "shards")
     assert json.loads(info.read_text()) == before
 
 
@@ -106,6 +108,6 @@ def test_a_missing_file_is_named(written, tmp_path):
 
 def test_the_parts_do_not_depend_on_the_workers(written, texts, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    shards.write(texts, "corpus", tokenizer, 64, tmp_path / "alone")
+    shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "alone")
     one, two = (json.loads((tmp_path / name / "shards.json").read_text()) for name in ("alone", "shards"))
     assert one == two

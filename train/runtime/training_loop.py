@@ -1,4 +1,4 @@
-"""The trainer: one visible loop, for every stage of training."""
+"""The training loop, which all stages of training share."""
 
 from __future__ import annotations
 
@@ -15,103 +15,112 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from simllm.errors import InputError
-from train.pretrain.batches import seed_of
-from train.runtime.config import Optimization
+from train.pretrain.batches import combined_seed
+from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
-from train.runtime.optimizer import learning_rate, optimizer
-from train.runtime.signals import Interrupted, Stop
-from train.runtime.state import Progress, State
+from train.runtime.optimizer import learning_rate, make_optimizer
+from train.runtime.signals import Interrupted, StopRequest
+from train.runtime.state import Progress, TrainingState
 
 
 class Task(Protocol):
-    """What a stage trains: a model, the losses of each update, and how good it has become."""
+    """A stage of training: its model, the losses of each update, and its evaluation."""
 
     @property
     def model(self) -> nn.Module:
-        """What is trained."""
+        """The model with all trained parameters."""
 
     @property
     def flops_per_token(self) -> float:
-        """Floating-point operations of training, for each token of text."""
+        """Floating-point operations of training per token of text."""
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's parts of an update's loss, each with its tokens of text.
+        """Yield this process's parts of the loss of an update, each with its number of tokens of text.
 
-        The parts of all processes add up.
+        The loss of the update is the sum of all parts of all processes.
         """
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """The criterion, lower is better, and what to write into the log."""
+        """Return the criterion (lower is better) and the figures for the log."""
 
-    def in_words(self, loss: float) -> str:
-        """An update's loss, as the progress bar shows it."""
+    def format_loss(self, loss: float) -> str:
+        """Return the loss of an update as the progress bar shows it."""
 
-    def describe(self, update: int) -> str:
-        """Where an update's texts come from, for whoever must find a bad one."""
+    def describe_texts(self, update: int) -> str:
+        """Describe the texts of an update, so that a bad text can be found."""
 
 
-class Diverged(Exception):  # noqa: N818 (the loss has, nobody has made an error)
+class DivergedError(Exception):
     """Too many updates in a row had no finite gradient."""
 
 
 def train(
-    config: Optimization,
+    config: TrainingConfig,
     task: Task,
     world: World,
-    stop: Stop,
+    stop: StopRequest,
     run: str,
-    record: Callable[[dict[str, Any]], None],
-    keep_best: Callable[[Progress], None],
+    write_log: Callable[[dict[str, Any]], None],
+    save_best: Callable[[Progress], None],
 ) -> None:
-    """Train for `config.updates` updates, from where the last saved state stands.
+    """Train for `config.updates` updates, or resume from the last saved state.
 
-    `record` takes each line of the log, `keep_best` is called whenever the criterion has
-    fallen below all before, both in the first process only; `run` identifies the
-    configuration to the saved states. Raises Interrupted after a signal, Diverged after
-    more than `config.max_skipped` updates in a row without a finite gradient.
+    Args:
+        config: The configuration of the stage.
+        task: The stage.
+        world: The processes of the run.
+        stop: The handler of signals.
+        run: The identity of the run, which saved states must have.
+        write_log: Writes a line of the log; called in the first process.
+        save_best: Saves the model; called in the first process when the criterion is the lowest so far.
+
+    Raises:
+        Interrupted: A signal stopped the run; its state is saved.
+        DivergedError: More than `config.max_skipped` updates in a row had no finite gradient.
+        InputError: A state cannot be read or written, or the processes see different states.
     """
     states = Path(config.out) / "states"
-    adam = optimizer(task.model, config)
+    adam = make_optimizer(task.model, config)
     scaler = torch.amp.GradScaler(world.device.type, enabled=config.precision == "fp16")
-    state = State(task.model, adam, scaler, run)
-    world.first_does(lambda: state.resume(states))
+    state = TrainingState(task.model, adam, scaler, run)
+    world.first_then_others(lambda: state.resume(states))
     progress = state.progress
-    if world.total(progress.update) != [world.size * progress.update]:
+    if world.sum_values(progress.update) != [world.size * progress.update]:
         raise InputError(f"{states}: the processes find different states there; they must share `out`")
-    if progress.update and world.first:
+    if progress.update and world.is_first:
         print(f"resuming after update {progress.update}", file=sys.stderr)
     peak = peak_flops(world.device, config.precision) * world.size
-    silent = None if world.first else True  # None: where there is no terminal
+    silent = None if world.is_first else True  # None: silent if standard error is not a terminal
     bar = tqdm(initial=progress.update, total=config.updates, unit=" updates", disable=silent, leave=False)
     logged = (progress.tokens, progress.seconds)
 
-    def write(line: dict[str, Any] | None, better: bool) -> None:
-        if world.first:
+    def save(line: dict[str, Any] | None, is_best: bool) -> None:
+        if world.is_first:
             if line:
-                record(line)
-            if better:
-                keep_best(progress)
+                write_log(line)
+            if is_best:
+                save_best(progress)
             state.save(states)
 
-    stop.patient = True  # from here on a signal is heard between two updates
+    stop.after_update = True
     while progress.update < config.updates:
         started = time.monotonic()
         rate = learning_rate(progress.update, config)
         for group in adam.param_groups:
             group["lr"] = rate
 
-        torch.manual_seed(seed_of(config.seed, progress.update, world.rank))  # dropout follows the update
+        torch.manual_seed(combined_seed(config.seed, progress.update, world.rank))  # for dropout
         task.model.train()
         own_loss, own_tokens = torch.zeros((), device=world.device), 0
         for part, count in task.losses(progress.update):
             scaler.scale(part).backward()
             own_loss += part.detach()
             own_tokens += count
-        world.add_gradients(task.model)
+        world.sum_gradients(task.model)
         scaler.unscale_(adam)
         norm = float(nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm))
-        loss, tokens, asked = world.total(float(own_loss), own_tokens, stop.asked)
+        loss, tokens, stop_requested = world.sum_values(float(own_loss), own_tokens, stop.requested)
 
         if math.isfinite(loss) and math.isfinite(norm):
             scaler.step(adam)
@@ -121,9 +130,10 @@ def train(
             progress.skipped += 1
             progress.skipped_in_a_row += 1
             if progress.skipped_in_a_row > config.max_skipped:
-                raise Diverged(
+                raise DivergedError(
                     f"{progress.skipped_in_a_row} updates in a row had no finite gradient; the last is "
-                    f"update {progress.update}, learning rate {rate:.3g}, {task.describe(progress.update)}"
+                    f"update {progress.update}, learning rate {rate:.3g}, "
+                    f"{task.describe_texts(progress.update)}"
                 )
         scaler.update()
         adam.zero_grad()
@@ -133,13 +143,15 @@ def train(
         progress.seconds += seconds
         speed = tokens / seconds
         share = speed * task.flops_per_token / peak
-        bar.set_postfix_str(f"{task.in_words(loss)}, {speed:,.0f} tokens/s, MFU {share:.0%}", refresh=False)
+        bar.set_postfix_str(
+            f"{task.format_loss(loss)}, {speed:,.0f} tokens/s, MFU {share:.0%}", refresh=False
+        )
         bar.update()
 
         finished = progress.update == config.updates
-        due = progress.update % config.evaluate_every == 0 or finished
-        line, better = None, False
-        if due:
+        evaluate = progress.update % config.evaluate_every == 0 or finished
+        line, is_best = None, False
+        if evaluate:
             task.model.eval()
             with torch.no_grad():
                 criterion, figures = task.evaluate()
@@ -157,12 +169,12 @@ def train(
                 "tokens_per_second": round(speed),
                 "mfu": round(speed * task.flops_per_token / peak, 4),
             }
-            better = criterion < progress.best
+            is_best = criterion < progress.best
             progress.best = min(progress.best, criterion)
             progress.losses = []
-        if due or asked:
-            world.first_does(partial(write, line, better))
-        if asked and not finished:
+        if evaluate or stop_requested:
+            world.first_then_others(partial(save, line, is_best))
+        if stop_requested and not finished:
             raise Interrupted(
                 f"stopped after update {progress.update}; rerun the same command to resume", stop.status
             )
@@ -170,4 +182,4 @@ def train(
 
 
 def _rounded(figure: float) -> float | None:
-    return round(figure, 4) if math.isfinite(figure) else None  # JSON knows no other numbers
+    return round(figure, 4) if math.isfinite(figure) else None  # JSON has only finite numbers

@@ -1,0 +1,78 @@
+"""The provenance of a trained model: how, when and on what machine it was trained."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import simllm
+from train.runtime.config import TrainingConfig, decode_paths
+from train.runtime.distributed import World
+from train.runtime.state import Progress
+
+
+def git_revision() -> str:
+    """Return the git revision of the checkout, with "-dirty" if files are changed; "unknown" without git."""
+    describe = ["git", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(
+            describe, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:  # git is not installed
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def training_provenance(
+    config: TrainingConfig, progress: Progress, world: World, revision: str
+) -> dict[str, Any]:
+    """Return the facts about a training run that its `simllm.json` keeps.
+
+    Args:
+        config: The configuration of the run.
+        progress: The updates, tokens and seconds so far.
+        world: The processes of the run.
+        revision: The git revision at the start of the run.
+    """
+    return {
+        "config": decode_paths(asdict(config)),
+        "updates": progress.update,
+        "tokens": progress.tokens,
+        "seconds": round(progress.seconds),
+        "hardware": hardware(world),
+        "date": datetime.date.today().isoformat(),
+        "git_revision": revision,
+        "versions": {"simllm": simllm.__version__, "torch": torch.__version__},
+    }
+
+
+def hardware(world: World) -> str:
+    """Return the number and kind of the devices of a run."""
+    if world.device.type == "cuda":
+        return f"{world.size} x {torch.cuda.get_device_name(world.device)}"
+    return f"{world.size} x {torch.get_num_threads()} CPU threads ({platform.machine()})"
+
+
+def training_card(stage: str, facts: dict[str, Any]) -> str:
+    """Return the short model card that a training run writes.
+
+    Args:
+        stage: One sentence about the training, without the full stop.
+        facts: The provenance; its nested values are left out.
+    """
+    rows = "\n".join(
+        f"| {key.replace('_', ' ')} | {value} |"
+        for key, value in facts.items()
+        if not isinstance(value, dict)
+    )
+    return (
+        "---\nlibrary_name: simllm\ntags: [sentence-similarity, code-summarization]\n---\n"
+        f"# A simllm encoder\n\n{stage}. Scores pairs of code summaries.\n\n"
+        f"| | |\n|---|---|\n{rows}\n"
+    )

@@ -1,0 +1,105 @@
+"""The folder of a training run: its lock, its `config.json`, and the checks before a run resumes."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import IO, Any
+
+from simllm.errors import InputError
+from simllm.io import files, folders
+from simllm.io.strict import read_json
+from train.runtime import config as configs
+from train.runtime import log
+from train.runtime.config import TrainingConfig
+from train.runtime.state import has_saved_states
+
+CONFIG = "config.json"
+_MAY_CHANGE = ("out", "tensorboard")  # keys that may differ between two starts of a run
+_SUBFOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model")  # that hold further folders
+
+
+def claim(config: TrainingConfig) -> IO[str]:
+    """Make `config.out` the folder of this run, and lock it.
+
+    Args:
+        config: The configuration of the run.
+
+    Returns:
+        The lock file. Other processes are refused until it is closed.
+
+    Raises:
+        InputError: The folder holds other files, or a run with another configuration, or another
+            process is training there. Nothing has been changed then.
+    """
+    out, wanted = Path(config.out), json.loads(json.dumps(_config_values(config)))
+    _check_run(out, config, wanted)
+    folders.own(out)
+    try:
+        lock = (out / "lock").open("a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(f"{out}: another process is training there") from None
+    except OSError as error:
+        raise InputError(f"{out / 'lock'}: cannot be locked ({error.strerror})") from None
+    _check_run(out, config, wanted)  # again: another process may have begun a run there
+    files.write(out / CONFIG, json.dumps(wanted, indent=2) + "\n")
+    for folder in (out, *(out / name for name in _SUBFOLDERS)):
+        folders.recover_all(folder)
+    return lock
+
+
+def _check_run(out: Path, config: TrainingConfig, wanted: dict[str, Any]) -> None:
+    """Raise InputError unless a run with the values `wanted` can begin or resume in the folder `out`."""
+    folders.check(out)
+    if not set(_file_names(out)) - {folders.MARKER, "lock"}:
+        return
+    if not (out / CONFIG).is_file():
+        raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
+    before = read_json(out / CONFIG)
+    if not {"out", "updates"} <= before.keys():
+        raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
+    lines, _ = log.read_log(out / log.LOG_FILE)
+    trained = max((update for update, _ in lines), default=0)
+    saved = has_saved_states(out / "states")
+    if saved or trained:  # only then can training results be lost
+        keys = (before.keys() | wanted.keys()) - set(_MAY_CHANGE)
+        changed = sorted(key for key in keys if before.get(key) != wanted.get(key))
+        if changed:
+            raise InputError(f"{out}: made with another {', '.join(changed)}; choose another `out`")
+    # A run that was killed while it saved its first state has a log and a model, but no state.
+    if trained > config.evaluate_every and not saved:
+        raise InputError(f"{out}: has a trained model, but its states are gone; choose another `out`")
+
+
+def _file_names(folder: Path) -> list[str]:
+    """Return the names in a folder, none if it is missing; raise InputError if it cannot be read."""
+    try:
+        return os.listdir(folder) if folder.exists() else []  # noqa: PTH208 (a glob hides errors)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
+
+
+def identity(config: TrainingConfig, *inputs: str) -> str:
+    """Return a hash of everything that decides the result of a run.
+
+    Args:
+        config: The configuration; `out` and `tensorboard` do not count.
+        inputs: Hashes of the input files.
+    """
+    values = {key: value for key, value in _config_values(config).items() if key not in _MAY_CHANGE}
+    return hashlib.sha256(json.dumps([values, *inputs]).encode()).hexdigest()[:12]
+
+
+def _config_values(config: TrainingConfig) -> dict[str, Any]:
+    """Return the configuration, without late keys (`ADDED_LATER`) that have their default value."""
+    values = configs.decode_paths(asdict(config))
+    late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
+    return {key: value for key, value in values.items() if key not in late or value != late[key]}

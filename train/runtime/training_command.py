@@ -1,0 +1,94 @@
+"""The command line of a training stage: options, process group, run folder, exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from simllm.errors import InputError
+from train.runtime import config as configs
+from train.runtime import run_folder
+from train.runtime.config import TrainingConfig
+from train.runtime.distributed import ReportedError, World, join_processes
+from train.runtime.log import print_progress
+from train.runtime.signals import Interrupted, StopRequest
+from train.runtime.training_loop import DivergedError
+
+C = TypeVar("C", bound=TrainingConfig)
+
+
+def run_training(
+    cls: type[C],
+    train: Callable[[C, World, StopRequest], Path],
+    name: str,
+    description: str | None,
+    estimate: Callable[[C, World], str] | None = None,
+) -> int:
+    """Run a training command, `NAME CONFIG [key=value …]`.
+
+    Args:
+        cls: The configuration of the stage.
+        train: Trains and returns the folder of the best model.
+        name: The module of the command, such as `train.pretrain`.
+        description: The help text.
+        estimate: Describes the cost of the run, for the option `--dry-run`.
+
+    Returns:
+        The exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal (rerun the
+        same command to resume).
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("config", type=Path, help="YAML file, such as configs/debug.yaml")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", default=[], help="such as updates=100")
+    if estimate:
+        parser.add_argument("--dry-run", action="store_true", help="print the cost of the run, and stop")
+    options = parser.parse_args()
+    is_first = True
+    with StopRequest() as stop:
+        try:
+            with join_processes() as world:
+                is_first = world.is_first
+                config = world.first_then_others(lambda: configs.load(cls, options.config, options.overrides))
+                if estimate and options.dry_run:
+                    estimated = estimate(config, world)
+                    if world.is_first:
+                        print(estimated)
+                    return 0
+                lock = world.first_then_others(lambda: run_folder.claim(config) if world.is_first else None)
+                is_shared = (Path(config.out) / run_folder.CONFIG).is_file()
+                if world.sum_values(is_shared) != [world.size]:
+                    raise InputError(
+                        f"{config.out}: not the same folder for all processes; they must share `out`"
+                    )
+                model = train(config, world, stop)
+                if not model.is_dir():
+                    raise InputError(f"{model}: gone, though training is complete; choose another `out`")
+                if world.is_first:
+                    print_progress(f"the best model is in {model}")
+                del lock
+        except (Exception, Interrupted) as error:
+            # Before the training loop, a signal is the cause of every error that follows it.
+            cause = stop.exception if stop.exception and not stop.after_update else error
+            return _print_error(cause, is_first)
+    return 0
+
+
+def _print_error(error: BaseException, is_first: bool) -> int:
+    """Print why a run ended, in one line, and return the exit status."""
+    if isinstance(error, ReportedError):  # the first process has printed it
+        return 2
+    if isinstance(error, InputError):
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if isinstance(error, DivergedError | Interrupted):
+        if is_first:
+            print("" if isinstance(error, Interrupted) else "error: ", error, sep="", file=sys.stderr)
+        return error.status if isinstance(error, Interrupted) else 1
+    raise error
