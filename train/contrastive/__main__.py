@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from torch import Tensor, nn
 from simllm.metric import SimLLM
 from simllm.model import checkpoint
 from simllm.model.pooling import get_pooling
-from simllm.scoring.encode import batch_slices, pad
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, input_digest
 from train.contrastive.dev_criterion import DevCriterion
@@ -31,6 +31,7 @@ from train.pretrain.batches import combined_seed
 from train.runtime import run_folder, training_loop
 from train.runtime.config import ContrastiveConfig
 from train.runtime.distributed import World
+from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
@@ -61,7 +62,7 @@ class ContrastiveTask:
             excluded = self.batches.excluded
             self.auxiliary_lm = AuxiliaryLanguageModel(lm_config, config, start, excluded, world)
         self.model: nn.Module = self.auxiliary_lm.model if self.auxiliary_lm else self.encoder
-        self.dev_criterion = DevCriterion(config)
+        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
 
     @property
     def flops_per_token(self) -> float:
@@ -78,37 +79,18 @@ class ContrastiveTask:
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's parts of the loss of an update.
-
-        The processes embed the texts in chunks and share all embeddings. Every process computes the
-        loss and its gradients at the embeddings. Then each chunk backpropagates its gradients to the
-        weights. With `cache_gradients`, each chunk is embedded again for that, and only one chunk is
-        in memory (Gao et al., "Scaling deep contrastive learning batch size under memory limited
-        setup", 2021).
-        """
-        batch = self.batches[update]
-        order = sorted(range(len(batch.ids)), key=lambda i: len(batch.ids[i]))  # to save padding
-        budget = self.config.chunk_tokens
-        chunks = [order[rows] for rows in batch_slices([batch.ids[i] for i in order], budget)]
-        own_chunks = list(enumerate(chunks))[self.world.rank :: self.world.size]
-
-        def embed(number: int, texts: list[int]) -> Tensor:
-            torch.manual_seed(combined_seed(self.config.seed, update, number))  # the same dropout both times
-            return self._embed([batch.ids[i] for i in texts])
-
-        with torch.set_grad_enabled(not self.config.cache_gradients):
-            embedded = [embed(*chunk) for chunk in own_chunks]
-        embeddings = torch.zeros(len(order), self.encoder.config.hidden_size, device=self.world.device)
-        for (_, texts), rows in zip(own_chunks, embedded, strict=True):
-            embeddings[texts] = rows.detach()
-        self.world.sum_tensor(embeddings)
-        loss = self._loss(embeddings.requires_grad_(), batch)
-        (gradient,) = torch.autograd.grad(loss, embeddings)
-        for chunk, rows in zip(own_chunks, embedded, strict=True):
-            again = embed(*chunk) if self.config.cache_gradients else rows
-            part = (again * gradient[chunk[1]]).sum()
-            tokens = sum(len(batch.ids[i]) for i in chunk[1])
-            yield part - part.detach() + loss.detach() / len(chunks), tokens
+        """Yield this process's parts of the loss of an update (see `embedding_loss_parts`)."""
+        config, batch = self.config, self.batches[update]
+        yield from embedding_loss_parts(
+            batch.ids,
+            self._embed,
+            partial(self._loss, batch=batch),
+            width=self.encoder.config.hidden_size,
+            chunk_tokens=config.chunk_tokens,
+            seed=combined_seed(config.seed, update),
+            cache_gradients=config.cache_gradients,
+            world=self.world,
+        )
         if self.auxiliary_lm:
             yield from self.auxiliary_lm.losses(update)
 
@@ -116,9 +98,8 @@ class ContrastiveTask:
         """Return the dev criterion (lower is better) and all figures for the log."""
         return self.dev_criterion(self.metric)
 
-    def _embed(self, ids: list[list[int]]) -> Tensor:
-        """Return the (B, D) float32 embeddings of B tokenized texts."""
-        tokens, mask = (tensor.to(self.world.device) for tensor in pad(ids))
+    def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask."""
         with self.world.autocast(self.config.precision):
             return self.pool(self.encoder(tokens, mask), mask).float()
 

@@ -17,7 +17,6 @@ from simllm.metric import SimLLM
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
-from train.runtime.config import ContrastiveConfig
 
 _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
@@ -26,12 +25,14 @@ class DevCriterion:
     """The criterion of the contrastive stage, with further figures for its log.
 
     Args:
-        config: The configuration with `dev`, `dev_comments` and `seed`.
+        dev: Rated files.
+        dev_comments: A file of cleaned comments, one a line.
+        seed: Of the edits of the comments.
     """
 
-    def __init__(self, config: ContrastiveConfig) -> None:
-        self.rated = [ratings.load(Path(dev)) for dev in config.dev]
-        self.edited = make_edited_triples(Path(config.dev_comments), config.seed)
+    def __init__(self, dev: Sequence[str], dev_comments: str, seed: int) -> None:
+        self.rated = [ratings.load(Path(file)) for file in dev]
+        self.edited = make_edited_triples(Path(dev_comments), seed)
         self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:

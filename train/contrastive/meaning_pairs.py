@@ -16,8 +16,8 @@ from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.perturb.summaries.sentence import replace
 from simllm.text import clean
-from train.corpus.decontaminate import Evaluated
-from train.corpus.sources import matching
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.sources import match_files
 
 SAME, DIFFERENT = 1.0, 0.0
 
@@ -61,7 +61,7 @@ class MeaningSource(Protocol):
         """Draw one pair."""
 
 
-def open_source(config: MeaningSourceConfig, excluded: Evaluated, lexicon: Lexicon) -> MeaningSource:
+def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
     """Read one source; InputError if no pair is left without the excluded texts."""
     source: MeaningSource
     if not config.fields:
@@ -144,15 +144,15 @@ class WordPairs:
         return MeaningPair(sentence, " ".join(replace(words, place, place + 1, pair.second)), pair.label)
 
 
-def _sentences(pattern: str, max_words: int, excluded: Evaluated) -> list[str]:
-    cleaned = (clean(text) for file in matching(pattern) for _, text in lines(file))
+def _sentences(pattern: str, max_words: int, excluded: ExcludedTexts) -> list[str]:
+    cleaned = (clean(text) for file in match_files(pattern) for _, text in lines(file))
     return [text for text in cleaned if text and text.count(" ") < max_words and text not in excluded]
 
 
 def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []
-    for file in matching(config.source):
+    for file in match_files(config.source):
         for where, row in objects(file):
             first, second = (clean(text_under(row, name, where)) for name in config.fields[:2])
             label = SAME if len(config.fields) == 2 else labels.get(str(row.get(config.fields[2])))

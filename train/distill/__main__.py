@@ -20,38 +20,38 @@ from train.distill import student, teachers, texts
 from train.distill.config import DistillConfig
 from train.distill.targets import Targets
 from train.distill.task import Distillation
-from train.runtime import command, loop
+from train.runtime import run_folder, training_loop
 from train.runtime.distributed import World
-from train.runtime.log import log_of, say
-from train.runtime.signals import Stop
+from train.runtime.log import open_log, print_progress
+from train.runtime.provenance import git_revision, training_card, training_provenance
+from train.runtime.signals import StopRequest
 from train.runtime.state import Progress
+from train.runtime.training_command import run_training
 from train.tokens import vocabulary
 
-_VOCABULARY_TEXT = "texts.txt"
 
-
-def distil(config: DistillConfig, world: World, stop: Stop) -> Path:
+def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
     """Do the whole run; returns the model folder that agrees best with people."""
-    out, revision = Path(config.out), command.git_revision()
-    log = world.first_does(lambda: log_of(config, world))
+    out, revision = Path(config.out), git_revision()
+    log = world.first_then_others(lambda: open_log(config, world))
     task, facts = prepare(config, world)
-    if world.first:
-        say("training")
+    if world.is_first:
+        print_progress("training")
     start = task.metric.checkpoint
 
-    def keep_best(progress: Progress) -> None:
+    def save_best(progress: Progress) -> None:
         provenance = {
             "objective": "distillation",
             **facts,
-            **command.provenance(config, progress, world, revision),
+            **training_provenance(config, progress, world, revision),
             "dev_criterion": round(-progress.best, 4),
         }
         info = checkpoint.ModelInfo(provenance=provenance)
-        card = command.card("Distilled from larger sentence encoders", provenance)
+        card = training_card("Distilled from larger sentence encoders", provenance)
         checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
 
-    identity = command.identity(config, start.hash, start.tokenizer.hash, str(facts))
-    loop.train(config, task, world, stop, identity, log, keep_best)
+    identity = run_folder.identity(config, start.hash, start.tokenizer.hash, str(facts))
+    training_loop.train(config, task, world, stop, identity, log, save_best)
     return out / "model"
 
 
@@ -62,20 +62,22 @@ def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str
         The task, and the facts about the texts and the teachers for the model folder.
     """
     out = Path(config.out)
-    tell = say if world.first else lambda line: None
+    tell = print_progress if world.is_first else lambda line: None
     tell("texts")
     held_out = frozenset(contrast.held_out() if config.hold_out_contrast else ())
-    groups = world.first_does(
+    groups = world.first_then_others(
         lambda: texts.gather(config.texts, config.exclude, held_out, config.seed, out / "texts")
     )
-    flat = [text for group in groups for text in group]
+    groups, flat = texts.flatten(groups, config.max_texts)
     texts_hash = texts.digest(out / "texts")
     tell(f"  {len(groups):,} groups, {len(flat):,} texts")
 
     tell("vocabulary")
     size = config.model.vocab_size
-    tokenizer = world.first_does(
-        lambda: vocabulary.at(out / "vocabulary" / f"{texts_hash[:12]}-{size}", out / "texts" / texts.LINES, size)
+    tokenizer = world.first_then_others(
+        lambda: vocabulary.at(
+            out / "vocabulary" / f"{texts_hash[:12]}-{size}", out / "texts" / texts.LINES, size
+        )
     )
 
     tell("embeddings of the teachers")
@@ -88,12 +90,12 @@ def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str
 
     def save_start() -> SimLLM:
         folder = out / "start"
-        if world.first and not folder.is_dir():
+        if world.is_first and not folder.is_dir():
             made = student.start(config.model, tokenizer, config.start, config.seed)
             checkpoint.save(folder, made, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
         return SimLLM(folder, mode="plain", device="cpu")
 
-    metric = world.first_does(save_start)
+    metric = world.first_then_others(save_start)
     facts: dict[str, object] = {
         "texts_sha256": texts_hash,
         "texts": len(flat),
@@ -103,4 +105,4 @@ def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str
 
 
 if __name__ == "__main__":
-    sys.exit(command.command(DistillConfig, distil, "train.distill", __doc__))
+    sys.exit(run_training(DistillConfig, distil, "train.distill", __doc__))

@@ -8,14 +8,15 @@ from simllm.errors import InputError
 from simllm.model.config import ModelConfig
 from train.distill.student import StartConfig
 from train.distill.texts import TextsConfig
-from train.runtime.config import Optimization
+from train.runtime.config import TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistillConfig(Optimization):
+class DistillConfig(TrainingConfig):
     """Distillation: a student learns the embeddings of its teachers."""
 
     texts: tuple[TextsConfig, ...]
+    max_texts: int | None = None  # the rest is left out, in groups; none: all
     exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
     hold_out_contrast: bool = False  # make no variants with the words that the contrast set turns on
     teachers: tuple[str, ...]  # folders of sentence-transformers or transformers

@@ -1,6 +1,6 @@
 """The glosses and examples of WordNet, as plain lines: what words mean, in whole phrases.
 
-    python -m train.distill.glosses /usr/share/wordnet runs/glosses.txt
+python -m train.distill.glosses /usr/share/wordnet runs/glosses.txt
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import files
-from train.runtime.command_line import exit_status
+from train.runtime.tool_command import run_tool
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _EXAMPLE = re.compile(r'"([^"]+)"')
@@ -58,7 +58,7 @@ def main() -> int:
             raise InputError(f"{options.wordnet}: no such folder")
         files.write(options.output, "".join(f"{text}\n" for text in dict.fromkeys(read(options.wordnet))))
 
-    return exit_status(run)
+    return run_tool(run)
 
 
 if __name__ == "__main__":

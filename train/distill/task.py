@@ -12,15 +12,17 @@ from torch import Tensor
 
 from simllm.metric import SimLLM
 from simllm.model import pooling
-from simllm.scoring.encode import batch_slices, pad
-from train.contrastive.dev_criterion import Agreement
+from simllm.scoring.encode import pad
+from train.contrastive.dev_criterion import DevCriterion
+from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.distill.config import DistillConfig
-from train.distill.losses import cosine_loss, similarity_loss, squared_loss
+from train.distill.losses import cosine_loss, squared_loss
 from train.distill.targets import Targets
 from train.distill.texts import Group
-from train.pretrain.batches import seed_of
+from train.pretrain.batches import combined_seed
 from train.runtime.distributed import World
-from train.runtime.prefetch import Ahead
+from train.runtime.embedding_loss import embedding_loss_parts
+from train.runtime.prefetch import Prefetcher
 
 _TURNED = 8192  # texts that the targets are turned by
 
@@ -55,36 +57,43 @@ class Distillation:
         self.first_texts = [group[0] for group in groups]
         with torch.no_grad():
             some = np.arange(min(_TURNED, len(self.ids)))
-            embeddings = torch.cat([self._embed(self.ids[i : i + 64]) for i in range(0, len(some), 64)])
+            parts = [pad(self.ids[i : i + 64]) for i in range(0, len(some), 64)]
+            embeddings = torch.cat([self._embed(*(x.to(world.device) for x in part)) for part in parts])
             targets.turn(embeddings.cpu(), some)
-        self.agreement = Agreement(config)
-        self._updates = Ahead(self._make)
+        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
+        self._updates = Prefetcher(self._make)
 
     @property
     def flops_per_token(self) -> float:
         """Six for each weight of the layers: two forward, four backward."""
         return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
 
-    def in_words(self, loss: float) -> str:
+    def format_loss(self, loss: float) -> str:
         """Return the loss as text."""
         return f"loss {loss:.3f}"
 
-    def describe(self, update: int) -> str:
+    def describe_texts(self, update: int) -> str:
         """Return the first text of an update."""
         groups = self._groups(update)
         return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
         """One loss over all texts of the update, which the processes embed in turns."""
-        batch = self._updates[update]
-        yield from chunked(
-            partial(self._loss, batch=batch), self._embed, batch.ids, self.config.chunk_tokens,
-            self.config.model.hidden_size, self.world,
-        )  # fmt: skip
+        config, batch = self.config, self._updates[update]
+        yield from embedding_loss_parts(
+            batch.ids,
+            self._embed,
+            partial(self._loss, batch=batch),
+            width=config.model.hidden_size,
+            chunk_tokens=config.chunk_tokens,
+            seed=combined_seed(config.seed, update),
+            cache_gradients=False,
+            world=self.world,
+        )
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """How far the student agrees with people, and prefers meaning to words."""
-        return self.agreement(self.metric)
+        return self.dev_criterion(self.metric)
 
     def _groups(self, update: int) -> np.ndarray:
         """Return the groups of an update: every group once in each epoch, in another order."""
@@ -92,7 +101,7 @@ class Distillation:
         places = np.arange(update * size, (update + 1) * size)
         result = np.empty(size, int)
         for epoch in np.unique(places // count):
-            order = np.random.default_rng(seed_of(self.config.seed, int(epoch))).permutation(count)
+            order = np.random.default_rng(combined_seed(self.config.seed, int(epoch))).permutation(count)
             inside = places // count == epoch
             result[inside] = order[places[inside] % count]
         return result
@@ -103,9 +112,8 @@ class Distillation:
         whole = self.targets.whole(numbers)
         return Update([self.ids[i] for i in numbers], self.targets.reduced(whole), whole @ whole.T)
 
-    def _embed(self, ids: list[list[int]]) -> Tensor:
-        """(len(ids), D) float32 embeddings."""
-        tokens, mask = (tensor.to(self.world.device) for tensor in pad(ids))
+    def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask."""
         with self.world.autocast(self.config.precision):
             return pooling.mean(self.model(tokens, mask), mask).float()
 
@@ -118,21 +126,7 @@ class Distillation:
         if config.squared_weight:
             loss = loss + config.squared_weight * squared_loss(embeddings, targets)
         if config.similarity_weight:
-            loss = loss + config.similarity_weight * similarity_loss(embeddings, cosines, config.temperature)
+            loss = loss + config.similarity_weight * neighbour_distillation_loss(
+                embeddings, cosines, config.temperature
+            )
         return loss
-
-
-def chunked(loss_of, embed, ids, chunk_tokens, width, world):
-    order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
-    chunks = [order[rows] for rows in batch_slices([ids[i] for i in order], chunk_tokens)]
-    mine = chunks[world.rank :: world.size]
-    embedded = [embed([ids[i] for i in chunk]) for chunk in mine]
-    everything = torch.zeros(len(ids), width, device=world.device)
-    for chunk, rows in zip(mine, embedded, strict=True):
-        everything[chunk] = rows.detach()
-    world.add(everything)
-    loss = loss_of(everything.requires_grad_())
-    (gradient,) = torch.autograd.grad(loss, everything)
-    for chunk, rows in zip(mine, embedded, strict=True):
-        part = (rows * gradient[chunk]).sum()
-        yield part - part.detach() + loss.detach() / len(chunks), sum(len(ids[i]) for i in chunk)

@@ -174,7 +174,7 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
             file = partial / _file(folder, start).name
             np.save(file, embed_texts(texts[start : start + SHARD]).astype(np.float16))
             (partial / "sha256").write_text(digest(file), encoding="ascii")
-    world.total(0.0)  # wait for the others
+    world.sum_values(0.0)  # wait for the others
     return [np.load(_file(folder, start), mmap_mode="r") for start in starts]
 
 

@@ -22,7 +22,7 @@ from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text import clean
 from train.corpus import decontaminate
-from train.corpus.sources import matching
+from train.corpus.sources import match_files
 from train.corpus.text_identity import identity
 
 Group = tuple[str, ...]
@@ -70,7 +70,7 @@ def gather(
     file = folder / GROUPS
     if not file.is_file():
         random = np.random.default_rng(seed)
-        excluded, words = decontaminate.read(exclude), lexicon.load(held_out)
+        excluded, words = decontaminate.read_excluded(exclude), lexicon.load(held_out)
         seen: set[bytes] = set()
         groups: list[Group] = []
         for source in sources:
@@ -97,7 +97,7 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
-    for file in matching(source.source):
+    for file in match_files(source.source):
         if source.fields:
             groups = (
                 tuple(clean(text_under(row, name, where)) for name in source.fields)
@@ -125,6 +125,18 @@ def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Gener
     changed = change(text, words, random)
     variants = (reword(text, words, random), *([changed[1]] if changed else []))
     return tuple(dict.fromkeys((*group, *variants)))
+
+
+def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
+    """Return the first groups, of at most `limit` texts, and their texts in order."""
+    kept: list[Group] = []
+    flat: list[str] = []
+    for group in groups:
+        if limit is not None and len(flat) + len(group) > limit:
+            break
+        kept.append(group)
+        flat += group
+    return kept, flat
 
 
 def digest(folder: Path) -> str:

@@ -63,7 +63,7 @@ class TrainingConfig:
             value = getattr(self, key.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
-            if value < 0 or not (value or key.name in _MAY_BE_ZERO):
+            if value < 0 or not (value or key.name in _MAY_BE_ZERO or key.name.endswith("_weight")):
                 problems.append(f"{key.name} must be positive")
         for name in ("adam_beta1", "adam_beta2"):
             if not getattr(self, name) < 1:

@@ -39,11 +39,16 @@ def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Make a sentence with a subject passive: "the client calls the server", "the server is called by ..."."""
+    """Make a sentence with a subject passive: "a calls the b", "the b is called by a"."""
     start = _thing(words, 0)
     forms = lexicon.verb_forms.get(words[start], ("",)) if 0 < start < len(words) else ("",)
     end = _thing(words, start + 1)
-    if len(forms) < 4 or words[start] != forms[THIRD_PERSON] or end == start + 1 or words[0] not in DETERMINERS:
+    if (
+        len(forms) < 4
+        or words[start] != forms[THIRD_PERSON]
+        or end == start + 1
+        or words[0] not in DETERMINERS
+    ):
         return None
     be = "are" if words[end - 1].endswith(_PLURAL) and not words[end - 1].endswith("ss") else "is"
     return [*words[start + 1 : end], be, forms[3], "by", *words[:start], *words[end:]]
