@@ -186,16 +186,24 @@ class SimLLM:
         """Everything that can change a score, as `key:value` pairs joined by `|`."""
         return self._signature(self.frequencies)
 
-    def _signature(self, frequencies: Frequencies | None) -> str:
+    def variant_signature(self, pooling: str, similarity: str) -> str:
+        """Return the signature of the same model with another pooling and similarity."""
+        return self._signature(self.frequencies, pooling, similarity)
+
+    def _signature(
+        self, frequencies: Frequencies | None, pooling: str | None = None, similarity: str | None = None
+    ) -> str:
+        similarity = similarity or self.similarity
+        by_token = similarity in token_matching.TOKEN_SIMILARITIES
         parts = {
             "model": self.checkpoint.hash,
             "tokenizer": self.checkpoint.tokenizer.hash,
-            "pooling": "none" if self.by_token else self.pooling,
-            "similarity": self.similarity,
+            "pooling": "none" if by_token else pooling or self.pooling,
+            "similarity": similarity,
             "dtype": str(MODES[self.mode]).removeprefix("torch."),
             "max_length": self.checkpoint.encoder.config.max_length,
         }
-        if self.by_token:
+        if by_token:
             parts["frequencies"] = frequencies.hash if frequencies else "references"
         if self.on_long == "window":
             parts["long"] = "window"

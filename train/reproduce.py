@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
@@ -54,32 +55,53 @@ def main() -> int:
         "--seeds", type=int, default=3, help="runs of the second stage (default: %(default)s)"
     )
     options = parser.parse_args()
-    return run_tool(lambda: _reproduce(options))
+    return run_tool(lambda: reproduce(Recipe(**vars(options))))
 
 
-def _reproduce(options: argparse.Namespace) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The places that the steps read and write, and the number of runs.
+
+    Attributes:
+        trees: Folder of the cloned repositories.
+        out: The model folder to make.
+        wordnet: Folder of WordNet's files.
+        data: Folder of the data sets; None fetches them.
+        host: Where all repositories are.
+        seeds: Number of runs of the second stage.
+    """
+
+    trees: Path
+    out: Path
+    wordnet: Path
+    data: Path | None
+    host: str
+    seeds: int
+
+
+def reproduce(recipe: Recipe) -> None:
     """Run all steps; exit with the status of a step that fails."""
-    for folder in (options.wordnet, *([options.data] if options.data else [])):
+    for folder in (recipe.wordnet, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    for folder in (_CORPUS, _FIRST, *_second_runs(options.seeds), _TWIN, options.out):
+    for folder in (_CORPUS, _FIRST, *_second_runs(recipe.seeds), _TWIN, recipe.out):
         folders.check(folder)
     for file in _WORDNET:
         made(file, _FIRST / "corpus" / "train.txt")
     named = repositories(Path("configs/repositories.tsv"))
-    if options.data:
-        os.environ["SIMLLM_DATA"] = str(options.data)  # the configurations of all steps read it
-    else:
-        _run(["train.data", "fetch", *_SETS, "--root", data_root(), "--host", options.host])
-    trees = [tree(options.trees, *entry, options.host) for entry in named]
-    for command in commands(options, trees):
-        _run(command)
+    data = str(recipe.data or data_root())
+    if not recipe.data:
+        _run(["train.data", "fetch", *_SETS, "--root", data, "--host", recipe.host], data)
+    trees = [tree(recipe.trees, *entry, recipe.host) for entry in named]
+    for command in commands(recipe, data, trees):
+        _run(command, data)
 
 
-def _run(command: list[str]) -> None:
-    """Print a command and run it; exit with its status if it fails."""
+def _run(command: list[str], data: str) -> None:
+    """Print a command and run it with the data sets of a folder; exit with its status if it fails."""
     print("$ python -m " + " ".join(command), file=sys.stderr)
-    if status := signals.run_forwarding_signals([sys.executable, "-m", *command]):
+    environment = {**os.environ, "SIMLLM_DATA": data}  # for the configurations of all steps
+    if status := signals.run_forwarding_signals([sys.executable, "-m", *command], environment):
         sys.exit(status)
 
 
@@ -121,9 +143,15 @@ def tree(folder: Path, name: str, revision: str, host: str) -> Path:
     return path
 
 
-def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
-    """Return the commands of all steps that are not finished, as one would type them."""
-    rated = [f"{data_root()}/rated/{name}.jsonl" for name in _RATED]
+def commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
+    """Return the commands of all steps that are not finished, as one would type them.
+
+    Args:
+        recipe: The recipe.
+        data: Folder of the data sets.
+        trees: The repositories.
+    """
+    rated = [f"{data}/rated/{name}.jsonl" for name in _RATED]
     train, test = (str(_FIRST / "corpus" / name) for name in ("train.txt", "test.txt"))
     steps = []
     if not (_CORPUS / "corpus.json").is_file():
@@ -132,20 +160,19 @@ def commands(options: argparse.Namespace, trees: list[Path]) -> list[list[str]]:
     steps.append(["train.pretrain", "configs/mini.yaml"])
     for file, *more in ((_WORDNET[0],), (_WORDNET[1], "--hold-out-contrast")):
         if not made(file, Path(train)):
-            steps.append(["train.contrastive.wordnet_pairs", str(options.wordnet), train, str(file), *more])
+            steps.append(["train.contrastive.wordnet_pairs", str(recipe.wordnet), train, str(file), *more])
     second = ["train.contrastive", "configs/contrastive.yaml"]
-    runs = [str(run) for run in _second_runs(options.seeds)]
+    runs = [str(run) for run in _second_runs(recipe.seeds)]
     steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
     steps.append([*second, f"out={_TWIN}", *_HELD_OUT])
     release = ["train.release", str(_FIRST), runs[0], "--start-share", "0.15"]
-    release += ["--out", str(options.out), "--held-out", str(_TWIN)]
-    release += ["--notes", "checkpoints/notes.md", "--centre", test]
+    release += ["--out", str(recipe.out), "--held-out", str(_TWIN)]
+    release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated[1]]
     release += ["--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]
-    calibrate = ["train.release.calibrate", str(options.out), "--comments", test]
-    return [*steps, release, [*calibrate, "--ratings", rated[1]], ["train.release.golden", str(options.out)]]
+    return [*steps, release]
 
 
 if __name__ == "__main__":

@@ -47,25 +47,22 @@ def correlate(
     """Correlate each metric with the ratings in `file`; raise InputError for bad input."""
     rated = cleaned(ratings.load(file))
     found, missing = registry.load_all(registry.names() if names is None else names, model)
-    rows = []
-    for metric in found:
+    correlations = correlate_all(rated, found)
+    return Correlations(correlations.rows, {**missing, **correlations.missing})
+
+
+def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
+    """Correlate loaded metrics with the ratings of cleaned pairs."""
+    rows, missing = [], {}
+    for metric in metrics:
         try:
             values = scores(metric, rated)
         except UnavailableError as error:
             missing[metric.name] = str(error)
             continue
-        result = spearman(values, rated.values)
-        rows.append(
-            Row(
-                metric.name,
-                len(values),
-                result.rho,
-                result.p_value,
-                result.low,
-                result.high,
-                metric.signature,
-            )
-        )
+        found = spearman(values, rated.values)
+        row = (len(values), found.rho, found.p_value, found.low, found.high, metric.signature)
+        rows.append(Row(metric.name, *row))
     return Correlations(rows, missing)
 
 

@@ -5,18 +5,29 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from simllm.errors import InputError
+from simllm.metric import SimLLM
 from simllm.metrics import registry
-from simllm.metrics.protocol import Metric
+from simllm.metrics.protocol import Floats, FunctionMetric, Metric
+from simllm.metrics.score_cache import Cached
 from simllm.model import checkpoint
 from simllm.model.encoder import Encoder
+from simllm.model.inference import Engine
 from simllm.model.pooling import POOLINGS
 from simllm.model.similarity import SIMILARITIES
+from simllm.scoring import token_matching
+from simllm.scoring.encode import Tokenized
+from simllm.scoring.streaming import CHUNK, score_in_chunks
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
 
@@ -34,15 +45,61 @@ class Trained:
 
 
 def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Load a model with every pooling and every similarity, and token by token (SIMLLM, Table 1)."""
-    pooled = [
-        registry.of_model(f"{pooling}, {similarity}", model, pooling=pooling, similarity=similarity)
-        for pooling in POOLINGS
-        for similarity in SIMILARITIES
+    """Load a model with every pooling and every similarity, and token by token (SIMLLM, Table 1).
+
+    The model is loaded once. For each set of pairs, the encoder runs once for all variants.
+    """
+    learned = SimLLM(model)
+    pooled = [(f"{p}, {s}", learned.variant_signature(p, s)) for p in POOLINGS for s in SIMILARITIES]
+    by_token = [(f"tokens, {s}", learned.variant_signature("", s)) for s in TOKEN_SIMILARITIES]
+
+    @lru_cache(maxsize=1)  # the pairs of one rated set
+    def score(candidates: tuple[str, ...], references: tuple[str, ...]) -> Floats:
+        return _score_variants(learned, candidates, references)
+
+    def variant(column: int, candidates: Sequence[str], references: Sequence[str]) -> Floats:
+        return score(tuple(candidates), tuple(references))[:, column]
+
+    return [
+        Cached(FunctionMetric(name, signature, partial(variant, column)))
+        for column, (name, signature) in enumerate([*pooled, *by_token])
     ]
-    return pooled + [
-        registry.of_model(f"tokens, {name}", model, similarity=name) for name in TOKEN_SIMILARITIES
+
+
+def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequence[str]) -> Floats:
+    """Score n pairs by every variant: (n, variants)."""
+    tokenizer = learned.checkpoint.tokenizer
+    weights = learned.count_frequencies(references).weights(tokenizer)
+    scorer = partial(_variant_columns, learned.engine, weights)
+    pairs = zip(candidates, references, strict=True)
+    chunks = score_in_chunks(pairs, learned.tokenize, scorer, CHUNK, learned.no_scores)
+    return np.concatenate([scores.values for _, scores in chunks])
+
+
+def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Floats:
+    """Score n pairs, given as n candidates and then n references, by every variant: (n, variants)."""
+    n = len(texts.inputs) // 2
+    states = token_matching.token_states(engine, texts, boundaries=True)
+    columns = []
+    for pool in POOLINGS.values():
+        embeddings = np.stack([_pooled(pool, one) for one in states])
+        columns += [similarity(embeddings[:n], embeddings[n:]) for similarity in SIMILARITIES.values()]
+    of_tokens = [weights[token_matching.token_ids(windows)] for windows in texts.inputs]
+    matched = [
+        token_matching.match(states[i][1:-1], states[n + i][1:-1], of_tokens[i], of_tokens[n + i])
+        if len(of_tokens[i]) and len(of_tokens[n + i]) else None
+        for i in range(n)
+    ]  # fmt: skip
+    columns += [
+        np.array([similarity(*sides) if sides else 0.0 for sides in matched])
+        for similarity in TOKEN_SIMILARITIES.values()
     ]
+    return np.stack(columns, axis=1)
+
+
+def _pooled(pool: Callable[[Tensor, Tensor], Tensor], states: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pool the (L, D) states of one text."""
+    return pool(torch.from_numpy(states)[None], torch.ones(1, len(states), dtype=torch.bool))[0].numpy()
 
 
 def checkpoints(folder: Path) -> list[Trained]:
@@ -64,7 +121,7 @@ def _trained(folder: Path) -> Trained:
     updates = provenance.get("updates", number and int(number[1]))
     if isinstance(updates, bool) or not isinstance(updates, int | float) or not 0 <= updates < 1e15:
         raise InputError(f"{folder}: neither its provenance nor its name says after how many updates it is")
-    return Trained(registry.of_model(folder.name, folder), float(updates))
+    return Trained(registry.of_model(folder.name, SimLLM(folder)), float(updates))
 
 
 def _untrained(folder: Path) -> Trained:
@@ -73,4 +130,4 @@ def _untrained(folder: Path) -> Trained:
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as place:
         checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
-        return Trained(registry.of_model("untrained", Path(place) / "model"), 0)
+        return Trained(registry.of_model("untrained", SimLLM(Path(place) / "model")), 0)

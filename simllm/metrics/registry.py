@@ -10,16 +10,15 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
-from typing import Any
 
 import simllm
 from simllm.errors import InputError
 from simllm.metrics import text
-from simllm.metrics.protocol import Example, FunctionMetric, Metric, PlainScores
+from simllm.metrics.protocol import Example, FunctionMetric, Metric, PlainScores, pair_scores
 from simllm.metrics.score_cache import Cached
 from simllm.metrics.text import BASELINES, UnavailableError
 
@@ -79,7 +78,7 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
             raise UnavailableError("name it as column=NAME")
         return Column(name, argument)
     if kind == "simllm":
-        return of_model(name, argument or model)
+        return of_model(name, import_module("simllm.metric").SimLLM(argument or model))  # a room above
     if kind in BASELINES:
         return _baseline(name, kind, argument)
     metric: Metric = _entry_points()[kind].load()(argument)
@@ -112,10 +111,9 @@ def load_all(
     return found, missing
 
 
-def of_model(name: str, model: str | os.PathLike[str] | None, **options: Any) -> Metric:
-    """Make a metric of `SimLLM(model, **options)`, under a name of your own."""
-    learned = import_module("simllm.metric").SimLLM(model, **options)  # which stands above this room
-    return Cached(FunctionMetric(name, learned.signature, lambda c, r: learned.score(c, r).values))
+def of_model(name: str, learned: Metric) -> Metric:
+    """Cache the scores of a loaded `SimLLM`, under a name of your own."""
+    return Cached(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:

@@ -54,11 +54,7 @@ class TokenScorer:
             for k, i in enumerate(pairs):
                 a, b = k, k + len(pairs)
                 if len(weights[a]) and len(weights[b]):
-                    sides = map(
-                        token_matching.MatchedTokens,
-                        token_matching.best_cosines(states[a], states[b]),
-                        (weights[a], weights[b]),
-                    )
+                    sides = token_matching.match(states[a], states[b], weights[a], weights[b])
                     values[i] = token_matching.TOKEN_SIMILARITIES[self.similarity](*sides)
         return values
 

@@ -76,6 +76,22 @@ def cosines(a: Floats, b: Floats) -> Values:
     return (a @ b.T).round(_DECIMALS).clip(-1.0, 1.0)
 
 
+def match(a: Floats, b: Floats, weights_a: Values, weights_b: Values) -> tuple[MatchedTokens, MatchedTokens]:
+    """Match the tokens of two texts with each other.
+
+    Args:
+        a: (n, D) states of one text.
+        b: (m, D) states of the other text.
+        weights_a: (n,) weights of the tokens of `a`.
+        weights_b: (m,) weights of the tokens of `b`.
+
+    Returns:
+        The matched tokens of `a`, and those of `b`.
+    """
+    best_a, best_b = best_cosines(a, b)
+    return MatchedTokens(best_a, weights_a), MatchedTokens(best_b, weights_b)
+
+
 def best_cosines(a: Floats, b: Floats) -> tuple[Values, Values]:
     """Return the cosine of each token and its most similar token of the other text.
 

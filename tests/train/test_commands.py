@@ -13,7 +13,7 @@ from train.contrastive import near_duplicates, wordnet_pairs
 from train.fairseq import __main__ as fairseq
 from train.pretrain import figure
 from train.release import __main__ as release
-from train.release import calibrate, golden, measure
+from train.release import calibrate, golden, measure, release_folder
 
 MAINS = sorted(
     ".".join(file.relative_to(ROOT).with_suffix("").parts)
@@ -90,7 +90,7 @@ def test_a_folder_of_a_user_is_not_released_into(call, model_folder, inputs, mon
     (run / "log.jsonl").write_text("{}\n")
     out.mkdir()
     (out / "notes.txt").write_text("mine\n")
-    monkeypatch.setattr(release, "finish", None)
+    monkeypatch.setattr(release_folder, "finish", None)
     arguments = [run, "--notes", inputs / "texts.txt"]
     before = content(inputs)
     done = call(release, *arguments, "--out", out)

@@ -1,6 +1,5 @@
 """The recipe of the default model: its repositories and its commands."""
 
-import argparse
 import fnmatch
 import os
 import re
@@ -19,7 +18,7 @@ from train.corpus import trees as corpus_trees
 from train.corpus.tally import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
-from train.reproduce import commands, repositories
+from train.reproduce import Recipe, commands, repositories
 from train.runtime.config import ContrastiveConfig, load
 
 
@@ -74,10 +73,10 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
 
 
 def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
-    options = argparse.Namespace(wordnet=tmp_path, out=tmp_path / "out", seeds=2)
-    steps = commands(options, [tmp_path / "tree"])
+    places = {"trees": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path, "data": None}
+    steps = commands(Recipe(**places, host="", seeds=2), "data", [tmp_path / "tree"])
     assert {step[0].rpartition(".")[2] for step in steps} >= {
-        "pretrain", "wordnet_pairs", "contrastive", "release", "calibrate", "golden",
+        "pretrain", "wordnet_pairs", "contrastive", "release",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
     second = [step for step in steps if step[0] == "train.contrastive"]
@@ -134,7 +133,9 @@ def checkout(tmp_path, monkeypatch):
     (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()
     monkeypatch.chdir(tmp_path / "checkout")
     steps = []
-    monkeypatch.setattr(reproduce.signals, "run_forwarding_signals", lambda command: steps.append(command[2]))
+    monkeypatch.setattr(
+        reproduce.signals, "run_forwarding_signals", lambda command, _: steps.append(command[2])
+    )
     return SimpleNamespace(folder=tmp_path / "checkout", steps=steps)
 
 
@@ -175,5 +176,5 @@ def test_the_files_of_a_user_are_refused_before_the_first_step(call, checkout, n
 
 
 def test_the_status_of_a_step_is_the_status_of_the_recipe(call, checkout, monkeypatch):
-    monkeypatch.setattr(reproduce.signals, "run_forwarding_signals", lambda command: 75)
+    monkeypatch.setattr(reproduce.signals, "run_forwarding_signals", lambda *_: 75)
     assert recipe(call, checkout).returncode == 75

@@ -44,15 +44,15 @@ def main() -> int:
     parser.add_argument("out", type=Path, help="JSON lines to write")
     add_overwrite_option(parser)
     options = parser.parse_args()
-    return run_tool(lambda: _write(options))
+    return run_tool(lambda: _write(**vars(options)))
 
 
-def _write(options: argparse.Namespace) -> None:
-    check_output(options.out, options.overwrite, [options.corpus])
-    texts = (clean(line) for _, line in files.lines(options.corpus))
+def _write(corpus: Path, out: Path, overwrite: bool) -> None:
+    check_output(out, overwrite, [corpus])
+    texts = (clean(line) for _, line in files.lines(corpus))
     rows = list(pairs(texts, lexicon.load()))
-    files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
-    print(f"{len(rows):,} pairs in {options.out}", file=sys.stderr)
+    files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
 
 
 def pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:

@@ -63,19 +63,17 @@ def main() -> int:
     )
     add_overwrite_option(parser)
     options = parser.parse_args()
-    return run_tool(lambda: _write(options))
+    return run_tool(lambda: _write(**vars(options)))
 
 
-def _write(options: argparse.Namespace) -> None:
-    data = [_data(options.wordnet, part) for part in _PARTS_OF_SPEECH]
-    check_output(options.out, options.overwrite, [options.corpus, *data])
-    held_out = HeldOutWords(
-        contrast.deciding_word_pairs() if options.hold_out_contrast else (), irregular_forms()
-    )
-    rows = list(pairs(read(options.wordnet), frequent_words(options.corpus), held_out))
-    files.write(options.out, "".join(json.dumps(row) + "\n" for row in rows))
+def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:
+    data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]
+    check_output(out, overwrite, [corpus, *data])
+    held_out = HeldOutWords(contrast.deciding_word_pairs() if hold_out_contrast else (), irregular_forms())
+    rows = list(pairs(read(wordnet), frequent_words(corpus), held_out))
+    files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)
-    print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {options.out}", file=sys.stderr)
+    print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {out}", file=sys.stderr)
 
 
 def read(folder: Path) -> dict[str, Synset]:

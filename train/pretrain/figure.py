@@ -30,12 +30,12 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, required=True, help="by its suffix: svg, png, pdf")
     add_overwrite_option(parser)
     options = parser.parse_args()
-    return run_tool(lambda: _draw(options))
+    return run_tool(lambda: _draw(**vars(options)))
 
 
-def _draw(options: argparse.Namespace) -> None:
-    check_output(options.output, options.overwrite, options.logs)
-    draw(options.logs, options.output)
+def _draw(logs: list[Path], output: Path, overwrite: bool) -> None:
+    check_output(output, overwrite, logs)
+    draw(logs, output)
 
 
 def draw(logs: list[Path], output: Path) -> None:

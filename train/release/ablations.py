@@ -81,14 +81,14 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSON to write")
     add_overwrite_option(parser)
     options = parser.parse_args()
-    return run_tool(lambda: _ablate(options))
+    return run_tool(lambda: _ablate(**vars(options)))
 
 
-def _ablate(options: argparse.Namespace) -> None:
-    config = configs.load(AblationsConfig, options.config, [])
-    check_output(options.output, True, [options.config, Path(config.recipe), Path(config.measure)])
-    with files.locked(options.output):
-        ablate(config, options.output, options.overwrite)
+def _ablate(config: Path, output: Path, overwrite: bool) -> None:
+    loaded = configs.load(AblationsConfig, config, [])
+    check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
+    with files.locked(output):
+        ablate(loaded, output, overwrite)
 
 
 def ablate(config: AblationsConfig, output: Path, overwrite: bool = False) -> None:

@@ -1,9 +1,9 @@
-"""Tell what a model's scores mean: their percentile among random pairs, and the rating to expect.
+"""Calibrate a model: fit the maps from scores to percentiles among random pairs and to human ratings.
 
     python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
 
-The comments, one a line, must not have been trained on; the ratings must not be those that
-results are reported on. Both curves go into the folder's `simllm.json`.
+The model must not have been trained on the comments, one a line. Results must not be reported on
+these ratings. Both maps are written into the folder's `simllm.json`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.calibrate",
         description=__doc__,
@@ -43,7 +43,16 @@ def main() -> int:
 
 
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:
-    """Fit both curves and write them into the model folder."""
+    """Fit both maps and write them into the model folder.
+
+    Args:
+        folder: The model folder.
+        comments: Held-out comments, one a line.
+        rated: Rated pairs, as for `simllm evaluate`.
+
+    Raises:
+        InputError: simllm did not write the folder, a file is wrong, or there are too few texts.
+    """
     folders.check_addition(folder, checkpoint.INFO)
     metric = SimLLM(folder)
     texts = list(dict.fromkeys(line for _, line in files.lines(comments)))
@@ -68,10 +77,16 @@ def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
 
 
 def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> Calibration:
-    """Make a calibration of (k,) scores of random pairs, and (n,) scores with their (n,) ratings.
+    """Fit a calibration.
 
-    Neighbours in score are taken together, as many as there are knots; the mean of their ratings
-    and the interval that holds nine in ten of them, made monotone, are the curves.
+    The rated pairs are sorted by score and split into groups, one for each knot. The mean rating
+    of the groups, and the interval that holds nine in ten of their ratings, are made monotone.
+
+    Args:
+        random: (k,) scores of random pairs.
+        scores: (n,) scores of rated pairs.
+        rated: (n,) their ratings.
+        fitted_on: The source of the pairs and ratings.
     """
     groups = np.array_split(np.argsort(scores, kind="stable"), min(_KNOTS, len(scores) // 10))
     if len(groups) < 2:

@@ -1,8 +1,8 @@
-"""Write a model folder's golden scores, which `simllm selftest` and the tests hold its scores against.
+"""Write the golden scores of a model folder; `simllm selftest` compares later scores with them.
 
     python -m train.release.golden checkpoints/default
 
-To be run once, when the model is made: afterwards a score that differs is a mistake.
+Run this once, when the model is made. A score that differs later is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from train.runtime.tool_command import run_tool
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.golden",
         description=__doc__,

@@ -1,9 +1,9 @@
-"""What a model's card says of it: agreement with people, meaning over words, languages, sanity.
+"""Figures for the model card: agreement with people, the contrast set, retrieval by language, random pairs.
 
     python -m train.release.measure runs/contrastive/model -o figures.json
     python -m train.release.measure runs/mine/model comments=runs/mine/corpus/comments.jsonl
 
-Which sets are read stands in configs/measure.yaml, or in another file after `--config`.
+The sets are named in configs/measure.yaml, or in another file after `--config`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.evaluation import contrast
-from simllm.evaluation.human_correlation import correlate
-from simllm.io import files
+from simllm.evaluation import contrast, ratings
+from simllm.evaluation.human_correlation import cleaned, correlate_all
+from simllm.io import files, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
@@ -59,55 +59,52 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
     add_overwrite_option(parser)
     options = parser.parse_args()
-    return run_tool(lambda: _write(options))
+    return run_tool(lambda: _write(**vars(options)))
 
 
-def _write(options: argparse.Namespace) -> None:
-    config = configs.load(MeasureConfig, options.config, options.overrides)
-    if options.output:
-        inputs = [options.config, Path(config.comments), *map(Path, config.rated)]
-        check_output(options.output, options.overwrite, inputs)
-    text = json.dumps(measure(options.model, config), indent=1) + "\n"
-    if options.output:
-        files.write(options.output, text)
-    else:
-        sys.stdout.write(text)
+def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
+    loaded = configs.load(MeasureConfig, config, overrides)
+    if output:
+        check_output(output, overwrite, [config, Path(loaded.comments), *map(Path, loaded.rated)])
+    tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
 
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
-    """All figures of a model, with those of the baselines beside them."""
-    names = ("simllm", *config.baselines)
-    found, missing = registry.load_all(names, model)
-    if missing:
-        raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
+    """Compute all figures of a model, and those of the baselines; the model is loaded once."""
+    learned = SimLLM(model)
+    metrics = [registry.of_model(learned.name, learned), *map(registry.load, config.baselines)]
     triples = contrast.cleaned(contrast.load())
     return {
-        "signature": found[0].signature,
-        "spearman": {named(Path(file)): agreement(Path(file), names, model) for file in config.rated},
-        "contrast": {short(metric.name): by_kind(metric, triples) for metric in found},
-        **sanity(SimLLM(model), config),
+        "signature": learned.signature,
+        "spearman": {named(Path(file)): agreement(Path(file), metrics) for file in config.rated},
+        "contrast": {short(metric.name): by_kind(metric, triples) for metric in metrics},
+        **sanity(learned, config),
     }
 
 
 def named(file: Path) -> str:
-    """A set's name: sets have files of the same name, such as test."""
+    """Return the name of a rated set, with its folder: several sets have a file called test."""
     return f"{file.parent.name}/{file.stem}"
 
 
 def short(metric: str) -> str:
-    """A metric's name without what it was made from."""
+    """Return a metric's name without its argument."""
     return metric.partition("=")[0]
 
 
-def agreement(file: Path, names: Sequence[str], model: Path) -> dict[str, Any]:
-    """Each metric's correlation with the ratings of a file, with its interval."""
-    rows = correlate(file, names, model).rows
-    found = {short(row.metric): {"rho": row.spearman, "low": row.low, "high": row.high} for row in rows}
-    return {"pairs": rows[0].n, **found}
+def agreement(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
+    """Correlate each metric with the ratings of a file, with 95% intervals."""
+    result = correlate_all(cleaned(ratings.load(file)), metrics)
+    if result.missing:
+        raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
+    found = {
+        short(row.metric): {"rho": row.spearman, "low": row.low, "high": row.high} for row in result.rows
+    }
+    return {"pairs": result.rows[0].n, **found}
 
 
 def by_kind(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
-    """The share of triples that a metric gets right: of each form, all together and by kind."""
+    """Return the share of triples that a metric gets right, for each form: of all triples and by kind."""
     won, forms, kinds = (
         contrast.wins(partial(pair_scores, metric), triples),
         np.array(triples.forms),
@@ -123,10 +120,10 @@ def by_kind(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, fl
 
 
 def sanity(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Scores of unrelated comments, and by language: is a summary nearest to its own description?
+    """Measure retrieval of descriptions by language, and the scores of random pairs, on held-out comments.
 
-    The comments are those that were held out. A description is what follows its
-    first sentence, the summary; one language's summaries look for theirs among as many.
+    A summary is the first sentence of a comment, and a description is the rest. Each summary is
+    compared with the descriptions of all chosen comments of its language.
     """
     random, found = np.random.default_rng(_SEED), {}
     held_out: dict[str, list[tuple[str, str]]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 
 # Exit statuses: EX_TEMPFAIL, after which the same command resumes the run; and 128 + SIGINT.
@@ -66,15 +66,19 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def run_forwarding_signals(command: Sequence[str]) -> int:
+def run_forwarding_signals(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Run a command in a child process and pass signals on to it.
 
     SIGINT is not passed on, because the keyboard sends it to both processes.
 
+    Args:
+        command: The program and its arguments.
+        environment: The environment variables of the command; by default those of this process.
+
     Returns:
         The exit status of the command; 128 + N if signal N killed it.
     """
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, env=environment)
 
     def forward(number: int, frame: FrameType | None) -> None:
         if number != signal.SIGINT:

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -9,7 +11,10 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
-from simllm.model import checkpoint
+from simllm.analysis import golden_scores
+from simllm.io.files import objects
+from simllm.model import checkpoint, ppmi
+from tests.train.runs import content
 from train.release import __main__ as release_
 from train.release import measure as measure_
 from train.release.measure import MeasureConfig, measure
@@ -39,6 +44,25 @@ def test_a_model_is_measured(call, model_folder, sets):
         assert found["first"] <= found["mrr"] <= 1
     unrelated = figures["random_pairs"]
     assert -1 <= unrelated["p5"] <= unrelated["median"] <= unrelated["p95"] <= 1
+
+
+def test_the_model_is_loaded_and_the_word_vectors_are_built_once(model_folder, sets, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = yaml.safe_load(sets.read_text())
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("".join(f"{row['reference']}\n" for _, row in objects(Path(config["rated"][0]))))
+    (second := tmp_path / "second" / "rated.jsonl").parent.mkdir()
+    lines = Path(config["rated"][0]).read_text().splitlines(keepends=True)
+    second.write_text("".join(lines[:30]))
+    rated = [*config["rated"], str(second)]
+    measured = MeasureConfig(**config | {"rated": rated, "baselines": [f"word-vectors={corpus}"]})
+    with (
+        mock.patch.object(checkpoint, "load", wraps=checkpoint.load) as load_,
+        mock.patch.object(ppmi, "ppmi_vectors", wraps=ppmi.ppmi_vectors) as vectors,
+    ):
+        figures = measure(model_folder, measured)
+    assert figures["spearman"]["second/rated"].keys() == {"pairs", "simllm", "word-vectors"}
+    assert (load_.call_count, vectors.call_count) == (1, 1)
 
 
 def test_a_set_that_is_not_there_is_named(call, model_folder, sets, tmp_path):
@@ -76,10 +100,13 @@ def release(call, sets, tmp_path):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
 def test_a_release_is_half_as_large_and_has_its_card(release, runs, tmp_path):
     run, out = runs[0], tmp_path / "released"
     (tmp_path / "comments.txt").write_text("".join(f"adds {i} lists\n" for i in range(60)))
-    done = release([run], out, "--centre", tmp_path / "comments.txt", "--held-out", run)
+    comments = tmp_path / "comments.txt"
+    rated = yaml.safe_load((tmp_path / "measure.yaml").read_text())["rated"][0]
+    done = release([run], out, "--centre", comments, "--calibrate", comments, rated, "--held-out", run)
     assert done.returncode == 0, done.stderr
     card = (out / "README.md").read_text()
     assert card.endswith("## Notes\n\nOf mine.\n")
@@ -93,9 +120,27 @@ def test_a_release_is_half_as_large_and_has_its_card(release, runs, tmp_path):
     centred = SimLLM(out).embed([f"adds {i} lists" for i in range(0, 60, 20)])
     assert abs(centred.mean(axis=0)).max() < 0.01 < abs(centred).max()
     assert (out / "log-1-run.jsonl").is_file()
+    assert (
+        SimLLM(out).calibration.fitted_on == "10,000 random pairs of comments.txt; 60 ratings of rated.jsonl"
+    )
+    assert golden_scores.largest_difference(SimLLM(out), out) < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
+def test_an_earlier_release_stays_if_a_step_fails(release, runs, tmp_path):
+    out = tmp_path / "released"
+    assert release([runs[0]], out).returncode == 0
+    before = content(out)
+    (tmp_path / "few.txt").write_text("adds two lists\n")
+    rated = tmp_path / "set" / "rated.jsonl"
+    done = release([runs[1]], out, "--calibrate", tmp_path / "few.txt", rated)
+    assert (done.returncode, done.stderr) == (2, "error: expected two or more different comments\n")
+    assert content(out) == before
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*texts cut at")
 def test_of_several_seeds_the_best_is_released(release, runs, sets, tmp_path):
     run, other = runs
     done = release([run], tmp_path / "best", "--seeds", other)

@@ -1,0 +1,51 @@
+"""The variants of simllm are scored as by a metric of their own, by one model and one pass of the encoder."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from simllm import SimLLM
+from simllm.evaluation import model_variants
+from simllm.metrics.protocol import pair_scores
+from simllm.model import checkpoint
+from simllm.model.inference import Engine
+
+
+@pytest.fixture
+def texts(comments, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    candidates, references = list(comments[:60]), list(comments[30:90])
+    candidates[3] = references[4] = candidates[5] = references[5] = "é"  # empty after cleaning
+    return candidates, references
+
+
+@pytest.mark.filterwarnings("ignore:.*texts are empty after cleaning")
+def test_every_variant_has_the_scores_and_the_signature_of_its_own_metric(model_folder, texts):
+    found = model_variants.variants(model_folder)
+    options = [(p, s) for p in ("cls", "mean", "max") for s in ("cosine", "inverse-euclidean")]
+    options += [(None, s) for s in ("precision", "recall", "f1")]
+    for metric, (pooling, similarity) in zip(found, options, strict=True):
+        own = SimLLM(model_folder, pooling=pooling, similarity=similarity)
+        assert metric.name == f"{pooling or 'tokens'}, {similarity}"
+        expected = own.score(*texts).values
+        assert np.abs(pair_scores(metric, *texts) - expected).max() < 1e-6
+        assert metric.signature == own.signature
+
+
+def test_the_model_is_loaded_once_and_each_text_is_encoded_once(model_folder, texts):
+    encoded = []
+    call = Engine.__call__
+
+    def counted(engine, tokens, mask):
+        encoded.extend(tuple(row[kept].tolist()) for row, kept in zip(tokens, mask, strict=True))
+        return call(engine, tokens, mask)
+
+    with (
+        mock.patch.object(checkpoint, "load", wraps=checkpoint.load) as load,
+        mock.patch.object(Engine, "__call__", counted),
+    ):
+        for metric in model_variants.variants(model_folder):
+            pair_scores(metric, *texts)
+    assert load.call_count == 1
+    assert len(encoded) == len(set(encoded)) > 60

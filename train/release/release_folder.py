@@ -1,0 +1,166 @@
+"""The released model folder: the model of a training run with its score scale, figures, card and logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from simllm.analysis import golden_scores
+from simllm.errors import InputError
+from simllm.io import files, folders
+from simllm.model import checkpoint
+from train.release import card
+from train.release.calibrate import calibrate
+from train.release.measure import MeasureConfig, measure
+from train.release.postprocess import finish
+from train.runtime import config as configs
+
+_FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
+_FACTS += ("hardware", "date", "git_revision")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """What a released model folder is made of.
+
+    Attributes:
+        runs: Folders of training runs, in the order in which they trained.
+        out: The model folder to make.
+        notes: Markdown for the end of the card.
+        config: A YAML file with a `MeasureConfig`.
+        centre: Comments, one a line; embeddings are shifted so that their mean is 0.
+        calibrate: Held-out comments and rated pairs for the score scale.
+        start_share: Share of the first run's weights in the released weights, from 0 to below 1.
+        held_out: A run like the last one, without the deciding words of the contrast set.
+        seeds: Runs like the last one with other seeds; the best of them and the last one is released.
+        ablations: Output of `train.release.ablations`.
+    """
+
+    runs: Sequence[Path]
+    out: Path
+    notes: Path
+    config: Path
+    centre: Path | None = None
+    calibrate: Sequence[Path] | None = None
+    start_share: float = 0.0
+    held_out: Path | None = None
+    seeds: Sequence[Path] = ()
+    ablations: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start_share < 1 or (self.start_share and len(self.runs) < 2):
+            raise InputError(
+                f"--start-share {self.start_share:g}: expected 0 to below 1, and two or more runs"
+            )
+
+
+def write(release: Release) -> None:
+    """Make the whole folder in a temporary place, and put it in place at the end.
+
+    Raises:
+        InputError: An input is missing or wrong, or simllm may not replace the folder.
+    """
+    runs, share = release.runs, release.start_share
+    folders.check(release.out)
+    folders.check_apart(
+        release.out, [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
+    )
+    config = configs.load(MeasureConfig, release.config, [])
+    notes = "\n".join(line for _, line in files.lines(release.notes))
+    seeds = [runs[-1], *release.seeds]
+    run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]
+    stages = [*runs[:-1], run]
+    logs = {f"log-{n}-{stage.name}.jsonl": _text(stage / "log.jsonl") for n, stage in enumerate(stages, 1)}
+    ablations = json.loads(_text(release.ablations)) if release.ablations else []
+    training = describe_training(stages)
+    if share:
+        training.append(
+            f"The released weights are {1 - share:g} of the last run's and {share:g} of the first's."
+        )
+    comments = [line for _, line in files.lines(release.centre)] if release.centre else []
+    finished = partial(finish, start=runs[0], share=share, comments=comments)
+    with folders.replacing(release.out) as candidate:
+        finished(run, candidate)
+        if release.calibrate:
+            calibrate(candidate, *release.calibrate)
+        golden_scores.write(candidate)
+        for name, log in logs.items():
+            files.write(candidate / name, log)
+        figures = measure(candidate, config)
+        if release.held_out:
+            figures["held_out"] = measure_run(release.held_out, finished, config)
+        files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
+        parts = [describe_model(candidate), *training, *card.tables(figures)]
+        if release.seeds:
+            each = {
+                other: figures if other == run else measure_run(other, finished, config) for other in seeds
+            }
+            parts += card.seeds({_seed_name(other, run): row for other, row in each.items()})
+        if ablations:
+            parts += card.ablations(ablations)
+        files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
+
+
+def measure_run(run: Path, finished: Callable[[Path, Path], None], config: MeasureConfig) -> dict[str, Any]:
+    """Measure the model that another run would be released as."""
+    with TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        finished(run, model)
+        return {"updates": checkpoint.load(model).info.provenance["updates"], **measure(model, config)}
+
+
+def _provenance(run: Path) -> dict[str, Any]:
+    return checkpoint.load(run / "model").info.provenance
+
+
+def _dev_criterion(run: Path) -> float:
+    """Return how well a run's model agreed with the ratings of its dev sets."""
+    try:
+        return float(_provenance(run)["dev_criterion"])
+    except KeyError:
+        raise InputError(f"{run / 'model'}: has no dev_criterion in its provenance") from None
+
+
+def _seed_name(run: Path, released: Path) -> str:
+    return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
+
+
+def _text(file: Path) -> str:
+    return "".join(line + "\n" for _, line in files.lines(file))
+
+
+def describe_model(model: Path) -> str:
+    """Describe the model: the beginning of its card."""
+    loaded = checkpoint.load(model)
+    config = loaded.encoder.config
+    parameters = sum(p.numel() for p in loaded.encoder.parameters())
+    return (
+        "---\nlibrary_name: simllm\ntags: [sentence-similarity, code-summarization]\n---\n\n"
+        "# The default model of simllm\n\n"
+        f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.vocab_size:,} tokens, "
+        f"{parameters / 1e6:.1f}M parameters, stored as float16; longest input {config.max_length} tokens. "
+        f"Model hash {loaded.hash}, tokenizer hash {loaded.tokenizer.hash}."
+    )
+
+
+def describe_training(runs: Sequence[Path]) -> list[str]:
+    """Describe the training runs, for the card."""
+    parts = ["## Training"]
+    for number, folder in enumerate(runs, 1):
+        stage = checkpoint.load(folder / "model").info.provenance
+        if not {"objective", "config"} <= set(stage):
+            raise InputError(f"{folder / 'model'}: has no objective and config in its provenance")
+        rows = [[name.replace("_", " "), f"{stage[name]}"] for name in _FACTS if name in stage]
+        for name in ("corpus_counts", "pairs"):
+            counts = stage.get(name, {})
+            rows += [
+                [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
+            ]
+        rows.append(["configuration", f"`{json.dumps(stage['config'])}`"])
+        parts += [f"### {number}. {stage['objective']}", card.table(["", ""], rows)]
+    return [*parts, "The logs are beside this file."]
