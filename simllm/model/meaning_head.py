@@ -60,11 +60,12 @@ class MeaningHead(nn.Module):
             attention_probs_dropout_prob=0.0,
         )
         self.project = nn.Linear(encoder.hidden_size, width)
-        self.align = nn.Linear(width, width, bias=False)
+        self.align = nn.Linear(width, width)
         # Of a token: its state, the aligned state, their difference and product, and two numbers:
         # how far the alignment leads from the token's own place, and how sharp it is.
         self.compare = nn.Linear(4 * width + 2, width)
         self.relative_bias = RelativeBias(inner)
+        nn.init.zeros_(self.relative_bias.table.weight)
         self.layers = nn.ModuleList(Layer(inner) for _ in range(config.layers))
         self.hidden = nn.Linear(2 * width, width)
         self.logit = nn.Linear(width, 1)
@@ -73,15 +74,14 @@ class MeaningHead(nn.Module):
         """Compare P pairs of texts.
 
         Args:
-            a: (P, L, D) states of the first texts.
+            a: (P, L, W) projected states of the first texts: `project` maps (..., D) to (..., W).
             a_mask: (P, L), true at tokens that are not padding.
-            b: (P, M, D) states of the second texts.
+            b: (P, M, W) projected states of the second texts.
             b_mask: (P, M), likewise.
 
         Returns:
             (P,) logits.
         """
-        a, b = self.project(a), self.project(b)
         scores = self.align(a) @ self.align(b).transpose(1, 2) / self.config.width**0.5
         of_a = self._read(a, a_mask, b, b_mask, scores)
         of_b = self._read(b, b_mask, a, a_mask, scores.transpose(1, 2))

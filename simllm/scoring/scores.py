@@ -32,6 +32,7 @@ class Scores:
         deduplicated: Number of texts that repeat another one and were not encoded again.
         signature: Everything that can change the values, as `key:value` pairs joined by `|`.
         calibration: The map from scores to percentiles and ratings; None if there is none.
+        same: (n,) probabilities that the two texts say the same; None if the model has no meaning head.
     """
 
     values: NDArray[np.float64]
@@ -41,6 +42,7 @@ class Scores:
     deduplicated: int
     signature: str
     calibration: Calibration | None = field(default=None, repr=False)  # a thousand numbers
+    same: NDArray[np.float64] | None = None
 
     @property
     def mean(self) -> float:
@@ -97,7 +99,10 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
     """
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}
-    return replace(no_scores, values=np.concatenate([part.values for part in parts]), **counts)
+    same = None
+    if no_scores.same is not None:
+        same = np.concatenate([part.same for part in parts if part.same is not None])
+    return replace(no_scores, values=np.concatenate([part.values for part in parts]), same=same, **counts)
 
 
 def issue_warnings(texts: int, truncated: int, unreadable: int, long: str) -> None:

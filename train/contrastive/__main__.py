@@ -10,6 +10,7 @@ killed, rerun the same command; the number of processes may change.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from simllm.metric import SimLLM
 from simllm.model import checkpoint
@@ -27,6 +29,7 @@ from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, inpu
 from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.contrastive.losses import cosent, info_nce
+from train.contrastive.meaning import MeaningTask
 from train.pretrain.batches import combined_seed
 from train.runtime import run_folder, training_loop
 from train.runtime.config import ContrastiveConfig
@@ -62,6 +65,24 @@ class ContrastiveTask:
             excluded = self.batches.excluded
             self.auxiliary_lm = AuxiliaryLanguageModel(lm_config, config, start, excluded, world)
         self.model: nn.Module = self.auxiliary_lm.model if self.auxiliary_lm else self.encoder
+        self.meaning: MeaningTask | None = None
+        if config.meaning:
+            self.meaning = MeaningTask(
+                config.meaning,
+                self.encoder,
+                start.tokenizer,
+                self.batches.excluded,
+                self.batches.lexicon,
+                config.seed,
+                config.precision,
+                world,
+            )
+            self.model = nn.ModuleDict({"encoder": self.model, "head": self.meaning.head})
+            self.metric.head, self.metric.meaning = (
+                self.meaning.head,
+                checkpoint.MeaningInfo(config.meaning.head),
+            )
+        self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
 
     @property
@@ -85,27 +106,38 @@ class ContrastiveTask:
             batch.ids,
             self._embed,
             partial(self._loss, batch=batch),
-            width=self.encoder.config.hidden_size,
+            width=self.encoder.config.hidden_size * (2 if self.anchor else 1),
             chunk_tokens=config.chunk_tokens,
             seed=combined_seed(config.seed, update),
             cache_gradients=config.cache_gradients,
             world=self.world,
         )
-        if self.auxiliary_lm:
-            yield from self.auxiliary_lm.losses(update)
+        for auxiliary in (self.auxiliary_lm, self.meaning):
+            if auxiliary:
+                yield from auxiliary.losses(update)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Return the dev criterion (lower is better) and all figures for the log."""
         return self.dev_criterion(self.metric)
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask."""
+        """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask.
+
+        With an anchor, the embeddings at the start follow: (B, 2 D).
+        """
         with self.world.autocast(self.config.precision):
-            return self.pool(self.encoder(tokens, mask), mask).float()
+            embeddings = self.pool(self.encoder(tokens, mask), mask).float()
+            if not self.anchor:
+                return embeddings
+            with torch.no_grad():
+                anchored = self.pool(self.anchor(tokens, mask), mask).float()
+        return torch.cat([embeddings, anchored], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
         """Return the weighted sum of all losses over the embeddings, but for language modelling."""
         config, device = self.config, self.world.device
+        if self.anchor:
+            embeddings, anchored = embeddings.chunk(2, dim=1)
         first, second, negatives, _, *rated_texts = (embeddings[a:b] for a, b in pairwise(batch.ends))
         loss = info_nce(
             first,
@@ -120,6 +152,11 @@ class ContrastiveTask:
             compared = torch.cat([first, embeddings[batch.ends[3] :]])
             loss = loss + config.overlap.weight * neighbour_distillation_loss(
                 compared, batch.cosines.to(device), config.temperature
+            )
+        if self.anchor:
+            cosines = F.normalize(anchored[: batch.ends[2]].detach(), dim=1)
+            loss = loss + config.anchor_weight * neighbour_distillation_loss(
+                embeddings[: batch.ends[2]], cosines @ cosines.T, config.temperature
             )
         for source, rated, a, b in zip(
             config.rated, batch.rated, rated_texts[::2], rated_texts[1::2], strict=True
@@ -155,9 +192,11 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
             "dev_criterion": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
         }
-        info = checkpoint.ModelInfo(start.info.pooling, start.info.similarity, facts)
+        meaning = checkpoint.MeaningInfo(config.meaning.head) if config.meaning else None
+        info = checkpoint.ModelInfo(start.info.pooling, start.info.similarity, facts, meaning=meaning)
         card = training_card("Pretrained on code comments, then trained on pairs that mean the same", facts)
-        checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card)
+        head = task.meaning.head if task.meaning else None
+        checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 
     inputs = (start.hash, start.tokenizer.hash, start.info.pooling, input_digest(config))
     training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)

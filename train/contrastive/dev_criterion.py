@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -45,19 +45,30 @@ class DevCriterion:
         Returns:
             The criterion (lower is better) and all figures by name.
         """
-
-        def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-            return metric.score(candidates, references).values
-
         figures = {}
         for rated in self.rated:
-            values = score(rated.candidates, rated.references)
+            values = metric.score(rated.candidates, rated.references).values
             figures[f"spearman_{rated.name}"] = float(spearmanr(values, rated.values).statistic)
-        figures["edits"] = float(contrast.wins(score, self.edited).mean())
+        measures = [""] + (["same_"] if metric.head else [])
+        for measure in measures:
+            score = _score_by(metric, measure)
+            figures[f"{measure}edits"] = float(contrast.wins(score, self.edited).mean())
         criterion = -sum(figures.values()) / len(figures)
-        for form, accuracy in contrast.by(self.triples.forms, contrast.wins(score, self.triples)).items():
-            figures[f"contrast_{form}"] = accuracy
+        for measure in measures:
+            wins = contrast.wins(_score_by(metric, measure), self.triples)
+            for form, accuracy in contrast.by(self.triples.forms, wins).items():
+                figures[f"{measure}contrast_{form}"] = accuracy
         return criterion, figures
+
+
+def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
+    """Return the function that scores pairs by similarity, or by the meaning head."""
+
+    def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+        scores = metric.score(candidates, references)
+        return scores.same if measure and scores.same is not None else scores.values
+
+    return score
 
 
 def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:

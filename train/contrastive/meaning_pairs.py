@@ -18,29 +18,9 @@ from simllm.perturb.summaries.sentence import replace
 from simllm.text import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
+from train.runtime.config import MeaningSourceConfig
 
 SAME, DIFFERENT = 1.0, 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeaningSourceConfig:
-    """One source of pairs that say the same or not."""
-
-    source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
-    share: float  # of the pairs of an update
-    fields: tuple[str, ...] = ()  # the two texts and the label; two: all say the same; none: plain lines
-    same: tuple[str, ...] = ("same",)  # labels of pairs that say the same
-    different: tuple[str, ...] = ("different",)  # of pairs that do not; pairs of other labels are left out
-    sentences: str | None = None  # plain lines: the pairs are words, and stand in one of these sentences
-    max_words: int = 40  # longer texts are left out
-
-    def __post_init__(self) -> None:
-        if len(self.fields) not in (0, 2, 3):
-            raise InputError(f"fields must name two or three fields or none, not {len(self.fields)}")
-        if not (self.share > 0 and self.max_words > 0):
-            raise InputError("share and max_words must be positive")
-        if self.sentences and not self.fields:
-            raise InputError("sentences need pairs of words: name their fields")
 
 
 @dataclass(frozen=True)
@@ -89,8 +69,8 @@ class LabelledPairs:
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Draw one pair."""
-        group = self.groups[random.integers(len(self.groups))]
-        return group[random.integers(len(group))]
+        group = self.groups[int(random.integers(len(self.groups)))]
+        return group[int(random.integers(len(group)))]
 
 
 class RuleMadePairs:
@@ -105,10 +85,10 @@ class RuleMadePairs:
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Draw one pair: half are rewordings; one in twenty are two texts that have nothing in common."""
         for _ in range(100):
-            text = self.texts[random.integers(len(self.texts))]
+            text = self.texts[int(random.integers(len(self.texts)))]
             chance = random.random()
             if chance < 0.05:
-                return MeaningPair(text, self.texts[random.integers(len(self.texts))], DIFFERENT)
+                return MeaningPair(text, self.texts[int(random.integers(len(self.texts)))], DIFFERENT)
             if chance < 0.5:
                 second = reword(text, self.lexicon, random)
                 if second != text:

@@ -64,7 +64,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
     tell("texts")
-    held_out = frozenset(contrast.held_out() if config.hold_out_contrast else ())
+    held_out = frozenset(contrast.deciding_word_pairs() if config.hold_out_contrast else ())
     groups = world.first_then_others(
         lambda: texts.gather(config.texts, config.exclude, held_out, config.seed, out / "texts")
     )
@@ -75,7 +75,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str
     tell("vocabulary")
     size = config.model.vocab_size
     tokenizer = world.first_then_others(
-        lambda: vocabulary.at(
+        lambda: vocabulary.load_or_learn(
             out / "vocabulary" / f"{texts_hash[:12]}-{size}", out / "texts" / texts.LINES, size
         )
     )

@@ -91,6 +91,7 @@ def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> T
     table = teacher.embeddings.token.weight.detach()
     vocabulary = backend.get_vocab()
     result = torch.zeros(tokenizer.vocab_size, table.shape[1])
+    ids: Sequence[int]
     for number in range(tokenizer.vocab_size):
         token = tokenizer.id_to_token(number)
         if token in SPECIAL_TOKENS:

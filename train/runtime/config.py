@@ -14,6 +14,7 @@ import yaml
 from simllm.errors import InputError
 from simllm.io.strict import build
 from simllm.model.config import ModelConfig
+from simllm.model.meaning_head import HeadConfig
 
 # Marks keys that are newer than version 0.1: with the default value, older runs can be resumed.
 ADDED_LATER = {"added": True}
@@ -201,6 +202,44 @@ class LanguageModelConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeaningSourceConfig:
+    """One source of pairs that say the same or not."""
+
+    source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
+    share: float  # of the pairs of an update
+    fields: tuple[str, ...] = ()  # the two texts and the label; two: all say the same; none: plain lines
+    same: tuple[str, ...] = ("same",)  # labels of pairs that say the same
+    different: tuple[str, ...] = ("different",)  # of pairs that do not; pairs of other labels are left out
+    sentences: str | None = None  # plain lines: the pairs are words, and stand in one of these sentences
+    max_words: int = 40  # longer texts are left out
+
+    def __post_init__(self) -> None:
+        if len(self.fields) not in (0, 2, 3):
+            raise InputError(f"fields must name two or three fields or none, not {len(self.fields)}")
+        if not (self.share > 0 and self.max_words > 0):
+            raise InputError("share and max_words must be positive")
+        if self.sentences and not self.fields:
+            raise InputError("sentences need pairs of words: name their fields")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeaningConfig:
+    """A meaning head that is trained with the encoder."""
+
+    head: HeadConfig
+    sources: tuple[MeaningSourceConfig, ...]
+    pairs: int  # an update
+    weight: float  # of this loss beside that of the positives
+    freeze_encoder: bool = False  # train the head alone
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise InputError("meaning.sources must not be empty")
+        if not (self.pairs > 0 and self.weight > 0):
+            raise InputError("pairs and weight must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ContrastiveConfig(TrainingConfig):
     """The contrastive stage: embeddings of pairs move together, all other embeddings move apart."""
 
@@ -218,6 +257,9 @@ class ContrastiveConfig(TrainingConfig):
     chunk_tokens: int  # tokens that are embedded at once, padding included
     cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
     language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
+    # weight of the divergence from the neighbours that the model had at the start
+    anchor_weight: float = field(default=0.0, metadata=ADDED_LATER)
+    meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         super().__post_init__()
