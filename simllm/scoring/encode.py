@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from simllm.text import LONGEST
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
 Floats = NDArray[np.float32]
+Reduced = TypeVar("Reduced")
 
 ON_LONG = ("truncate", "window", "error")
 _EMPTY = 2  # tokens of an empty text: <s> and </s>
@@ -113,8 +115,8 @@ def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Ten
 
 
 def run_encoder(
-    engine: Engine, texts: Tokenized, reduce: Callable[[Tensor, Tensor], Iterable[Floats]]
-) -> dict[Ids, Floats]:
+    engine: Engine, texts: Tokenized, reduce: Callable[[Tensor, Tensor], Iterable[Reduced]]
+) -> dict[Ids, Reduced]:
     """Run the encoder once on every distinct window.
 
     The batches depend on the set of windows, not on the order of the texts.
@@ -122,13 +124,13 @@ def run_encoder(
     Args:
         engine: The encoder.
         texts: n tokenized texts.
-        reduce: Turns (B, L, D) states and a (B, L) mask into one array for each of the B windows.
+        reduce: Turns (B, L, D) states and a (B, L) mask into one result for each of the B windows.
 
     Returns:
-        The reduced array of each window.
+        The result of each window.
     """
     unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
-    reduced: dict[Ids, Floats] = {}
+    reduced: dict[Ids, Reduced] = {}
     with torch.inference_mode():
         for rows in batch_slices(unique, engine.batch_tokens):
             tokens, mask = (tensor.to(engine.device) for tensor in pad(unique[rows]))
