@@ -1,7 +1,8 @@
-"""simllm: does this code summary say the same as the reference?
+"""simllm: a learned metric for code summaries.
 
->>> from simllm import SimLLM
->>> scores = SimLLM().score(["adds two lists"], ["combines 2 arrays"])
+Examples:
+    >>> from simllm import SimLLM
+    >>> scores = SimLLM().score(["adds two lists"], ["combines 2 arrays"])
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Imported when first used: torch alone takes over a second.
-_HOMES = {
+# Names are imported on first use, because torch takes over a second to import.
+_MODULES = {
     "InputError": "simllm.errors",
     "Scores": "simllm.scoring.scores",
     "SimLLM": "simllm.metric",
@@ -28,10 +29,10 @@ __all__ = ["InputError", "Scores", "SimLLM", "clean"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'simllm' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_MODULES])

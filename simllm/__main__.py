@@ -1,4 +1,4 @@
-"""`python -m simllm` is the command `simllm`."""
+"""Run the command `simllm` as `python -m simllm`."""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""The one exception a user of simllm is meant to read."""
+"""The exception for bad input."""
 
 
 class InputError(ValueError):
-    """Bad input: one line that says what is wrong, where, and what was expected.
+    """Bad input. The message is one line: which file, which line, what was expected.
 
-    The command line prints it alone and exits with status 2.
+    Commands print the message on standard error and exit with status 2.
     """

@@ -1,9 +1,8 @@
-"""The cleaning of summaries (SIMLLM, section 5.1), used for training and scoring alike.
+"""The cleaning of summaries (SIMLLM, section 5.1), for training and scoring.
 
-The rules are written as a `tokenizers` normalizer, not as Python code, because the same
-object travels inside `tokenizer.json`: every library that loads the model cleans alike.
-Cleaning is defined for every `str`. Cleaning a cleaned text again changes nothing, up to
-`LONGEST` characters.
+The rules are a `tokenizers` normalizer, which is stored in `tokenizer.json`. Therefore every library
+that loads the model cleans texts in the same way. Every `str` can be cleaned. Cleaning a cleaned text
+again changes nothing, up to `LONGEST` characters.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tokenizers.normalizers import Normalizer
 
-# Characters of a text that are read. The time of some rules grows with the square of the length,
-# and no summary is so long.
+# Only this many characters of a text are read. The time of some rules grows with the square of the
+# length, and no summary is that long.
 LONGEST = 10_000
 
 # A comment block opens with one of these; the summary follows it.
 _OPENING = r"(?>/\*+|//+[!/]*|#+!?|\"\"\"|''')"
 
-# Step 1: the summary is what stands before the first blank line of a comment block and
-# before the first block tag (Javadoc, JSDoc, YARD, Sphinx); the block's own marks go.
+# Step 1: keep the text before the first blank line of a comment block and before the first block tag
+# (Javadoc, JSDoc, YARD, Sphinx); remove the comment marks.
 _SUMMARY = [
     (rf"\A\s*{_OPENING}(?>[\s*/#!]*)[\s\S]*?\K\n[ \t*/#!]*\n[\s\S]*\z", ""),
     (r"\n[ \t*/#!]*(?:@[A-Za-z]|:(?:param|type|arg|returns?|rtype|raises?)\b)[\s\S]*\z", ""),
@@ -52,9 +51,9 @@ _ASCII_FORMS = [
     ("\u03bc", "u"),  # the micro sign, once decomposed
 ]
 
-# Step 2, once everything is ASCII. Corpora are half pre-tokenized ("foo ( bar ) . 1 . 5"),
-# so every mark stands alone, but for the points in numbers and the apostrophes in words.
-# No rule may insert at the very start: `tokenizers` panics there.
+# Step 2, for ASCII text. Half of the corpora are tokenized already ("foo ( bar ) . 1 . 5"), so put
+# spaces around each mark, except for points in numbers and apostrophes in words.
+# No rule may insert at the start of the text, because `tokenizers` panics then.
 _MARK = r"[!-/:-@\[-`{-~]"
 _SPACING = [
     (r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))", ""),
@@ -67,18 +66,19 @@ _SPACING = [
 
 
 def clean(text: str) -> str:
-    """Return the cleaned summary of `text`: lower-case printable ASCII, single spaces.
+    """Clean a summary: the result is lower-case printable ASCII with single spaces.
 
     Only the first `LONGEST` characters are read.
 
-    >>> clean("/** Gets the user's  NAME (1 . 5 times). */")
-    "gets the user's name ( 1.5 times ) ."
+    Examples:
+        >>> clean("/** Gets the user's  NAME (1 . 5 times). */")
+        "gets the user's name ( 1.5 times ) ."
     """
     return normalizer().normalize_str(encodable(text[:LONGEST]))
 
 
 def encodable(text: str) -> str:
-    """Return `text` with lone surrogates, which no UTF-8 library accepts, replaced."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -86,7 +86,7 @@ def encodable(text: str) -> str:
 
 @cache
 def normalizer() -> Normalizer:
-    """Return the cleaning as a `tokenizers` normalizer, the form kept in `tokenizer.json`."""
+    """Return the cleaning as a `tokenizers` normalizer."""
     from tokenizers import Regex, normalizers
 
     def rules(pairs: list[tuple[str, str]]) -> list[Normalizer]:

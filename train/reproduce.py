@@ -1,12 +1,12 @@
-"""Make the default model from scratch: from the network to its card.
+"""Make the default model from scratch, from the download of data to the model card.
 
     python -m train.reproduce --trees ../trees --out runs/default
 
-Fetches the data sets of the recipe into `data`, or the folder that the environment variable
-`SIMLLM_DATA` names. Fetches the repositories of configs/repositories.tsv into `--trees`, each at its
-revision without its history, and leaves those that are there as they are. Then it runs one command
-after the other, and prints each. Rerun the same command to resume: finished steps are skipped. All
-steps take hours on two cores.
+The command fetches the data sets of the recipe into `data`, or into the folder that the environment
+variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv into `--trees`,
+each at one revision; repositories that exist there are not changed. Then it prints and runs one
+command after the other. Rerun the same command to resume: finished steps are skipped. All steps take
+hours on two cores.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from train.runtime.tool_command import run_tool
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom java_tlc_csn python_wan2018 python_edinburgh misc_nl funcom_useloss".split()
 _SETS += "code_paraphrases unrated_java haque2022 shen2021_leclair stsb_en sick semeval_sts".split()
-# What the configs call the outputs of the steps.
-_CORPUS, _FIRST, _TWIN = Path("runs/repositories"), Path("runs/mini"), Path("runs/contrastive-held-out")
+# Outputs of the steps, with the names that the configurations use.
+_CORPUS, _FIRST, _CONTROL = Path("runs/repositories"), Path("runs/mini"), Path("runs/contrastive-held-out")
 _WORDNET = (Path("runs/wordnet.jsonl"), Path("runs/wordnet-held-out.jsonl"))
-# A shorter run that learns nothing about the words of the contrast set.
+# The control model: a shorter run without the deciding words of the contrast set.
 _HELD_OUT = ["hold_out_contrast=true", f"positives.3.source={_WORDNET[1]}", "updates=1000"]
 _RATED = ("haque2022", "shen2021_leclair")
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.reproduce",
         description=__doc__,
@@ -84,16 +84,16 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (recipe.wordnet, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    for folder in (_CORPUS, _FIRST, *_second_runs(recipe.seeds), _TWIN, recipe.out):
+    for folder in (_CORPUS, _FIRST, *_second_runs(recipe.seeds), _CONTROL, recipe.out):
         folders.check(folder)
     for file in _WORDNET:
-        made(file, _FIRST / "corpus" / "train.txt")
-    named = repositories(Path("configs/repositories.tsv"))
+        is_up_to_date(file, _FIRST / "corpus" / "train.txt")
+    repositories = read_repositories(Path("configs/repositories.tsv"))
     data = str(recipe.data or data_root())
     if not recipe.data:
         _run(["train.data", "fetch", *_SETS, "--root", data, "--host", recipe.host], data)
-    trees = [tree(recipe.trees, *entry, recipe.host) for entry in named]
-    for command in commands(recipe, data, trees):
+    trees = [fetch_repository(recipe.trees, *entry, recipe.host) for entry in repositories]
+    for command in remaining_commands(recipe, data, trees):
         _run(command, data)
 
 
@@ -105,10 +105,11 @@ def _run(command: list[str], data: str) -> None:
         sys.exit(status)
 
 
-def made(output: Path, source: Path) -> bool:
-    """Whether the file `output` has been made from `source`.
+def is_up_to_date(output: Path, source: Path) -> bool:
+    """Return whether a file exists and is newer than the file that it is made from.
 
-    Raises InputError if `output` exists but is older than `source`, or `source` is missing.
+    Raises:
+        InputError: `output` exists, but is older than `source`, or `source` is missing.
     """
     if not output.exists():
         return False
@@ -118,12 +119,12 @@ def made(output: Path, source: Path) -> bool:
 
 
 def _second_runs(seeds: int) -> list[Path]:
-    """Return the folders of the second stage's runs, one for each seed."""
+    """Return the folders of the runs of the second stage, one for each seed."""
     return [Path("runs/contrastive"), *(Path(f"runs/contrastive-{seed}") for seed in range(2, seeds + 1))]
 
 
-def repositories(file: Path) -> list[tuple[str, str]]:
-    """Return owner/name and revision of each repository in the file."""
+def read_repositories(file: Path) -> list[tuple[str, str]]:
+    """Read the owner/name and the revision of each repository; raise InputError for a wrong line."""
     rows = [(number, line.split("\t")) for number, line in files.lines(file) if not line.startswith("#")]
     for number, row in rows:
         if len(row) != 2:
@@ -131,10 +132,10 @@ def repositories(file: Path) -> list[tuple[str, str]]:
     return [(name, revision) for _, (name, revision) in rows]
 
 
-def tree(folder: Path, name: str, revision: str, host: str) -> Path:
-    """Return the path of a bare repository with HEAD at the revision; fetch it if it is missing.
+def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
+    """Return the path of a bare repository with HEAD at a revision; fetch it if it is missing.
 
-    The corpus decides by the last two folders of the path which texts are held out.
+    The corpus chooses the held-out texts by a hash of the last two folders of this path.
     """
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
@@ -143,8 +144,8 @@ def tree(folder: Path, name: str, revision: str, host: str) -> Path:
     return path
 
 
-def commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
-    """Return the commands of all steps that are not finished, as one would type them.
+def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
+    """Return the commands of all steps that are not finished: modules and arguments.
 
     Args:
         recipe: The recipe.
@@ -159,14 +160,14 @@ def commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
         steps.append([*built, "--exclude", *rated])
     steps.append(["train.pretrain", "configs/mini.yaml"])
     for file, *more in ((_WORDNET[0],), (_WORDNET[1], "--hold-out-contrast")):
-        if not made(file, Path(train)):
+        if not is_up_to_date(file, Path(train)):
             steps.append(["train.contrastive.wordnet_pairs", str(recipe.wordnet), train, str(file), *more])
     second = ["train.contrastive", "configs/contrastive.yaml"]
     runs = [str(run) for run in _second_runs(recipe.seeds)]
     steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
-    steps.append([*second, f"out={_TWIN}", *_HELD_OUT])
+    steps.append([*second, f"out={_CONTROL}", *_HELD_OUT])
     release = ["train.release", str(_FIRST), runs[0], "--start-share", "0.15"]
-    release += ["--out", str(recipe.out), "--held-out", str(_TWIN)]
+    release += ["--out", str(recipe.out), "--held-out", str(_CONTROL)]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated[1]]
     release += ["--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")

@@ -1,1 +1,1 @@
-"""Uses of the metric: comparing systems, explaining a score, golden scores, rewards."""
+"""Uses of the metric: comparison of systems, explanation of scores, golden scores, rewards."""

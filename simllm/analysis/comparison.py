@@ -1,4 +1,4 @@
-"""Comparison of systems by their scores, with intervals and significance.
+"""Comparison of systems by their scores, with intervals and significance tests.
 
 Two systems are compared on the same references, in two ways. The paired bootstrap counts how often a
 resample of the items reverses the difference. The paired permutation test swaps the two systems item
@@ -25,7 +25,7 @@ OVER_REFERENCES: dict[str, Callable[..., Values]] = {"max": np.max, "mean": np.m
 
 @dataclass(frozen=True)
 class System:
-    """One system's mean score and its 95% bootstrap interval, NaN for one item."""
+    """The mean score of a system and its 95% bootstrap interval (NaN for one item)."""
 
     name: str
     mean: float
@@ -35,7 +35,7 @@ class System:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of system a minus that of system b, its interval (NaN for one item), corrected p-values."""
+    """The mean of system `a` minus that of system `b`, with interval (NaN for one item) and p-values."""
 
     a: str
     b: str
@@ -48,11 +48,19 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several systems on the same n items."""
+    """The comparison of s systems on the same n items.
+
+    Attributes:
+        systems: The mean score of each system.
+        differences: The difference of each two systems.
+        wins: (s, s) share of items on which the system of the row scores higher; ties count half.
+        n: Number of items.
+        signature: The signature of the metric.
+    """
 
     systems: list[System]
     differences: list[Difference]
-    wins: Values  # (s, s) share of items on which the row's system scores higher; ties count half
+    wins: Values
     n: int
     signature: str
 
@@ -60,10 +68,16 @@ class Comparison:
 def compare(
     metric: SimLLM, systems: dict[str, Sequence[str]], references: Sequence[Sequence[str]], over: str = "max"
 ) -> Comparison:
-    """Compare systems, n candidates each, against one or more lists of n references.
+    """Compare systems by their scores against references.
 
-    With several references a candidate's score is the `over` (max, mean) of its scores.
-    Raises InputError for fewer than two systems, no items, or lists of different lengths.
+    Args:
+        metric: The metric.
+        systems: n candidates of each system, by its name.
+        references: One or more lists of n references.
+        over: `max` or `mean`: how the scores against several references are combined.
+
+    Raises:
+        InputError: There are fewer than two systems or no items, or the lists differ in length.
     """
     if over not in OVER_REFERENCES:
         raise InputError(f"over {over!r}: expected one of {', '.join(OVER_REFERENCES)}")
@@ -78,11 +92,16 @@ def compare(
     signature = scores.signature
     if len(references) > 1:
         signature += f"|references:{len(references)}|over:{over}"
-    return compared(dict(zip(systems, OVER_REFERENCES[over](shaped, axis=0), strict=True)), signature)
+    return compare_scores(dict(zip(systems, OVER_REFERENCES[over](shaped, axis=0), strict=True)), signature)
 
 
-def compared(scores: dict[str, Values], signature: str = "") -> Comparison:
-    """Compare systems by their (n,) scores on the same items."""
+def compare_scores(scores: dict[str, Values], signature: str = "") -> Comparison:
+    """Compare systems by their scores.
+
+    Args:
+        scores: (n,) scores of each system on the same items, by its name.
+        signature: The signature of the metric.
+    """
     names, values = list(scores), np.stack(list(scores.values()))
     n = values.shape[1]
     random = np.random.default_rng(SEED)
@@ -91,7 +110,7 @@ def compared(scores: dict[str, Values], signature: str = "") -> Comparison:
     bootstrap = holm([bootstrap_p(means[:, a] - means[:, b], n) for a, b in pairs])
     permutation = holm([sign_flip_p(values[a] - values[b], random) for a, b in pairs])
     if n == 1:
-        means[:] = np.nan  # one item says nothing about others
+        means[:] = np.nan  # one item gives no interval
     return Comparison(
         [System(name, float(values[i].mean()), *interval(means[:, i])) for i, name in enumerate(names)],
         [

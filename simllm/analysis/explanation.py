@@ -1,9 +1,9 @@
-"""Explanation of a score: the contribution of each word, and the word that it matches.
+"""Explanation of a score: the contribution of each word, and its match in the other text.
 
-With mean pooling and cosine the score is a sum over tokens without a remainder:
+With mean pooling and cosine, the score is exactly a sum over tokens:
 cos(u, v) = sum_i (u_i / n) . v / (|u| |v|), where u is the mean of the n states u_i. The
-contribution of a word is the sum over its tokens. The state of a word is the mean of its
-tokens' states. A word's match is the word of the other text with the most similar state.
+contribution of a word is the sum over its tokens. The state of a word is the mean of the states of
+its tokens. The match of a word is the word of the other text with the most similar state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simllm.metric import SimLLM
 from simllm.model.similarity import cosine
 from simllm.scoring import token_matching
 
-BOUNDARY = "▁"  # how a token shows that it begins a word
+BOUNDARY = "▁"  # first character of a token that begins a word
 Values = NDArray[np.float64]
 
 
@@ -27,14 +27,22 @@ class Word:
     """A cleaned word of one text, compared with the words of the other text."""
 
     text: str
-    contribution: float  # what it adds to the score
+    contribution: float  # its part of the score
     match: str  # the most similar word of the other text
     similarity: float  # cosine of the word and its match, -1..1
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Both texts' words; each side's contributions and `rest` (its boundary tokens) sum to `score`."""
+    """The explanation of a score.
+
+    Attributes:
+        score: The score.
+        candidate: The words of the candidate; their contributions and `rest[0]` sum to the score.
+        reference: The words of the reference; their contributions and `rest[1]` sum to the score.
+        rest: The contributions of the boundary tokens of the candidate and of the reference.
+        signature: The signature of the metric.
+    """
 
     score: float
     candidate: list[Word]
@@ -88,13 +96,13 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
             (spelled[1], spelled[0], shares[1], similar.T),
         )
     ]
-    score = float(cosine(means[0][None], means[1][None])[0])  # the sum of the shares, without its rounding
+    score = float(cosine(means[0][None], means[1][None])[0])  # the sum of the shares, with less rounding
     rest = tuple(float(share[0] + share[-1]) for share in shares)
     return Explanation(score, sides[0], sides[1], (rest[0], rest[1]), metric.signature)
 
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:
-    """Return the words, each with the slice of its tokens."""
+    """Return the words of a text, each with the slice of its tokens."""
     tokens = [metric.checkpoint.tokenizer.id_to_token(number) for number in ids]
     starts = [i for i, token in enumerate(tokens) if i == 0 or token.startswith(BOUNDARY)]
     ends = [*starts[1:], len(tokens)]

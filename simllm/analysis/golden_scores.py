@@ -1,4 +1,4 @@
-"""Golden scores: what a model folder's scores were when it was made, in its `golden.json`."""
+"""Golden scores: scores of fixed pairs, stored with a model, to detect changes of its scores."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from simllm.io import folders
 from simllm.io.strict import build, read_json
 from simllm.metric import SimLLM
 
-FILE = "golden.json"
-TOLERANCE = {"exact": 1e-5, "fast": 0.01}  # how far a mode may be off
+GOLDEN_FILE = "golden.json"
+TOLERANCE = {"exact": 1e-5, "fast": 0.01}  # largest allowed difference in each mode
 
-# Words that change, order, length, spelling, what is no text: whatever could go wrong one day.
+# Pairs that test cleaning, word order, length, spelling, empty texts and unusual characters.
 PAIRS = [
     ("adds two lists", "combines 2 arrays"),
     ("returns the name of the user", "gets the user's name"),
@@ -37,27 +37,37 @@ PAIRS = [
 
 
 @dataclass(frozen=True)
-class Golden:
-    """The exact scores of `PAIRS`, by a model of this hash."""
+class GoldenScores:
+    """The scores of `PAIRS` by the model with a hash."""
 
     model: str
     scores: tuple[float, ...]
 
 
-def write(folder: Path) -> None:
-    """Score `PAIRS` with the plain encoder and keep the scores in the model folder."""
+def write_golden_scores(folder: Path) -> None:
+    """Score `PAIRS` with the plain encoder, and write the scores into the model folder."""
     metric = SimLLM(folder, mode="plain", device="cpu")
     values = metric.score(*zip(*PAIRS, strict=True)).values
-    golden = Golden(metric.checkpoint.hash, tuple(round(value, 7) for value in values.tolist()))
-    folders.add(folder, FILE, json.dumps(asdict(golden), indent=2) + "\n")
+    golden = GoldenScores(metric.checkpoint.hash, tuple(round(value, 7) for value in values.tolist()))
+    folders.add(folder, GOLDEN_FILE, json.dumps(asdict(golden), indent=2) + "\n")
 
 
 def largest_difference(metric: SimLLM, folder: Path) -> float:
-    """How far the metric's scores are off; raise InputError where there is nothing to hold them against."""
-    if not (folder / FILE).is_file():
-        raise InputError(f"{folder}: no {FILE}; expected a model folder with golden scores")
-    golden = build(Golden, read_json(folder / FILE), str(folder / FILE))
+    """Return the largest absolute difference between the scores of a metric and the golden scores.
+
+    Args:
+        metric: The metric, with the model of `folder`.
+        folder: The model folder with the golden scores.
+
+    Raises:
+        InputError: The golden scores are missing, or of another model or other pairs.
+    """
+    if not (folder / GOLDEN_FILE).is_file():
+        raise InputError(f"{folder}: no {GOLDEN_FILE}; expected a model folder with golden scores")
+    golden = build(GoldenScores, read_json(folder / GOLDEN_FILE), str(folder / GOLDEN_FILE))
     if golden.model != metric.checkpoint.hash or len(golden.scores) != len(PAIRS):
-        raise InputError(f"{folder / FILE}: not of this model ({metric.checkpoint.hash}) or these pairs")
+        raise InputError(
+            f"{folder / GOLDEN_FILE}: not of this model ({metric.checkpoint.hash}) or these pairs"
+        )
     values = metric.score(*zip(*PAIRS, strict=True)).values
     return float(np.abs(values - np.array(golden.scores)).max())

@@ -1,4 +1,4 @@
-"""The metric as a reward for training a summarizer."""
+"""The metric as a reward function for training a summarizer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from simllm.metric import SimLLM
 def reward(metric: SimLLM, column: str = "reference") -> Callable[..., list[float]]:
     """Make a reward function with TRL's calling convention, `reward(completions, **columns)`.
 
-    A completion is a text or a list of messages, the last of which is scored, against the
-    text in the data set's `column`. Threads may share it. It raises InputError where the data
-    set lacks the column.
+    The function scores each completion (a text, or the last one of a list of messages) against the
+    text in a column of the data set. It raises InputError if the data set lacks the column. Threads
+    may share it.
+
+    Args:
+        metric: The metric.
+        column: The name of the column with the references.
     """
 
     def simllm_reward(completions: Sequence[Any], **columns: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""The command `simllm`: each subcommand is one module that parses options, calls the API and prints."""
+"""The command `simllm`. Each subcommand is a module that parses options, calls the API and prints."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from simllm.cli import compare, evaluate, explain, export, frequencies, info, sc
 from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
-# A command's module has HELP, EXAMPLES, FORMATS, run and, for options of its own, add_options.
-# A group's module has HELP, EXAMPLES and COMMANDS.
+# The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options.
+# The module of a group of commands has HELP, EXAMPLES and COMMANDS.
 _COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export)
 
-# oneDNN and PyTorch each keep the kernels of 1,024 shapes, which take half a gigabyte and save no time:
-# texts of similar length share a shape. The command sets the limit, since it holds for a whole process.
+# By default oneDNN and PyTorch each cache the kernels of 1,024 shapes, which takes half a gigabyte and
+# saves no time, because texts of similar length share a shape. The limit holds for the whole process, so
+# the command sets it, not the library.
 _KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 
@@ -32,8 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: The words after `simllm`; by default those of this process.
 
     Returns:
-        The exit status: 0 for success, 2 for bad input, 130 when interrupted, 141 when the reader
-        of a pipe has gone.
+        The exit status: 0 success, 2 bad input, 130 interrupted, 141 if the reader of a pipe has ended.
     """
     _prepare_streams()
     options = _parser().parse_args(_with_correlation(sys.argv[1:] if arguments is None else arguments))
@@ -48,9 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"simllm: error: {on_one_line(str(error))}", file=sys.stderr)
             return 2
         except OSError as error:
-            # What standard output has not taken is dropped, or Python complains about it when it ends.
+            # Drop the rest of standard output; otherwise Python prints an error when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+            if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has ended
                 return 141
             where = error.filename or "standard output"
             print(f"simllm: error: {where}: cannot be written ({error.strerror})", file=sys.stderr)
@@ -62,10 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Escape what the locale cannot show, and stand in for streams that were closed before the start."""
+    """Escape characters that the locale cannot encode, and replace streams that are closed."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
-    if sys.stdout is None:  # writing fails, as it must: the results would be lost
+    if sys.stdout is None:  # a read-only stream, so that writing fails and no result is lost unseen
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
@@ -75,17 +75,17 @@ def _prepare_streams() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that answers a wrong command line with one line and exit status 2."""
+    """Argument parser that reports an error in one line and exits with status 2."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the line and exit."""
+        """Print an error and exit."""
         self.exit(2, f"simllm: error: {message} (see {self.prog} --help)\n")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="simllm",
-        description="Does a generated code summary say the same as the reference?",
+        description="Measure how close in meaning generated code summaries are to references.",
         epilog='example:\n  simllm score "adds two lists" "combines 2 arrays"\n',
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -124,7 +124,7 @@ def _add_common_options(command: argparse.ArgumentParser, formats: tuple[str, ..
 
 
 def _with_correlation(arguments: list[str]) -> list[str]:
-    """Read `evaluate --ratings FILE`, as version 0.1 had it, as `evaluate correlation --ratings FILE`."""
+    """Turn `evaluate --ratings FILE`, the form of version 0.1, into `evaluate correlation --ratings FILE`."""
     short = arguments[:1] == ["evaluate"] and arguments[1:2] and arguments[1].startswith("--ratings")
     return ["evaluate", "correlation", *arguments[1:]] if short else arguments
 

@@ -1,4 +1,4 @@
-"""`simllm compare`: which of several systems is better, and is it more than chance?"""
+"""`simllm compare`: compare systems by their scores, with intervals and significance tests."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ def add_options(compare: argparse.ArgumentParser) -> None:
     """Declare the options of this command."""
     compare.add_argument(
         "-r", "--references", nargs="+", type=Path, required=True, metavar="FILE",
-        help="references, one a line; several files are several references of each line",
+        help="references, one per line; several files are several references of each line",
     )  # fmt: skip
     compare.add_argument(
         "-c", "--candidates", nargs="+", type=Path, required=True, metavar="FILE",
-        help="candidates, one a line, a file for each system",
+        help="candidates, one per line, a file for each system",
     )  # fmt: skip
     compare.add_argument("--over", default="max", metavar="NAME", help="several references: max or mean")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Compare, and show."""
-    given = [*options.candidates, *options.references]
-    files.check_output(options.output, given, options.overwrite)
-    if sum(map(files.is_stdin, given)) > 1:
+    """Run the command."""
+    inputs = [*options.candidates, *options.references]
+    files.check_output(options.output, inputs, options.overwrite)
+    if sum(map(files.is_stdin, inputs)) > 1:
         raise InputError("-: standard input can be one of the files only")
-    texts = {file: [line for _, line in files.lines(file)] for file in given}
+    texts = {file: [line for _, line in files.lines(file)] for file in inputs}
     first = options.references[0]
-    for file, read in texts.items():
-        if len(read) != len(texts[first]):
-            raise InputError(f"{file} has {len(read)} lines but {first} has {len(texts[first])}")
+    for file, lines in texts.items():
+        if len(lines) != len(texts[first]):
+            raise InputError(f"{file} has {len(lines)} lines but {first} has {len(texts[first])}")
     names = [file.stem for file in options.candidates]
-    if len(set(names)) != len(names):  # two folders, one name
+    if len(set(names)) != len(names):  # files with the same name in different folders
         names = [str(file) for file in options.candidates]
     from simllm.analysis.comparison import compare
     from simllm.metric import SimLLM
@@ -57,46 +57,57 @@ def run(options: argparse.Namespace) -> None:
     systems: dict[str, Sequence[str]] = {
         name: texts[file] for name, file in zip(names, options.candidates, strict=True)
     }
-    found = compare(
+    comparison = compare(
         SimLLM(options.model), systems, [texts[file] for file in options.references], options.over
     )
-    shown = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](found)
-    tables.show(shown, options.output)
+    text = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](comparison)
+    tables.show(text, options.output)
 
 
-def _json(found: Comparison) -> str:
-    return json.dumps(tables.finite({**asdict(found), "wins": found.wins.tolist()}), indent=2) + "\n"
+def _json(comparison: Comparison) -> str:
+    values = {**asdict(comparison), "wins": comparison.wins.tolist()}
+    return json.dumps(tables.finite(values), indent=2) + "\n"
 
 
-def _text(found: Comparison) -> str:
-    names = [system.name for system in found.systems]
+def _text(comparison: Comparison) -> str:
+    """Return three tables: the systems, their differences, and the share of wins."""
+    names = [system.name for system in comparison.systems]
     parts = [
-        (("system", "mean", "95% low", "high"), [tuple(asdict(system).values()) for system in found.systems]),
+        (
+            ("system", "mean", "95% low", "high"),
+            [tuple(asdict(system).values()) for system in comparison.systems],
+        ),
         (
             ("a", "b", "difference", "95% low", "high", "bootstrap p", "permutation p"),
-            [tuple(asdict(difference).values()) for difference in found.differences],
+            [tuple(asdict(difference).values()) for difference in comparison.differences],
         ),
-        (("wins over", *names), [(name, *row) for name, row in zip(names, found.wins.tolist(), strict=True)]),
+        (
+            ("wins over", *names),
+            [(name, *row) for name, row in zip(names, comparison.wins.tolist(), strict=True)],
+        ),
     ]
     shown = []
     for columns, rows in parts:
         cells = [["n/a" if isinstance(cell, float) and isnan(cell) else cell for cell in row] for row in rows]
         widths = tables.widths([columns, *cells])
         shown.append(tables.header(columns, widths) + tables.lines(cells, widths))
-    correction = {"items": found.n, "p": "two-sided, Holm-corrected", "signature": found.signature}
-    return "\n".join(shown) + tables.footer(correction)
+    summary = {"items": comparison.n, "p": "two-sided, Holm-corrected", "signature": comparison.signature}
+    return "\n".join(shown) + tables.footer(summary)
 
 
-def _latex(found: Comparison) -> str:
-    """Means with intervals; a star marks the best where it beats all others at 5%, by both tests."""
-    best = max(found.systems, key=lambda system: system.mean)
-    own = [d for d in found.differences if best.name in (d.a, d.b)]
+def _latex(comparison: Comparison) -> str:
+    """Return a LaTeX table of means and intervals.
+
+    A star marks the best system if both tests show that it beats all others at the 5% level.
+    """
+    best = max(comparison.systems, key=lambda system: system.mean)
+    own = [d for d in comparison.differences if best.name in (d.a, d.b)]
     star = "*" if all(max(d.bootstrap_p, d.permutation_p) < 0.05 for d in own) else ""
     rows = [
-        f"{latex.escaped(s.name)} & ${s.mean:.3f}{'^{' + star + '}' if star and s is best else ''}$ "
+        f"{latex.escape_latex(s.name)} & ${s.mean:.3f}{'^{' + star + '}' if star and s is best else ''}$ "
         f"& {'--' if isnan(s.low) else f'$[{s.low:.3f}, {s.high:.3f}]$'} \\\\"
-        for s in found.systems
+        for s in comparison.systems
     ]
     head = ["\\begin{tabular}{lrr}", "\\toprule", "System & SIMLLM & 95\\% interval \\\\", "\\midrule"]
-    note = f"% n = {found.n}; *: p < 0.05 against every other (paired, Holm); {found.signature}"
+    note = f"% n = {comparison.n}; *: p < 0.05 against every other (paired, Holm); {comparison.signature}"
     return "\n".join([*head, *rows, "\\bottomrule", "\\end{tabular}", note]) + "\n"

@@ -1,4 +1,4 @@
-"""`simllm explain`: the words behind a score, as coloured text, HTML or JSON."""
+"""`simllm explain`: show the contribution of each word to a score, as text, HTML or JSON."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def add_options(explain: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Explain, and show."""
+    """Run the command."""
     files.check_output(options.output, [], options.overwrite)
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
 
-    found = explain(SimLLM(options.model), options.candidate, options.reference)
+    explanation = explain(SimLLM(options.model), options.candidate, options.reference)
     coloured = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     form = options.format or "text"
     shown = (
-        json.dumps(asdict(found), indent=2, ensure_ascii=False) + "\n"
+        json.dumps(asdict(explanation), indent=2, ensure_ascii=False) + "\n"
         if form == "json"
-        else html(found) if form == "html" else text(found, coloured)
+        else to_html(explanation) if form == "html" else to_text(explanation, coloured)
     )  # fmt: skip
     if options.output:
         files.write(options.output, shown)
@@ -60,10 +60,10 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.write(shown)
 
 
-def text(found: Explanation, coloured: bool) -> str:
-    """As lines for a terminal."""
-    lines = [f"score {found.score:.4f}"]
-    for name, words, rest in _sides(found):
+def to_text(explanation: Explanation, coloured: bool) -> str:
+    """Format an explanation as text for a terminal, with colours or without."""
+    lines = [f"score {explanation.score:.4f}"]
+    for name, words, rest in _sides(explanation):
         lines += ["", f"{name:30} adds    matched with"]
         most = max(abs(word.contribution) for word in words)
         for word in words:
@@ -73,13 +73,13 @@ def text(found: Explanation, coloured: bool) -> str:
                 shown = f"\x1b[48;2;{red};{green};{blue}m\x1b[38;2;0;0;0m{shown}\x1b[0m"
             lines.append(f"{shown} {word.contribution:+.3f}  {word.match} ({word.similarity:.2f})")
         lines.append(f"{'(start and end)':30} {rest:+.3f}")
-    return "\n".join([*lines, "", f"signature: {found.signature}"]) + "\n"
+    return "\n".join([*lines, "", f"signature: {explanation.signature}"]) + "\n"
 
 
-def html(found: Explanation) -> str:
-    """As a page that needs nothing but itself."""
+def to_html(explanation: Explanation) -> str:
+    """Format an explanation as a self-contained HTML page."""
     parts = []
-    for name, words, rest in _sides(found):
+    for name, words, rest in _sides(explanation):
         most = max(abs(word.contribution) for word in words)
         chips, rows = [], []
         for word in words:
@@ -98,21 +98,22 @@ def html(found: Explanation) -> str:
         )
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Why this score</title>'
-        f"<style>{_STYLE}</style><h1>Score {found.score:.4f}</h1>"
-        "<p>On each side the words' contributions sum to the score: green adds, red takes away.</p>"
-        f"{''.join(parts)}<footer>{escape(found.signature)}</footer></html>\n"
+        f"<style>{_STYLE}</style><h1>Score {explanation.score:.4f}</h1>"
+        "<p>The contributions of each text's words sum to the score: green adds, red subtracts.</p>"
+        f"{''.join(parts)}<footer>{escape(explanation.signature)}</footer></html>\n"
     )
 
 
-def _sides(found: Explanation) -> list[tuple[str, list[Word], float]]:
+def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
+    """Return the name, the words and the rest of both texts."""
     return [
-        ("candidate", found.candidate, found.rest[0]),
-        ("reference", found.reference, found.rest[1]),
+        ("candidate", explanation.candidate, explanation.rest[0]),
+        ("reference", explanation.reference, explanation.rest[1]),
     ]
 
 
 def _colour(weight: float) -> tuple[int, int, int]:
-    """-1..1 -> from red over white to green."""
+    """Return an RGB colour for a weight: red for -1, white for 0, green for 1."""
     strongest = (120, 200, 140) if weight > 0 else (235, 120, 110)
     red, green, blue = (round(255 + (channel - 255) * abs(weight)) for channel in strongest)
     return red, green, blue

@@ -1,4 +1,4 @@
-"""`simllm info`: what a model folder holds, and where it comes from."""
+"""`simllm info`: describe a model folder and its provenance."""
 
 from __future__ import annotations
 

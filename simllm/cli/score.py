@@ -1,4 +1,4 @@
-"""`simllm score`: score any number of pairs in little memory."""
+"""`simllm score`: score any number of pairs in constant memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from simllm.cli import pair_source, score_metrics
-from simllm.cli.pair_source import Row
+from simllm.cli.pair_source import PairWithId
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
 from simllm.io.partial_file import PartialFile
@@ -37,8 +37,8 @@ EXAMPLES = """examples:
 def add_options(score: argparse.ArgumentParser) -> None:
     """Declare the options of this command."""
     score.add_argument("texts", nargs="*", metavar="TEXT", help="a candidate and a reference")
-    score.add_argument("-c", "--candidates", type=Path, metavar="FILE", help="candidates, one a line")
-    score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one a line")
+    score.add_argument("-c", "--candidates", type=Path, metavar="FILE", help="candidates, one per line")
+    score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one per line")
     score.add_argument("--jsonl", type=Path, metavar="FILE", help="pairs as JSON lines; - is standard input")
     score.add_argument("--candidate-field", default="candidate", metavar="NAME", help="default: %(default)s")
     score.add_argument("--reference-field", default="reference", metavar="NAME", help="default: %(default)s")
@@ -73,7 +73,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the command."""
-    source = pair_source.source(options)
+    source = pair_source.choose_source(options)
     output: Path | None = options.output
     files.check_output(output, source.files, options.overwrite)
     if options.metrics is not None:
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"after {done:,} pairs; --resume continues after them") from None
         files.check_output(target, (), options.overwrite)  # another program may have just written it
-        _write(options, metric, resumable.recorded(partial, metric.no_scores))
+        _write(options, metric, resumable.read_chunks(partial, metric.no_scores))
         partial.remove()
 
 
@@ -138,7 +138,11 @@ def _write(options: argparse.Namespace, metric: SimLLM, chunks: Iterable[Chunk])
             intervals = scores.rating_intervals if options.scale == "rating" else ()
             numbers = (column.tolist() for column in (scores.on(options.scale), *intervals))
             yield [
-                [*pair_source.shown_id(Row(*pair), form if options.id_field else None), *values, *pair[:2]]
+                [
+                    *pair_source.shown_id(PairWithId(*pair), form if options.id_field else None),
+                    *values,
+                    *pair[:2],
+                ]
                 for pair, *values in zip(pairs, *numbers, strict=True)
             ]
 

@@ -1,4 +1,4 @@
-"""`simllm score --metrics A,B,…`: one column of scores for each metric."""
+"""`simllm score --metrics A,B,…`: score pairs by several metrics, one column for each."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from simllm.cli import metric_choice, pair_source
-from simllm.cli.pair_source import Source
+from simllm.cli.pair_source import PairSource
 from simllm.errors import InputError
 from simllm.io import tables
 
 if TYPE_CHECKING:
     from simllm.metrics.protocol import MetricScores
 
-# The other options of `simllm score` belong to the learned metric alone.
-_ALONE: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
-_ALONE |= {"mode": "exact", "on_long": "truncate", "scale": "raw", "resume": False}
+# Options of `simllm score` that only the learned metric has, with their defaults.
+_LEARNED_ONLY: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
+_LEARNED_ONLY |= {"mode": "exact", "on_long": "truncate", "scale": "raw", "resume": False}
 
 
-def run(options: argparse.Namespace, source: Source) -> None:
+def run(options: argparse.Namespace, source: PairSource) -> None:
     """Score all pairs by each metric, and write the table."""
-    for name, default in _ALONE.items():
+    for name, default in _LEARNED_ONLY.items():
         if getattr(options, name) != default:
             raise InputError(f"--{name.replace('_', '-')} does not go with --metrics")
-    chosen = metric_choice.names(options.metrics)
+    chosen = metric_choice.chosen_names(options.metrics)
     rows = list(source.rows())
-    with metric_choice.eval_extra():
+    with metric_choice.require_eval_extra():
         from simllm.metrics import registry
         from simllm.metrics.protocol import Example
         from simllm.metrics.text import UnavailableError

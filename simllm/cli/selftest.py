@@ -1,4 +1,4 @@
-"""`simllm selftest`: are the scores right here, and how fast are they?"""
+"""`simllm selftest`: check the scores and measure the speed on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ _TEXTS = 500
 
 
 def run(options: argparse.Namespace) -> None:
-    """Check each mode against the golden scores, and time it; a wrong score is an error."""
+    """Compare the scores of each mode with the golden scores, and measure its speed.
+
+    Raises:
+        InputError: A score is wrong.
+    """
     files.check_output(options.output, [], options.overwrite)
     import torch
 
@@ -33,13 +37,13 @@ def run(options: argparse.Namespace) -> None:
     for mode, tolerance in golden_scores.TOLERANCE.items():
         metric = SimLLM(folder, mode=mode)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the golden pairs are meant to be odd
+            warnings.simplefilter("ignore")  # some golden pairs are empty or too long on purpose
             off = golden_scores.largest_difference(metric, folder)
         metric.embed(texts[:64])
         started = time.perf_counter()
         metric.embed(texts)
         speed = len(texts) / 2 / (time.perf_counter() - started)
-        right = off <= tolerance  # NaN is not
+        right = off <= tolerance  # false for NaN
         rows.append((mode, off, tolerance, "right" if right else "WRONG", round(speed)))
         wrong += [] if right else [mode]
     summary = {

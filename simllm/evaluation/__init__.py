@@ -1,1 +1,1 @@
-"""Evaluation of metrics: rated data, baselines, correlation with people, studies, contrast, robustness."""
+"""Evaluation of metrics: rated pairs, correlation with people, studies, contrast set, robustness."""

@@ -1,4 +1,4 @@
-"""Sentences that a study's numbers support."""
+"""The conclusions of a study, written as sentences."""
 
 from __future__ import annotations
 
@@ -9,125 +9,129 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import NDArray
 
-from simllm.evaluation.labels import short
-from simllm.stats.rater_agreement import Agreement
+from simllm.evaluation.labels import short_label
+from simllm.stats.rater_agreement import RaterAgreement
 from simllm.stats.significance import LEVEL
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from simllm.evaluation.study_results import Result
+    from simllm.evaluation.study_results import MetricResult
 
-_FEW = 30  # pairs
-_PAPER_LEVEL = 0.001  # SIMLLM calls a correlation significant below it
+_FEW = 30  # pairs; with fewer, bootstrap intervals are too narrow
+_PAPER_LEVEL = 0.001  # the level of significance in the SIMLLM paper
 
 
-def number(value: float, digits: int = 3) -> str:
-    """Format a correlation or a p-value as papers do, without the zero before the point."""
+def format_number(value: float, digits: int = 3) -> str:
+    """Format a correlation or a p-value like papers do, without the zero before the point."""
     return "n/a" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}")
 
 
-def probability(value: float) -> str:
+def format_p_value(value: float) -> str:
     """Format a p-value; small ones as "< .001"."""
-    return "< .001" if value < 0.001 else number(value)
+    return "< .001" if value < 0.001 else format_number(value)
 
 
-def in_words(
-    results: Sequence[Result],
+def write_conclusions(
+    results: Sequence[MetricResult],
     p: NDArray[np.float64],
     pairs: int,
-    people: Agreement | None,
+    people: RaterAgreement | None,
 ) -> list[str]:
-    """Say which metric agrees best, which ones the data cannot separate from it, and what the ceiling is.
+    """Write sentences about the best metric, the differences from it, and the ceiling.
 
     Args:
-        results: the metrics, sorted by Spearman's rho, the best first.
-        p: (m, m) p-values that two metrics agree equally well with people, corrected by Holm's method.
-        pairs: number of rated pairs.
-        people: agreement between the raters, if there are several.
+        results: m metrics, sorted by Spearman's rho, the best first.
+        p: (m, m) p-values of the hypothesis that two metrics agree equally well with people, with
+            Holm's correction.
+        pairs: Number of rated pairs.
+        people: The agreement between the raters; None for a single rater.
     """
     best = results[0]
-    said = [*_lead(results), *_separated(results, p, pairs), *_significant(results)]
+    sentences = [*_best(results), *_differences(results, p, pairs), *_significance(results)]
     if pairs < _FEW:
-        said.append(f"{pairs} pairs are few: intervals of a bootstrap over fewer than {_FEW} are too narrow.")
-    return said + _otherwise(results, best) + (_ceiling(people) if people else [])
+        sentences.append(f"{pairs} pairs are few: bootstrap intervals of fewer than {_FEW} are too narrow.")
+    return sentences + _other_measures(results, best) + (_ceiling(people) if people else [])
 
 
-def _lead(results: Sequence[Result]) -> list[str]:
+def _best(results: Sequence[MetricResult]) -> list[str]:
+    """Return a sentence about the best metric."""
     best = results[0]
     interval = (
-        "no interval (all resamples are alike)"
+        "no interval (all resamples are equal)"
         if math.isnan(best.low)
-        else f"95% interval {number(best.low)} to {number(best.high)}"
+        else f"95% interval {format_number(best.low)} to {format_number(best.high)}"
     )
-    found = f"Spearman {number(best.spearman)}, {interval}"
-    name = short(best.metric)
+    correlation = f"Spearman {format_number(best.spearman)}, {interval}"
+    name = short_label(best.metric)
     if best.spearman <= 0:
         return [
-            f"No metric agrees with people: no correlation is above zero. The highest is {name}'s: {found}."
+            "No metric agrees with people: no correlation is above zero. "
+            f"The highest is {name}'s: {correlation}."
         ]
     if not best.p_value < LEVEL:
         return [
             "No metric is shown to agree with people: even the highest correlation may be chance "
-            f"({name}, {found}; p = {number(best.p_value)}, permutation test)."
+            f"({name}, {correlation}; p = {format_number(best.p_value)}, permutation test)."
         ]
-    return [f"{name} agrees {'best ' if len(results) > 1 else ''}with people: {found}."]
+    return [f"{name} agrees {'best ' if len(results) > 1 else ''}with people: {correlation}."]
 
 
-def _separated(results: Sequence[Result], p: NDArray[np.float64], pairs: int) -> list[str]:
-    """Which metrics are worse than the best, and which may not be."""
+def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs: int) -> list[str]:
+    """Return sentences about the metrics that are, and are not, significantly worse than the best."""
     best, *others = results
-    compared = len(results) * (len(results) - 1) // 2
-    test = f"permutation test at {LEVEL}, Holm's correction for {compared} comparisons"
-    peers = [row for row, of in zip(others, p[0, 1:], strict=True) if not of < LEVEL]
-    worse = [row.metric for row, of in zip(others, p[0, 1:], strict=True) if of < LEVEL]
-    said = []
+    comparisons = len(results) * (len(results) - 1) // 2
+    test = f"permutation test at {LEVEL}, Holm's correction for {comparisons} comparisons"
+    peers = [row for row, p_value in zip(others, p[0, 1:], strict=True) if not p_value < LEVEL]
+    worse = [row.metric for row, p_value in zip(others, p[0, 1:], strict=True) if p_value < LEVEL]
+    sentences = []
     if peers:
-        listed = _listed([f"{short(row.metric)} ({number(row.spearman)})" for row in peers])
-        widest = number(best.spearman - peers[-1].spearman)
-        said.append(
-            f"{pairs:,} pairs cannot separate {short(best.metric)} from {listed}: "
+        listed = _join([f"{short_label(row.metric)} ({format_number(row.spearman)})" for row in peers])
+        widest = format_number(best.spearman - peers[-1].spearman)
+        sentences.append(
+            f"{pairs:,} pairs cannot separate {short_label(best.metric)} from {listed}: "
             f"here a lead of {widest} may be chance ({test})."
         )
     if worse:
-        said.append(
-            f"{short(best.metric)} is significantly better than {_listed(list(map(short, worse)))} ({test})."
-        )
-    return said
+        names = _join(list(map(short_label, worse)))
+        sentences.append(f"{short_label(best.metric)} is significantly better than {names} ({test}).")
+    return sentences
 
 
-def _significant(results: Sequence[Result]) -> list[str]:
-    weak = [short(row.metric) for row in results if not row.p_value < _PAPER_LEVEL]
-    against = [short(row.metric) for row in results if row.spearman < 0 and row.p_value < LEVEL]
-    said = [
-        f"Not significant at p < {_PAPER_LEVEL}: {_listed(weak)}."
+def _significance(results: Sequence[MetricResult]) -> list[str]:
+    """Return sentences about the correlations that are not significant, and those below zero."""
+    weak = [short_label(row.metric) for row in results if not row.p_value < _PAPER_LEVEL]
+    negative = [short_label(row.metric) for row in results if row.spearman < 0 and row.p_value < LEVEL]
+    sentences = [
+        f"Not significant at p < {_PAPER_LEVEL}: {_join(weak)}."
         if weak
         else f"Every correlation is significant at p < {_PAPER_LEVEL}."
     ]
-    if against:
-        said.append(f"Scores fall where ratings rise: {_listed(against)}.")
-    return said
+    if negative:
+        sentences.append(f"Significantly below zero: {_join(negative)}.")
+    return sentences
 
 
-def _ceiling(people: Agreement) -> list[str]:
+def _ceiling(people: RaterAgreement) -> list[str]:
+    """Return a sentence about the agreement of the raters and the ceiling that follows from it."""
     single = [rho for rho in people.one_against_rest if not math.isnan(rho)]
     if not single or math.isnan(people.split_half):
         return []
     raters = (
         f"One of the {people.raters} raters correlates with the mean of the others at "
-        f"{number(min(single))} to {number(max(single))}, half of them with the other half at "
-        f"{number(people.split_half)}: "
+        f"{format_number(min(single))} to {format_number(max(single))}, one half of the raters with the "
+        f"other half at {format_number(people.split_half)}: "
     )
     if math.isnan(people.ceiling):
         return [raters + "the raters do not agree, so that no metric can be expected to agree with them."]
     return [
-        raters + f"against the mean of all a metric can be expected to reach {number(people.ceiling)} "
-        "(Spearman and Brown)."
+        raters + f"a metric can be expected to reach {format_number(people.ceiling)} against the mean of "
+        "all raters (Spearman and Brown)."
     ]
 
 
-def _otherwise(results: Sequence[Result], best: Result) -> list[str]:
-    """Which metrics lead by other measures than rank correlation."""
+def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list[str]:
+    """Return a sentence about the metrics that are best by other measures than Spearman's rho."""
     measures = {
         "Kendall's tau-b": "kendall",
         "Pearson's r": "pearson",
@@ -138,9 +142,10 @@ def _otherwise(results: Sequence[Result], best: Result) -> list[str]:
         for name, field in measures.items()
         if not any(math.isnan(getattr(row, field)) for row in results)
     }
-    others = [f"{short(row.metric)} by {name}" for name, row in leads.items() if row is not best]
-    return [f"Other measures put others first: {_listed(others)}."] if others else []
+    others = [f"{short_label(row.metric)} by {name}" for name, row in leads.items() if row is not best]
+    return [f"Other metrics are best by other measures: {_join(others)}."] if others else []
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
+    """Join names with commas and "and"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -1,8 +1,8 @@
 """The contrast set: triples of a reference, a rewording and a change of its meaning.
 
-A metric should score the rewording higher than the change. In form "balanced" both share as many
-words with the reference, so that overlap metrics get half of these right. In form "adversarial" the
-change shares more, so that they get none right.
+A metric should score the rewording higher than the change. In the form "balanced", both share equally
+many words with the reference, so that metrics of word overlap are right in half of the triples. In
+the form "adversarial", the change shares more words, so that they are never right.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io.files import objects, text_under
-from simllm.metrics.protocol import Score
+from simllm.metrics.protocol import ScoreFunction
 from simllm.text import clean
 
 CONTRAST_SET = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `deciding_word_pairs`
@@ -26,7 +26,7 @@ _FIELDS = ("reference", "rewording", "change", "kind", "form")
 
 @dataclass(frozen=True)
 class Triples:
-    """n triples."""
+    """n triples of reference, rewording and change, each with a kind of change and a form."""
 
     references: list[str]
     rewordings: list[str]
@@ -36,9 +36,10 @@ class Triples:
 
 
 def load(file: Path = CONTRAST_SET) -> Triples:
-    """Read JSON lines with `reference`, `rewording`, `change`, `kind` and `form`.
+    """Load triples from JSON lines with `reference`, `rewording`, `change`, `kind` and `form`.
 
-    Raises InputError that names the file, the line and what was expected there.
+    Raises:
+        InputError: The file cannot be read, is empty, or a line lacks a field.
     """
     rows = [[text_under(row, field, where) for field in _FIELDS] for where, row in objects(file)]
     if not rows:
@@ -46,28 +47,37 @@ def load(file: Path = CONTRAST_SET) -> Triples:
     return Triples(*(list(column) for column in zip(*rows, strict=True)))
 
 
-def wins(score: Score, triples: Triples) -> NDArray[np.float64]:
-    """Compare rewordings with changes: (n,) 1 where the rewording scores higher, 0.5 for a tie, else 0."""
+def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64]:
+    """Compare the scores of rewordings and changes.
+
+    Args:
+        score: The scoring function of a metric.
+        triples: n triples.
+
+    Returns:
+        (n,) values: 1 if the rewording scores higher, 0.5 for a tie, 0 if the change scores higher.
+    """
     same = score(triples.rewordings, triples.references)
     other = score(triples.changes, triples.references)
     return (np.sign(same - other) + 1) / 2
 
 
-def cleaned(triples: Triples) -> Triples:
-    """Clean the texts of the triples as simllm does, so that no metric gains or loses by case or markup."""
+def clean_triples(triples: Triples) -> Triples:
+    """Clean the texts of triples like simllm does, so that case and markup do not affect any metric."""
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
     return Triples(references, rewordings, changes, triples.kinds, triples.forms)
 
 
-def accuracies(score: Score, triples: Triples) -> list[float]:
-    """The share of wins: of all triples, of each form, of each kind (in order of appearance)."""
-    won = wins(score, triples)
-    return [float(won.mean()), *by(triples.forms, won).values(), *by(triples.kinds, won).values()]
+def accuracies(score: ScoreFunction, triples: Triples) -> list[float]:
+    """Return the accuracy on all triples, on each form and on each kind, in order of appearance."""
+    wins = rewording_wins(score, triples)
+    by_form, by_kind = (mean_by_label(labels, wins) for labels in (triples.forms, triples.kinds))
+    return [float(wins.mean()), *by_form.values(), *by_kind.values()]
 
 
-def by(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
-    """Average the (n,) values of each label, in order of appearance."""
+def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
+    """Return the mean of the (n,) values with each label, in order of appearance."""
     place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     of = np.array([place[label] for label in labels], int)
     means = np.bincount(of, weights=values) / np.bincount(of)
@@ -75,17 +85,17 @@ def by(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
 
 
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
-    """Return the pairs of words by which the two sentences of a comparison differ.
+    """Return the pairs of words in which a reference differs from its change or rewording.
 
-    A model that learns from word lists must leave these pairs out, to be tested on words that it has
-    not seen.
+    To test a model on unseen words, its training data must not contain these pairs.
     """
     triples = load(file)
     pairs = set()
     for reference, form, *others in zip(
         triples.references, triples.forms, triples.changes, triples.rewordings, strict=True
     ):
-        for other in others[: 2 if form == "balanced" else 1]:  # else the rewording is another sentence
+        # In other forms than "balanced", the rewording is a completely different sentence.
+        for other in others[: 2 if form == "balanced" else 1]:
             a, b = (re.findall(r"[\w-]+", text.lower()) for text in (reference, other))
             if len(a) == len(b):
                 pairs |= {(x, y) for x, y in zip(a, b, strict=True) if x not in b and y not in a}

@@ -1,8 +1,8 @@
-"""Haque et al.'s human study ("Semantic similarity metrics for evaluating source code summarization",
-2022), as they publish it: `final_megafile.csv`, a line for each rating.
+"""Reader of the published table of Haque et al., `final_megafile.csv`, with one rating per line.
 
-A line has the function, the rater, which of `text` and `text.1` is the reference (`source`),
-their similarity from 1 to 4, and the authors' own values of many metrics.
+The study is "Semantic similarity metrics for evaluating source code summarization", 2022. A line has
+the function, the rater, two texts (`source` tells whether `text` or `text.1` is the reference), their
+similarity from 1 to 4, and the authors' values of many metrics.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ _NEEDED = ("function_id", "user_id", "similarity", "source", "text", "text.1")
 _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat", "function", *_NEEDED}
 
 
-def rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each function's pair as a row of rated data, with the place of its first line.
+def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the pair of each function as a row of rated data, with the place of its first line.
 
-    Placeholders such as `<UNK>` are left out of the candidates, as the authors' metrics do. Raises
-    InputError that names file and line for what is not such a table.
+    Placeholders such as `<UNK>` are removed from the candidates, as the authors do for their metrics.
+
+    Raises:
+        InputError: The file is not this table.
     """
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    pairs: dict[str, tuple[str, dict[str, Any]]] = {}
     for where, line in _lines(file):
         try:
             texts = (
@@ -43,19 +45,19 @@ def rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             rating = float(line["similarity"])
         except (TypeError, ValueError) as error:
             raise InputError(f"{where}: not a line of Haque et al.'s table ({error})") from None
-        _, pair = found.setdefault(line["function_id"], (where, row | {"ratings": {}}))
+        _, pair = pairs.setdefault(line["function_id"], (where, row | {"ratings": {}}))
         pair["ratings"][line["user_id"]] = rating
-    yield from found.values()
+    yield from pairs.values()
 
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the lines under the header, as column -> cell, with their places."""
+    """Yield the place of each line below the header, and its cells by column."""
     number = 0
 
     def texts() -> Iterator[str]:
         nonlocal number
-        for number, line in files.lines(file):  # noqa: B007 (errors name it)
-            yield line + "\n"  # a cell in quotation marks may go on in the next line
+        for number, line in files.lines(file):  # noqa: B007 (`number` is used in errors)
+            yield line + "\n"  # a cell in quotation marks may continue in the next line
 
     table = csv.DictReader(texts())
     try:

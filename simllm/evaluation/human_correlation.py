@@ -1,4 +1,4 @@
-"""Correlations of several metrics with one set of ratings."""
+"""Correlation of metrics with human ratings."""
 
 from __future__ import annotations
 
@@ -14,40 +14,59 @@ from simllm.evaluation import ratings
 from simllm.evaluation.ratings import Ratings
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
-from simllm.metrics.registry import Column
+from simllm.metrics.registry import ColumnMetric
 from simllm.metrics.text import UnavailableError
 from simllm.stats.correlation import spearman
 from simllm.text import clean
 
 
 @dataclass(frozen=True)
-class Row:
-    """One metric's correlation with the ratings of n pairs."""
+class MetricCorrelation:
+    """The correlation of a metric with the ratings of n pairs.
+
+    Attributes:
+        metric: The name of the metric.
+        n: Number of pairs.
+        spearman: Spearman's rho.
+        p_value: Two-sided p-value.
+        low: Lower bound of the 95% bootstrap interval.
+        high: Upper bound of the interval.
+        signature: The signature of the metric.
+    """
 
     metric: str
     n: int
     spearman: float
     p_value: float
-    low: float  # 95% bootstrap interval
+    low: float
     high: float
     signature: str
 
 
 @dataclass(frozen=True)
 class Correlations:
-    """Rows in the order of the metrics, and for each missing metric what to do about it."""
+    """The correlation of each metric, and the remedy for each unavailable metric by its name."""
 
-    rows: list[Row]
+    rows: list[MetricCorrelation]
     missing: dict[str, str] = field(default_factory=dict)
 
 
 def correlate(
     file: Path, names: Sequence[str] | None = None, model: str | os.PathLike[str] | None = None
 ) -> Correlations:
-    """Correlate each metric with the ratings in `file`; raise InputError for bad input."""
-    rated = cleaned(ratings.load(file))
-    found, missing = registry.load_all(registry.names() if names is None else names, model)
-    correlations = correlate_all(rated, found)
+    """Correlate metrics with human ratings.
+
+    Args:
+        file: A file of rated pairs (see `simllm.evaluation.ratings`).
+        names: Names of the metrics; by default all.
+        model: The model folder of `simllm`; by default the included one.
+
+    Raises:
+        InputError: The file cannot be read, or no metric is available.
+    """
+    rated = clean_ratings(ratings.load(file))
+    metrics, missing = registry.load_all(registry.names() if names is None else names, model)
+    correlations = correlate_all(rated, metrics)
     return Correlations(correlations.rows, {**missing, **correlations.missing})
 
 
@@ -56,40 +75,44 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
     rows, missing = [], {}
     for metric in metrics:
         try:
-            values = scores(metric, rated)
+            values = score_rated_pairs(metric, rated)
         except UnavailableError as error:
             missing[metric.name] = str(error)
             continue
-        found = spearman(values, rated.values)
-        row = (len(values), found.rho, found.p_value, found.low, found.high, metric.signature)
-        rows.append(Row(metric.name, *row))
+        result = spearman(values, rated.values)
+        row = (len(values), result.rho, result.p_value, result.low, result.high, metric.signature)
+        rows.append(MetricCorrelation(metric.name, *row))
     return Correlations(rows, missing)
 
 
-def cleaned(rated: Ratings) -> Ratings:
-    """Clean the texts as simllm does, so that no metric gains or loses by case, markup or spacing."""
+def clean_ratings(rated: Ratings) -> Ratings:
+    """Clean the texts like simllm does, so that case, markup and spacing do not affect any metric."""
     references, candidates = (
         [clean(text) for text in texts] for texts in (rated.references, rated.candidates)
     )
     return replace(rated, references=references, candidates=candidates)
 
 
-def scores(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
-    """Score the rated pairs, or read the scores that come with them: (n,) finite values.
+def score_rated_pairs(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
+    """Score n rated pairs, or return the scores in a column of the ratings.
 
-    Raises UnavailableError if there are no such scores, or all are equal, or some are no numbers.
+    Returns:
+        (n,) finite scores.
+
+    Raises:
+        UnavailableError: The column is missing, or scores are not finite or all equal.
     """
-    if isinstance(metric, Column):
-        found = rated.columns.get(metric.column, np.array([np.nan]))
-        if np.isnan(found).any():
-            known = ", ".join(name for name, column in rated.columns.items() if not np.isnan(column).any())
+    if isinstance(metric, ColumnMetric):
+        scores = rated.columns.get(metric.column, np.array([np.nan]))
+        if np.isnan(scores).any():
+            complete = ", ".join(name for name, column in rated.columns.items() if not np.isnan(column).any())
             raise UnavailableError(
-                f"{rated.name} has no complete column {metric.column}; it has {known or 'none'}"
+                f"{rated.name} has no complete column {metric.column}; it has {complete or 'none'}"
             )
     else:
-        found = pair_scores(metric, rated.candidates, rated.references)
-    if not np.isfinite(found).all():
+        scores = pair_scores(metric, rated.candidates, rated.references)
+    if not np.isfinite(scores).all():
         raise UnavailableError(f"some of its scores of {rated.name} are not finite")
-    if np.ptp(found) == 0:
+    if np.ptp(scores) == 0:
         raise UnavailableError(f"it gives all pairs of {rated.name} the same score")
-    return found
+    return scores

@@ -1,4 +1,4 @@
-"""Names of sets, systems and metrics, made fit to be shown."""
+"""Labels: names of sets, systems and metrics in a printable form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import unicodedata
 
 from simllm.text import encodable
 
-_MOST_CHARACTERS = 40  # in a figure or a column's head
+_MOST_CHARACTERS = 40  # in a figure or in the header of a column
 
 
 def label(text: str) -> str:
@@ -15,7 +15,7 @@ def label(text: str) -> str:
     return " ".join(shown.split()) or "(blank)"
 
 
-def short(text: str) -> str:
-    """Return the label of `text`, cut to forty characters."""
+def short_label(text: str) -> str:
+    """Return the label of `text`, cut to 40 characters."""
     shown = label(text)
     return shown if len(shown) <= _MOST_CHARACTERS else shown[: _MOST_CHARACTERS - 1] + "…"

@@ -1,4 +1,4 @@
-"""Variants of simllm: by pooling and similarity (RQ2), and by training time (RQ4)."""
+"""Variants of the learned metric: by pooling and similarity (RQ2), and by training time (RQ4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.protocol import Floats, FunctionMetric, Metric
-from simllm.metrics.score_cache import Cached
+from simllm.metrics.score_cache import CachedMetric
 from simllm.model import checkpoint
 from simllm.model.encoder import Encoder
 from simllm.model.inference import Engine
@@ -33,7 +33,7 @@ from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """The metric of a model after a number of updates."""
 
     metric: Metric
@@ -45,8 +45,8 @@ class Trained:
         return self.metric.name
 
 
-def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Load a model with every pooling and every similarity, and token by token (SIMLLM, Table 1).
+def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
+    """Load a model with all poolings and similarities, token-level ones included (SIMLLM, Table 1).
 
     The model is loaded once. For each set of pairs, the encoder runs once for all variants.
     """
@@ -62,13 +62,13 @@ def variants(model: str | os.PathLike[str] | None) -> list[Metric]:
         return score(tuple(candidates), tuple(references))[:, column]
 
     return [
-        Cached(FunctionMetric(name, signature, partial(variant, column)))
+        CachedMetric(FunctionMetric(name, signature, partial(variant, column)))
         for column, (name, signature) in enumerate([*pooled, *by_token])
     ]
 
 
 def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequence[str]) -> Floats:
-    """Score n pairs by every variant: (n, variants)."""
+    """Return the (n, variants) scores of n pairs."""
     tokenizer = learned.checkpoint.tokenizer
     weights = learned.count_frequencies(references).weights(tokenizer)
 
@@ -81,17 +81,17 @@ def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequ
 
 
 def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Floats:
-    """Score n pairs, given as n candidates and then n references, by every variant: (n, variants)."""
+    """Return the (n, variants) scores of 2n texts: n candidates and then their n references."""
     n = len(texts.inputs) // 2
     states = token_matching.token_states(engine, texts, boundaries=True)
     columns = []
     for pool in POOLINGS.values():
-        embeddings = np.stack([_pooled(pool, one) for one in states])
+        embeddings = np.stack([_pool(pool, text) for text in states])
         columns += [similarity(embeddings[:n], embeddings[n:]) for similarity in SIMILARITIES.values()]
-    of_tokens = [weights[token_matching.token_ids(windows)] for windows in texts.inputs]
+    token_weights = [weights[token_matching.token_ids(windows)] for windows in texts.inputs]
     matched = [
-        token_matching.match(states[i][1:-1], states[n + i][1:-1], of_tokens[i], of_tokens[n + i])
-        if len(of_tokens[i]) and len(of_tokens[n + i]) else None
+        token_matching.match(states[i][1:-1], states[n + i][1:-1], token_weights[i], token_weights[n + i])
+        if len(token_weights[i]) and len(token_weights[n + i]) else None
         for i in range(n)
     ]  # fmt: skip
     columns += [
@@ -101,37 +101,44 @@ def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Float
     return np.stack(columns, axis=1)
 
 
-def _pooled(pool: Callable[[Tensor, Tensor], Tensor], states: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Pool the (L, D) states of one text."""
+def _pool(pool: Callable[[Tensor, Tensor], Tensor], states: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pool the (L, D) states of one text into a (D,) embedding."""
     return pool(torch.from_numpy(states)[None], torch.ones(1, len(states), dtype=torch.bool))[0].numpy()
 
 
-def checkpoints(folder: Path) -> list[Trained]:
-    """Load the models in a folder of model folders, by updates; the same model untrained comes first.
+def load_checkpoints(folder: Path) -> list[TrainedModel]:
+    """Load the checkpoints of a training run, after an untrained model of the same shape.
 
-    The updates are those in a model's provenance, or else the number at the end of its folder's name.
-    Raises InputError if there is no model, or one whose updates are unknown.
+    Args:
+        folder: A folder of model folders. The number of updates of a model is in its provenance, or
+            at the end of the name of its folder.
+
+    Returns:
+        The models, sorted by their number of updates.
+
+    Raises:
+        InputError: There is no model, or the number of updates of a model is unknown.
     """
-    found = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
-    if not found:
+    model_folders = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
+    if not model_folders:
         raise InputError(f"{folder}: no model folders in it; expected one for each checkpoint")
-    models = [_trained(path) for path in found]
-    return [_untrained(found[0]), *sorted(models, key=lambda model: model.updates)]
+    models = [_load_trained(path) for path in model_folders]
+    return [_make_untrained(model_folders[0]), *sorted(models, key=lambda model: model.updates)]
 
 
-def _trained(folder: Path) -> Trained:
+def _load_trained(folder: Path) -> TrainedModel:
     provenance = checkpoint.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
     updates = provenance.get("updates", number and int(number[1]))
     if isinstance(updates, bool) or not isinstance(updates, int | float) or not 0 <= updates < 1e15:
-        raise InputError(f"{folder}: neither its provenance nor its name says after how many updates it is")
-    return Trained(registry.of_model(folder.name, SimLLM(folder)), float(updates))
+        raise InputError(f"{folder}: neither its provenance nor its name has a number of updates")
+    return TrainedModel(registry.model_metric(folder.name, SimLLM(folder)), float(updates))
 
 
-def _untrained(folder: Path) -> Trained:
-    """Make the model of this folder with random weights."""
+def _make_untrained(folder: Path) -> TrainedModel:
+    """Make a model with random weights and the shape of the model in a folder."""
     like = checkpoint.load(folder)
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as place:
         checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
-        return Trained(registry.of_model("untrained", SimLLM(Path(place) / "model")), 0)
+        return TrainedModel(registry.model_metric("untrained", SimLLM(Path(place) / "model")), 0)

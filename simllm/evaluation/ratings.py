@@ -1,15 +1,15 @@
-"""Rated data: pairs of a reference and a candidate, with ratings by people.
+"""Rated pairs: references and candidates, with ratings by people.
 
-JSON lines, one pair each:
+A file has JSON lines with these fields. `rating` or `ratings` is required.
 
 reference, candidate   the texts; `candidate_clean`, if given, replaces the candidate
 ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
 raters                 names of the raters, if `ratings` is a list (default: their positions)
-rating                 the only rating, or the mean; beside `ratings` it must be their mean, within .05
+rating                 the only rating, or the mean of `ratings` (rounded to tenths or better)
 language, system       the language of the code, and the system that wrote the candidate
-metrics                {"name": number, …} scores that others have computed
+metrics                {"name": number, …} scores of other metrics
 
-`rating` or `ratings` is required. Haque et al.'s table (`.csv`) is read as its authors publish it.
+The table that Haque et al. publish (`.csv`) can be read, too.
 """
 
 from __future__ import annotations
@@ -28,38 +28,49 @@ from simllm.evaluation.labels import label
 from simllm.io import files
 from simllm.stats.rater_agreement import mean_ratings
 
-_ROUNDED = 0.0501  # a mean may have been rounded to tenths
-_MOST = 1e100  # a larger number cannot be squared
+_ROUNDING = 0.0501  # allowed difference of a mean that was rounded to tenths
+_LARGEST = 1e100  # the squares of larger numbers may overflow
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """n rated pairs."""
+    """n rated pairs.
+
+    Attributes:
+        name: The name of the file without its suffix.
+        references: n references.
+        candidates: n candidates.
+        values: (n,) mean ratings; higher is more similar.
+        raters: (n, raters) ratings of each rater, NaN if there is none.
+        groups: (n,) languages and systems, under "language" and "system".
+        columns: (n,) scores of other metrics by name, NaN if there is none.
+    """
 
     name: str
     references: list[str]
     candidates: list[str]
-    values: Floats  # (n,) mean rating, higher is more similar
-    raters: Floats = field(default_factory=lambda: np.empty((0, 0)))  # (n, raters), NaN: not rated
-    groups: dict[str, list[str]] = field(default_factory=dict)  # "language", "system" -> (n,)
-    columns: dict[str, Floats] = field(default_factory=dict)  # (n,) others' scores, NaN: missing
+    values: Floats
+    raters: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    columns: dict[str, Floats] = field(default_factory=dict)
 
 
 def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
-    """Read rated pairs.
+    """Load rated pairs.
 
     Args:
-        file: JSON lines (see the module), or Haque et al.'s table.
-        fields: names of the fields for reference, candidate and rating, if they differ from the
-            usual ones. Sets of sentence similarity may use `a`, `b` and `score` without this.
+        file: JSON lines (see the docstring of this module), or the table of Haque et al.
+        fields: Names of the fields with reference, candidate and rating; by default those of the
+            module, or `a`, `b` and `score` (sets of sentence similarity).
 
     Raises:
-        InputError: bad input; the message names the file, the line and what was expected.
+        InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all
+            ratings are equal.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
-    rows = list(haque_csv.rows(file) if is_table else files.objects(file))
+    rows = list(haque_csv.read_rows(file) if is_table else files.objects(file))
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:
         raise InputError(f"{file}: {len(pairs)} rated pairs; a correlation needs at least 3")
@@ -78,6 +89,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the names of the fields with reference, candidate and rating."""
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
     rating = "ratings" if "rating" not in row and "ratings" in row else "rating"
@@ -85,6 +97,7 @@ def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, str, float]:
+    """Return the reference, the candidate and the mean rating of a row."""
     reference, candidate, rating = fields
     if rating == "ratings":
         value = _mean(row, where)
@@ -92,7 +105,7 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
         value = _number(row.get(rating), f'{where}: expected a number under "{rating}"')
         if rating == "rating" and "ratings" in row:
             mean = _mean(row, where)
-            if abs(mean - value) > _ROUNDED:
+            if abs(mean - value) > _ROUNDING:
                 raise InputError(f'{where}: "rating" is {value:g}, but the mean of "ratings" is {mean:g}')
     return files.text_under(row, reference, where), files.text_under(row, candidate, where), value
 
@@ -107,49 +120,51 @@ def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, 
 
 
 def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
-    """Rater -> rating."""
-    given = row["ratings"]
-    if isinstance(given, list):
-        raters = row.get("raters", list(range(1, len(given) + 1)))
-        if not isinstance(raters, list) or not len(set(map(str, raters))) == len(raters) == len(given):
-            raise InputError(f'{where}: expected {len(given)} different raters under "raters"')
-        given = dict(zip(map(str, raters), given, strict=True))
-    if not isinstance(given, dict) or not given:
+    """Return the ratings of a row by rater."""
+    ratings = row["ratings"]
+    if isinstance(ratings, list):
+        raters = row.get("raters", list(range(1, len(ratings) + 1)))
+        if not isinstance(raters, list) or not len(set(map(str, raters))) == len(raters) == len(ratings):
+            raise InputError(f'{where}: expected {len(ratings)} different raters under "raters"')
+        ratings = dict(zip(map(str, raters), ratings, strict=True))
+    if not isinstance(ratings, dict) or not ratings:
         raise InputError(f'{where}: expected a list of numbers, or an object, under "ratings"')
-    wanted = f'{where}: expected numbers under "ratings"'
-    return {rater: _number(rating, wanted) for rater, rating in given.items()}
+    message = f'{where}: expected numbers under "ratings"'
+    return {rater: _number(rating, message) for rater, rating in ratings.items()}
 
 
-def _number(value: Any, otherwise: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -_MOST <= value <= _MOST:
-        raise InputError(otherwise)
+def _number(value: Any, message: str) -> float:
+    """Return a value as float; raise InputError with `message` if it is not a number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
+        raise InputError(message)
     return float(value)
 
 
 def _matrix(ratings: list[dict[str, float]]) -> Floats:
-    """(n, raters) ratings, NaN where there is none."""
+    """Return ratings by rater as a (n, raters) array, NaN if there is none."""
     column = {rater: i for i, rater in enumerate(dict.fromkeys(rater for row in ratings for rater in row))}
-    found = np.full((len(ratings), len(column)), np.nan)
+    matrix = np.full((len(ratings), len(column)), np.nan)
     for number, row in enumerate(ratings):
         for rater, rating in row.items():
-            found[number, column[rater]] = rating
-    return found
+            matrix[number, column[rater]] = rating
+    return matrix
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
+    """Return the names of fields that hold a text or a whole number in all rows."""
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
 
 
 def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Floats]:
-    """Read the scores under "metrics": name -> (n,), NaN where a row has none or null."""
-    found: dict[str, Floats] = {}
+    """Return the (n,) scores of each metric under "metrics", NaN if they are missing or null."""
+    columns: dict[str, Floats] = {}
     for number, (where, row) in enumerate(rows):
-        wanted = f'{where}: expected an object of numbers under "metrics"'
-        given = {} if row.get("metrics") is None else row["metrics"]
-        if not isinstance(given, dict):
-            raise InputError(wanted)
-        for name, value in given.items():
-            column = found.setdefault(name, np.full(len(rows), np.nan))
-            if value is not None and value == value:  # NaN is what Python's json writes for nothing
-                column[number] = _number(value, wanted)
-    return found
+        message = f'{where}: expected an object of numbers under "metrics"'
+        scores = {} if row.get("metrics") is None else row["metrics"]
+        if not isinstance(scores, dict):
+            raise InputError(message)
+        for name, value in scores.items():
+            column = columns.setdefault(name, np.full(len(rows), np.nan))
+            if value is not None and value == value:  # Python's json may write NaN for a missing value
+                column[number] = _number(value, message)
+    return columns

@@ -1,7 +1,8 @@
-"""Robustness of metrics to edits of summaries, a test by metamorphic relations.
+"""Robustness of metrics to edits of summaries (a metamorphic test).
 
-An edit that keeps the meaning should lower a score little, an edit that changes it, much. Of every
-summary one edit of each kind that fits is made, and scored against the summary itself.
+An edit that keeps the meaning should lower the score little; an edit that changes the meaning should
+lower it much. Each summary gets one edit of each kind that is possible. The edited summary is scored
+against the original one.
 """
 
 from __future__ import annotations
@@ -14,26 +15,34 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from simllm.errors import InputError
-from simllm.metrics.protocol import Score
+from simllm.metrics.protocol import ScoreFunction
 from simllm.perturb.summaries import light_edits, meaning_changes
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text import clean
 
-_MOST_WORDS = 200  # of a summary; a longer text is cut, as the time for its edits grows with the square
+_MOST_WORDS = 200  # longer summaries are cut, because the time for edits grows with the square
+# Kinds of edits, and what happens to the meaning.
 KINDS = {
     **dict.fromkeys(light_edits.KINDS, "kept"),
     **dict.fromkeys(meaning_changes.KINDS, "changed"),
-}  # -> the meaning is
+}
 
 
 @dataclass(frozen=True)
 class Edits:
-    """n edits of m summaries."""
+    """n edits of m summaries.
 
-    summaries: list[str]  # (m,)
-    of: NDArray[np.int64]  # (n,) which summary each is of
-    texts: list[str]  # (n,)
-    kinds: list[str]  # (n,)
+    Attributes:
+        summaries: m summaries.
+        summary: (n,) index of the summary of each edit.
+        texts: n edited summaries.
+        kinds: n kinds of edits.
+    """
+
+    summaries: list[str]
+    summary: NDArray[np.int64]
+    texts: list[str]
+    kinds: list[str]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -41,7 +50,7 @@ class Edits:
 
 @dataclass(frozen=True)
 class Failure:
-    """A change of meaning that scores as high as an edit of the same summary that keeps it."""
+    """A summary whose change of meaning does not score below an edit that keeps the meaning."""
 
     summary: str
     kept: str
@@ -58,57 +67,76 @@ class Failure:
 
 @dataclass(frozen=True)
 class Robustness:
-    """How one metric takes the edits."""
+    """The robustness of a metric.
 
-    drop: dict[str, float]  # kind -> mean loss of score, in units of the loss to an unrelated summary
-    auc: float  # how often an edit that keeps the meaning scores higher than one that changes it
-    auc_of: dict[str, float]  # kind -> the same of this kind's edits, against all of the other sort
-    failures: list[Failure]  # the worst
+    Attributes:
+        drop: For each kind, the mean loss of score; an unrelated summary has loss 1.
+        auc: Probability that an edit that keeps the meaning scores higher than one that changes it.
+        auc_of: For each kind, the same for edits of this kind only, against all edits with the
+            opposite effect on the meaning.
+        failures: The worst failures.
+    """
+
+    drop: dict[str, float]
+    auc: float
+    auc_of: dict[str, float]
+    failures: list[Failure]
 
 
-def edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
-    """Draw one edit of each kind that fits a summary; the same edits for the same seed.
+def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
+    """Make one edit of each possible kind for each summary.
 
-    Texts are cut to 200 words. Raises InputError for a negative seed, fewer than two different
-    summaries, or if no summary can be changed in meaning.
+    Args:
+        summaries: The summaries; equal ones count once, and longer ones are cut to 200 words.
+        lexicon: The word lists.
+        seed: The same seed gives the same edits.
+
+    Raises:
+        InputError: The seed is negative, there are fewer than two different summaries, or no summary
+            can be changed in meaning.
     """
     if seed < 0:
-        raise InputError(f"seed {seed}: expected a number from 0 on")
+        raise InputError(f"seed {seed}: expected 0 or a positive number")
     cut = (" ".join(clean(text).split()[:_MOST_WORDS]) for text in summaries)
     texts = [text for text in dict.fromkeys(cut) if text]
     if len(texts) < 2:
         raise InputError(f"{len(texts)} different summaries; the relations need at least 2")
     random = np.random.default_rng(seed)
-    found = []
+    edits = []
     for number, text in enumerate(texts):
         for kind, make in {**light_edits.KINDS, **meaning_changes.KINDS}.items():
-            made = make(text, lexicon, random)
-            cleaned = (
-                map(clean, made) if kind in meaning_changes.KINDS else made
-            )  # the others may be about case
-            options = [edit for edit in dict.fromkeys(cleaned) if edit not in ("", text)]
+            edited = make(text, lexicon, random)
+            if kind in meaning_changes.KINDS:  # light edits may change only what cleaning removes
+                edited = map(clean, edited)
+            options = [edit for edit in dict.fromkeys(edited) if edit not in ("", text)]
             if options:
-                found.append((number, options[random.integers(len(options))], kind))
-    if len({KINDS[kind] for _, _, kind in found}) < 2:
+                edits.append((number, options[random.integers(len(options))], kind))
+    if len({KINDS[kind] for _, _, kind in edits}) < 2:
         raise InputError("no edit that changes the meaning fits any of the summaries")
-    of, edited, kinds = zip(*found, strict=True)
-    return Edits(texts, np.array(of), list(edited), list(kinds))
+    indices, edited_texts, kinds = zip(*edits, strict=True)
+    return Edits(texts, np.array(indices), list(edited_texts), list(kinds))
 
 
-def robustness(score: Score, made: Edits, examples: int) -> Robustness:
-    """Measure how a metric takes the edits; the result has the `examples` worst failures."""
-    m = len(made.summaries)
-    unrelated = [made.summaries[(i + m // 2) % m] for i in range(m)]
-    scored = score(
-        [*made.summaries, *unrelated, *made.texts],
-        [*made.summaries, *made.summaries, *(made.summaries[i] for i in made.of)],
+def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Robustness:
+    """Measure the robustness of a metric.
+
+    Args:
+        score: The scoring function of the metric.
+        edits: The edits.
+        examples: Number of worst failures in the result.
+    """
+    m = len(edits.summaries)
+    unrelated = [edits.summaries[(i + m // 2) % m] for i in range(m)]
+    scores = score(
+        [*edits.summaries, *unrelated, *edits.texts],
+        [*edits.summaries, *edits.summaries, *(edits.summaries[i] for i in edits.summary)],
     )
-    same, other, edited = scored[:m], scored[m : 2 * m], scored[2 * m :]
+    same, other, edited = scores[:m], scores[m : 2 * m], scores[2 * m :]
     span = same.mean() - other.mean()
-    drops = (same[made.of] - edited) / (span if span > 0 else np.nan)
-    kinds = np.array(made.kinds)
-    kept = np.array([KINDS[kind] == "kept" for kind in made.kinds])
-    present = [kind for kind in KINDS if kind in made.kinds]
+    drops = (same[edits.summary] - edited) / (span if span > 0 else np.nan)
+    kinds = np.array(edits.kinds)
+    kept = np.array([KINDS[kind] == "kept" for kind in edits.kinds])
+    present = [kind for kind in KINDS if kind in edits.kinds]
     return Robustness(
         {kind: float(drops[kinds == kind].mean()) for kind in present},
         _auc(edited[kept], edited[~kept]),
@@ -118,27 +146,33 @@ def robustness(score: Score, made: Edits, examples: int) -> Robustness:
             else _auc(edited[kept], edited[kinds == kind])
             for kind in present
         },
-        _failures(made, edited, kept)[:examples],
+        _failures(edits, edited, kept)[:examples],
     )
 
 
 def _auc(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
-    """Compute the share of pairs in which the first is higher; ties count half."""
+    """Return the share of pairs of two samples in which the first value is higher; ties count half."""
     return float(stats.mannwhitneyu(higher, lower).statistic / (len(higher) * len(lower)))
 
 
-def _failures(made: Edits, edited: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """Find each summary's worst pair of edits, if the wrong one scores as high; the widest gaps first."""
-    found = []
-    for number, summary in enumerate(made.summaries):
-        own = np.flatnonzero(made.of == number)
+def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
+    """Return the worst failure of each summary that has one, the largest differences first.
+
+    Args:
+        edits: n edits.
+        scores: (n,) scores of the edits.
+        kept: (n,) whether the edit keeps the meaning.
+    """
+    failures = []
+    for number, summary in enumerate(edits.summaries):
+        own = np.flatnonzero(edits.summary == number)
         if not 0 < kept[own].sum() < len(own):
             continue
-        low = min(own[kept[own]], key=lambda i: edited[i])
-        high = max(own[~kept[own]], key=lambda i: edited[i])
-        if edited[high] >= edited[low]:
+        low = min(own[kept[own]], key=lambda i: scores[i])
+        high = max(own[~kept[own]], key=lambda i: scores[i])
+        if scores[high] >= scores[low]:
             failure = Failure(
-                summary, made.texts[low], float(edited[low]), made.texts[high], float(edited[high])
+                summary, edits.texts[low], float(scores[low]), edits.texts[high], float(scores[high])
             )
-            found.append(failure)
-    return sorted(found, key=lambda failure: failure.kept_score - failure.changed_score)
+            failures.append(failure)
+    return sorted(failures, key=lambda failure: failure.kept_score - failure.changed_score)

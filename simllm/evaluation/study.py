@@ -1,8 +1,7 @@
 """The study of the paper: agreement of metrics with people on several rated sets.
 
-RQ1: all metrics on all sets. RQ2: the variants of simllm. RQ3: agreement between the metrics. RQ4:
-training time. RQ5: parts by language, by system and by length. A study is plain data, so that the
-JSON file holds everything that the page shows.
+RQ1: all metrics on all sets. RQ2: variants of the learned metric. RQ3: correlations between metrics.
+RQ4: training time. RQ5: groups by language, by system and by length.
 """
 
 from __future__ import annotations
@@ -22,73 +21,86 @@ from tqdm import tqdm
 
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
-from simllm.evaluation.conclusions import in_words
-from simllm.evaluation.human_correlation import cleaned, scores
+from simllm.evaluation.conclusions import write_conclusions
+from simllm.evaluation.human_correlation import clean_ratings, score_rated_pairs
 from simllm.evaluation.labels import label
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.study_groups import Group, groups
-from simllm.evaluation.study_results import Result, SetStudy, Study
+from simllm.evaluation.study_groups import Group, correlate_groups
+from simllm.evaluation.study_results import MetricResult, SetStudy, Study
 from simllm.io.files import real
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.metrics.text import UnavailableError
 from simllm.stats import significance
 from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
-from simllm.stats.rater_agreement import agreement
+from simllm.stats.rater_agreement import rater_agreement
 
 QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 Floats = NDArray[np.float64]
-M = TypeVar("M", Metric, model_variants.Trained)
+M = TypeVar("M", Metric, model_variants.TrainedModel)
 
 
-def study(
+def run_study(
     rated: Sequence[Path],
     names: Sequence[str] | None = None,
     model: str | os.PathLike[str] | None = None,
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
 ) -> Study:
-    """Answer the questions on every rated set; raise InputError for bad input.
+    """Answer the research questions on all rated sets.
 
-    RQ1 and RQ3 share their numbers, and are always answered.
+    Args:
+        rated: Files of rated pairs.
+        names: Names of the metrics; by default all.
+        model: The model folder of `simllm`; by default the included one.
+        checkpoints: A folder of model folders of one training run, for RQ4.
+        questions: The questions to answer; RQ1 and RQ3 are always answered.
+
+    Raises:
+        InputError: A file cannot be read or is given twice, or no metric is available.
     """
-    sets = [cleaned(one) for one in _named(rated)]
-    trained = model_variants.checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
-    found, missing = registry.load_all(registry.names() if names is None else names, model)
-    nine = model_variants.variants(model) if "rq2" in questions else []
+    sets = [clean_ratings(one) for one in _load_sets(rated)]
+    trained = model_variants.load_checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
+    metrics, missing = registry.load_all(registry.names() if names is None else names, model)
+    variants = model_variants.load_variants(model) if "rq2" in questions else []
     studies = []
-    work = len(sets) * (len(found) + len(nine) + len(trained))
+    work = len(sets) * (len(metrics) + len(variants) + len(trained))
     with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:
         for pairs in sets:
             scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
-            values, lacking = _values(_shown(found, bar), pairs)
+            values, lacking = _score_set(_with_progress(metrics, bar), pairs)
             studies.append(
-                _of_set(
+                _study_set(
                     pairs,
                     values,
                     lacking,
-                    {metric.name: scores_of(metric) for metric in _shown(nine, bar)},
+                    {metric.name: scores_of(metric) for metric in _with_progress(variants, bar)},
                     [
                         (
                             m.updates,
-                            result(m.name, pair_scores(m.metric, pairs.candidates, pairs.references), pairs),
+                            correlate_metric(
+                                m.name, pair_scores(m.metric, pairs.candidates, pairs.references), pairs
+                            ),
                         )
-                        for m in _shown(trained, bar)
+                        for m in _with_progress(trained, bar)
                     ],
-                    groups(pairs, values) if "rq5" in questions else [],
+                    correlate_groups(pairs, values) if "rq5" in questions else [],
                 )
             )
     return Study(
         studies,
-        {metric.name: metric.signature for metric in (*found, *nine, *(model.metric for model in trained))},
+        {
+            metric.name: metric.signature
+            for metric in (*metrics, *variants, *(model.metric for model in trained))
+        },
         missing,
     )
 
 
-def _named(rated: Sequence[Path]) -> list[Ratings]:
-    """Load the sets; sets of the same name are called by their paths."""
+def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
+    """Load the rated sets; sets with the same name are named by their paths."""
     for number, file in enumerate(rated):
         if real(file) in map(real, rated[:number]):
             raise InputError(f"{file}: given twice")
@@ -100,44 +112,58 @@ def _named(rated: Sequence[Path]) -> list[Ratings]:
     ]
 
 
-def _shown(found: Sequence[M], bar: Any) -> Iterator[M]:
-    """Yield the metrics, showing the name of each on the bar."""
-    for metric in found:
+def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
+    """Yield the metrics, and show the name of the current one on a progress bar."""
+    for metric in metrics:
         bar.set_postfix_str(metric.name)
         yield metric
         bar.update()
 
 
-def _values(found: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Score the set by each metric; for metrics without scores, return what to do about it."""
+def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
+    """Score n rated pairs by each metric.
+
+    Returns:
+        (n,) scores by metric, and the remedy for each unavailable metric.
+    """
     values, missing = {}, {}
-    for metric in found:
+    for metric in metrics:
         try:
-            values[metric.name] = scores(metric, rated)
+            values[metric.name] = score_rated_pairs(metric, rated)
         except UnavailableError as error:
             missing[metric.name] = str(error)
     if not values:
-        said = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
-        raise InputError(f"{rated.name}: no metric is left; {said}")
+        remedies = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
+        raise InputError(f"{rated.name}: no metric is left; {remedies}")
     return values, missing
 
 
-def _of_set(
+def _study_set(
     rated: Ratings,
     values: dict[str, Floats],
     missing: dict[str, str],
-    nine: dict[str, Floats],
-    trained: list[tuple[float, Result]],
+    variants: dict[str, Floats],
+    trained: list[tuple[float, MetricResult]],
     parts: list[Group],
 ) -> SetStudy:
+    """Return the results on one set.
+
+    Args:
+        rated: n rated pairs.
+        values: (n,) scores by metric.
+        missing: The remedy for each unavailable metric.
+        variants: (n,) scores by variant of the learned metric.
+        trained: The number of updates and the result of each checkpoint.
+        parts: The groups of the set.
+    """
     n = len(rated.values)
-    results = [result(name, of, rated) for name, of in values.items()]
+    results = [correlate_metric(name, scores, rated) for name, scores in values.items()]
     results.sort(key=lambda row: -row.spearman)
     rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
-    between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(of) for of in ordered])))
-    p = significance.permutation(ordered, rated.values)
-    corrected, people = significance.holm(p), agreement(rated.raters)
-    variants_ = [result(name, of, rated) for name, of in nine.items()]
+    between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(scores) for scores in ordered])))
+    p = significance.permutation_p_values(ordered, rated.values)
+    corrected, people = significance.holm(p), rater_agreement(rated.raters)
+    variant_results = [correlate_metric(name, scores, rated) for name, scores in variants.items()]
     return SetStudy(
         name=rated.name,
         pairs=n,
@@ -150,27 +176,27 @@ def _of_set(
             for i, a in enumerate(rho)
         ],
         between=between.tolist(),
-        variants=variants_,
-        variant_clusters=_clusters(variants_, list(nine.values()), rated),
+        variants=variant_results,
+        variant_clusters=_clusters(variant_results, list(variants.values()), rated),
         checkpoints=trained,
         groups=parts,
         missing=missing,
-        words=in_words(results, corrected, n, people),
+        words=write_conclusions(results, corrected, n, people),
     )
 
 
-def _clusters(results: list[Result], values: list[Floats], rated: Ratings) -> list[int]:
+def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
     if not results:
         return []
-    p = significance.holm(significance.permutation(values, rated.values))
+    p = significance.holm(significance.permutation_p_values(values, rated.values))
     return significance.clusters([row.spearman for row in results], p)
 
 
-def result(name: str, values: Floats, rated: Ratings) -> Result:
-    """Compute all figures of one metric's (n,) scores; correlations of constant scores are NaN."""
+def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:
+    """Compute all figures of a metric from its (n,) scores; correlations of constant scores are NaN."""
     rho = spearman(values, rated.values)
     several = rated.raters.shape[1] > 1
-    return Result(
+    return MetricResult(
         metric=name,
         spearman=rho.rho,
         p_value=rho.p_value,

@@ -1,4 +1,4 @@
-"""The figures of a study as SVG elements for a page (SIMLLM, Figs. 5 to 8)."""
+"""The figures of a study, as SVG elements (SIMLLM, Figs. 5 to 8)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from simllm.evaluation.conclusions import number
-from simllm.evaluation.labels import short
-from simllm.evaluation.study_groups import largest
-from simllm.evaluation.study_results import Result, SetStudy
+from simllm.evaluation.conclusions import format_number
+from simllm.evaluation.labels import short_label
+from simllm.evaluation.study_groups import largest_groups
+from simllm.evaluation.study_results import MetricResult, SetStudy
 
 _OURS, _OTHERS, _INK, _PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
-_INCHES_A_CHARACTER = 0.08
-_MOST_PARTS = 30  # columns that a heat map has room for
+_INCHES_PER_CHARACTER = 0.08
+_MOST_PARTS = 30  # largest number of columns in a heat map
 _STYLE: Any = {
-    "svg.fonttype": "none",  # text stays text, can be searched, and is set in the page's font
+    "svg.fonttype": "none",  # keep text as text, so that it can be searched and has the font of the page
     "text.parse_math": False,  # a label may hold dollar signs
     "svg.hashsalt": "simllm",  # the same study gives the same file
     "font.family": "sans-serif",
@@ -36,31 +36,31 @@ _STYLE: Any = {
 
 
 def correlations(sets: Sequence[SetStudy]) -> str:
-    """Draw Spearman's rho of all metrics on all sets as bars, with their intervals (Fig. 5)."""
+    """Draw bars of Spearman's rho with intervals, for all metrics on all sets (Fig. 5)."""
     return _by_set(sets, _bars)
 
 
 def distributions(sets: Sequence[SetStudy]) -> str:
-    """Draw each metric's scores as boxes: quartiles, and whiskers from 5 to 95% (Fig. 6)."""
+    """Draw box plots of each metric's scores: quartiles, and whiskers from 5 to 95% (Fig. 6)."""
     return _by_set(sets, _boxes)
 
 
 def between(study: SetStudy) -> str:
-    """Draw a heat map of the metrics' rank correlations with each other (Fig. 7)."""
-    names = [short(row.metric) for row in study.results]
+    """Draw a heat map of the rank correlations between metrics (Fig. 7)."""
+    names = [short_label(row.metric) for row in study.results]
     return _heat_map(names, names, study.between)
 
 
 def by_group(study: SetStudy) -> str:
-    """Draw a heat map of each metric's Spearman's rho in each part of a set, in the largest parts if many."""
-    parts = largest(study.groups, _MOST_PARTS)
-    names = [f"{short(part.label)} (n = {part.pairs})" for part in parts]
+    """Draw a heat map of Spearman's rho of each metric in the largest groups of a set."""
+    parts = largest_groups(study.groups, _MOST_PARTS)
+    names = [f"{short_label(part.label)} (n = {part.pairs})" for part in parts]
     cells = [[part.spearman[row.metric] for part in parts] for row in study.results]
-    return _heat_map([short(row.metric) for row in study.results], names, cells)
+    return _heat_map([short_label(row.metric) for row in study.results], names, cells)
 
 
 def training(sets: Sequence[SetStudy]) -> str:
-    """Draw Spearman's rho over updates, against the untrained model (Fig. 8)."""
+    """Draw Spearman's rho over training updates, compared with the untrained model (Fig. 8)."""
 
     def draw(axes: Axes, study: SetStudy) -> None:
         updates = [at for at, _ in study.checkpoints]
@@ -71,29 +71,29 @@ def training(sets: Sequence[SetStudy]) -> str:
         axes.plot(updates, [row.spearman for row in rows], "o-", color=_OURS, markersize=4)
         axes.axhline(rows[0].spearman, color=_OTHERS, linestyle="--", linewidth=1)
         axes.annotate("untrained", (updates[-1], rows[0].spearman), ha="right", va="bottom", color=_OTHERS)
-        axes.set(xlabel="updates", ylabel="Spearman's rho", title=short(study.name))
+        axes.set(xlabel="updates", ylabel="Spearman's rho", title=short_label(study.name))
 
     return _panels(sets, draw, 3.0)
 
 
-def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Result]], None]) -> str:
+def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[MetricResult]], None]) -> str:
     def one(axes: Axes, study: SetStudy) -> None:
         rows = study.results[::-1]  # the best on top
         draw(axes, study, rows)
-        axes.set_yticks(range(len(rows)), [short(row.metric) for row in rows])
+        axes.set_yticks(range(len(rows)), [short_label(row.metric) for row in rows])
         axes.tick_params(axis="y", length=0)
-        axes.set_title(f"{short(study.name)}, n = {study.pairs:,}", loc="left", fontsize=10)
+        axes.set_title(f"{short_label(study.name)}, n = {study.pairs:,}", loc="left", fontsize=10)
 
     return _panels(sets, one, 0.6 + 0.24 * max(len(study.results) for study in sets))
 
 
-def _bars(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
+def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
     for place, row in enumerate(rows):
         axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
         axes.plot([row.low, row.high], [place, place], color=_INK, linewidth=0.8)
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
         right = max(0, row.spearman if math.isnan(row.high) else row.high)
-        axes.text(right + 0.015, place, number(row.spearman), va="center", fontsize=8, bbox=behind)
+        axes.text(right + 0.015, place, format_number(row.spearman), va="center", fontsize=8, bbox=behind)
     if study.agreement is not None and math.isfinite(study.agreement.ceiling):
         axes.axvline(study.agreement.ceiling, color=_INK, linestyle=":", linewidth=0.8)
         axes.text(study.agreement.ceiling, -1.0, "the raters' ceiling ", ha="right", va="center", fontsize=8)
@@ -102,7 +102,7 @@ def _bars(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
     axes.set_xlabel("Spearman's rho, 95% interval")
 
 
-def _boxes(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
+def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
     names = ("whislo", "q1", "med", "q3", "whishi")
     boxes = [dict(zip(names, row.quantiles, strict=True)) for row in rows]
     drawn = axes.bxp(
@@ -116,7 +116,7 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[Result]) -> None:
 
 def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
     with mpl.rc_context(_STYLE):
-        left, below = (_INCHES_A_CHARACTER * max(map(len, names)) for names in (rows, columns))
+        left, below = (_INCHES_PER_CHARACTER * max(map(len, names)) for names in (rows, columns))
         size = (max(1.8, 0.6 + left) + 0.52 * len(columns), max(1.4, 0.6 + below) + 0.3 * len(rows))
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
@@ -131,7 +131,13 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
             for j, value in enumerate(row):
                 colour = "white" if value > 0.6 else _INK
                 axes.text(
-                    j + 0.5, i + 0.5, number(value, 2), ha="center", va="center", color=colour, fontsize=8
+                    j + 0.5,
+                    i + 0.5,
+                    format_number(value, 2),
+                    ha="center",
+                    va="center",
+                    color=colour,
+                    fontsize=8,
                 )
         return _svg(figure)
 
@@ -152,7 +158,7 @@ def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], he
 
 
 def _svg(figure: Figure) -> str:
-    """Return the SVG element, without the groups' ids, which are the same in every figure of a page."""
+    """Return the SVG element of a figure, without the ids of groups, which would repeat on a page."""
     file = io.StringIO()
     with warnings.catch_warnings():
         warnings.filterwarnings(

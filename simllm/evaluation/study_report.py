@@ -1,4 +1,4 @@
-"""The report of a study: one self-contained page of HTML, JSON, and LaTeX tables."""
+"""The report of a study: a self-contained HTML page, JSON, and LaTeX tables."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from markupsafe import Markup
 
 import simllm
 from simllm.evaluation import study_figures
-from simllm.evaluation.conclusions import number, probability
-from simllm.evaluation.labels import short
-from simllm.evaluation.study_groups import largest
-from simllm.evaluation.study_results import Result, SetStudy, Study
+from simllm.evaluation.conclusions import format_number, format_p_value
+from simllm.evaluation.labels import short_label
+from simllm.evaluation.study_groups import largest_groups
+from simllm.evaluation.study_results import MetricResult, SetStudy, Study
 from simllm.io import files, folders, tables
-from simllm.io.latex import escaped
+from simllm.io.latex import escape_latex
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
 _NAMES = ("study.json", "tables.tex", "report.html")
-_MOST_PARTS = 12  # columns that a page of paper has room for
-_MOST_RATERS = 10  # listed one by one
+_MOST_PARTS = 12  # largest number of columns in a LaTeX table
+_MOST_RATERS = 10  # largest number of raters that are listed one by one
 
 
 def check(folder: Path) -> None:
@@ -37,9 +37,17 @@ def check(folder: Path) -> None:
 
 
 def write(study: Study, folder: Path, command: str) -> None:
-    """Write `report.html`, `study.json` and `tables.tex` into a folder, which an earlier report may hold.
+    """Write `report.html`, `study.json` and `tables.tex` into a folder.
 
-    Files in it that simllm did not write are kept. Raises InputError as `check` does.
+    An earlier report is replaced; files that simllm did not write are kept.
+
+    Args:
+        study: The results.
+        folder: The folder of the report.
+        command: The command line, for the page.
+
+    Raises:
+        InputError: `check` fails, or a file cannot be written.
     """
     facts = {"command": command, "versions": _versions(), "signatures": study.signatures}
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
@@ -50,14 +58,14 @@ def write(study: Study, folder: Path, command: str) -> None:
 
 
 def html(study: Study, facts: dict[str, Any]) -> str:
-    """Render the page; `facts` are the command, the versions and the signatures."""
+    """Render the HTML page; `facts` has the command, the versions and the signatures."""
     template = Path(__file__).with_name("study_report.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters |= {
-        "number": number,
-        "probability": probability,
+        "number": format_number,
+        "probability": format_p_value,
         "one_by_one": _one_by_one,
         "svg": Markup,
     }
@@ -67,7 +75,7 @@ def html(study: Study, facts: dict[str, Any]) -> str:
 
 
 def latex(sets: Sequence[SetStudy]) -> str:
-    """Write the tables of RQ1, RQ2, RQ3 and RQ5, for the package booktabs."""
+    """Return the LaTeX tables of RQ1, RQ2, RQ3 and RQ5, which need the package booktabs."""
     parts = [_correlations(sets)]
     if sets[0].variants:
         parts.append(_variants(sets))
@@ -77,26 +85,26 @@ def latex(sets: Sequence[SetStudy]) -> str:
 
 
 def _correlations(sets: Sequence[SetStudy]) -> str:
-    """A table of metrics by sets; the best metric, and those that share its rank, are bold."""
+    """Return a table of metrics by sets; metrics of rank 1 are bold."""
     names = list(dict.fromkeys(row.metric for one in sets for row in one.results))
     rows = []
     for name in names:
         cells = []
         for one in sets:
-            found = [
+            ranked = [
                 (row, rank) for row, rank in zip(one.results, one.clusters, strict=True) if row.metric == name
             ]
-            cells.append(_cell(*found[0]) if found else "--")
+            cells.append(_cell(*ranked[0]) if ranked else "--")
         rows.append([_name(name), *cells])
     header = ["Metric", *(f"{_name(one.name)} ($n={one.pairs}$)" for one in sets)]
-    caption = "Spearman's $\\rho$ and 95\\% intervals; bold: not told apart from the best."
+    caption = "Spearman's $\\rho$ and 95\\% intervals; bold: not significantly worse than the best."
     return _tabular(caption, "agreement", header, rows)
 
 
-def _cell(row: Result, rank: int) -> str:
-    rho = number(row.spearman)
+def _cell(row: MetricResult, rank: int) -> str:
+    rho = format_number(row.spearman)
     shown = f"\\textbf{{{rho}}}" if rank == 1 else rho
-    return f"{shown} [{number(row.low)}, {number(row.high)}]"
+    return f"{shown} [{format_number(row.low)}, {format_number(row.high)}]"
 
 
 def _variants(sets: Sequence[SetStudy]) -> str:
@@ -105,16 +113,18 @@ def _variants(sets: Sequence[SetStudy]) -> str:
         for i, row in enumerate(sets[0].variants)
     ]
     caption = (
-        "Spearman's $\\rho$ by pooling and similarity, 95\\% intervals; bold: not told apart from the best."
+        "Spearman's $\\rho$ by pooling and similarity, 95\\% intervals; "
+        "bold: not significantly worse than the best."
     )
     return _tabular(caption, "variants", ["Variant", *(_name(s.name) for s in sets)], rows)
 
 
 def _between(one: SetStudy) -> str:
-    """A table of the triangle below the diagonal, its columns headed by the numbers of the rows."""
+    """Return a table of correlations between metrics, below the diagonal; columns have row numbers."""
     last = len(one.results) - 1
     rows = [
-        [f"{i + 1} {_name(row.metric)}", *(number(rho, 2) for rho in one.between[i][:i])] + [""] * (last - i)
+        [f"{i + 1} {_name(row.metric)}", *(format_number(rho, 2) for rho in one.between[i][:i])]
+        + [""] * (last - i)
         for i, row in enumerate(one.results)
     ]
     caption = f"Spearman's $\\rho$ between metrics on {_name(one.name)}."
@@ -122,10 +132,11 @@ def _between(one: SetStudy) -> str:
 
 
 def _groups(one: SetStudy) -> str:
-    parts = largest(one.groups, _MOST_PARTS)
+    parts = largest_groups(one.groups, _MOST_PARTS)
     header = ["Metric", *(f"{_name(part.label)} ({part.pairs})" for part in parts)]
     rows = [
-        [_name(row.metric), *(number(part.spearman[row.metric]) for part in parts)] for row in one.results
+        [_name(row.metric), *(format_number(part.spearman[row.metric]) for part in parts)]
+        for row in one.results
     ]
     return _tabular(f"Spearman's $\\rho$ on parts of {_name(one.name)}.", f"parts-{one.name}", header, rows)
 
@@ -142,20 +153,21 @@ def _tabular(caption: str, label: str, header: Sequence[str], rows: Sequence[Seq
 
 
 def _name(text: str) -> str:
-    return escaped(short(text))
+    return escape_latex(short_label(text))
 
 
 def _one_by_one(values: Sequence[float]) -> str:
-    """List the correlations of single raters, or their range if there are many."""
-    known = sorted(value for value in values if not math.isnan(value))
-    if len(values) <= _MOST_RATERS or not known:
-        return ", ".join(map(number, values[:_MOST_RATERS]))
-    return f"{number(known[0])} to {number(known[-1])}"
+    """List the correlations of raters, or their range if there are many raters."""
+    defined = sorted(value for value in values if not math.isnan(value))
+    if len(values) <= _MOST_RATERS or not defined:
+        return ", ".join(map(format_number, values[:_MOST_RATERS]))
+    return f"{format_number(defined[0])} to {format_number(defined[-1])}"
 
 
 def _versions() -> dict[str, str]:
-    found = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
+    """Return the versions of simllm, Python, the system and the installed libraries."""
+    versions = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
     for name in _LIBRARIES:
-        with contextlib.suppress(PackageNotFoundError):  # its metrics are missing, too
-            found[name] = version(name)
-    return found
+        with contextlib.suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions

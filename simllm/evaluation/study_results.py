@@ -1,29 +1,42 @@
-"""The results of a study, as plain data: one metric, one set of pairs, all sets."""
+"""The results of a study, as plain data that `study.json` stores completely."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from simllm.evaluation.study_groups import Group
-from simllm.stats.rater_agreement import Agreement
+from simllm.stats.rater_agreement import RaterAgreement
 
 Matrix = list[list[float]]
 
 
 @dataclass(frozen=True)
-class Result:
-    """The figures of one metric on one set."""
+class MetricResult:
+    """The figures of one metric on one set.
+
+    Attributes:
+        metric: The name of the metric.
+        spearman: Spearman's rho.
+        p_value: Two-sided p-value of rho.
+        low: Lower bound of the 95% bootstrap interval over pairs.
+        high: Upper bound of that interval.
+        by_rater: The 95% interval over pairs and raters; None for a single rater.
+        kendall: Kendall's tau-b.
+        pearson: Pearson's r.
+        pairwise_accuracy: Share of pairs of items that scores and ratings order in the same way.
+        quantiles: Quantiles of the scores: 5, 25, 50, 75 and 95%.
+    """
 
     metric: str
     spearman: float
     p_value: float
-    low: float  # 95% bootstrap interval over pairs
+    low: float
     high: float
-    by_rater: tuple[float, float] | None  # the interval over pairs and raters
-    kendall: float  # tau-b
+    by_rater: tuple[float, float] | None
+    kendall: float
     pearson: float
     pairwise_accuracy: float
-    quantiles: list[float]  # of the scores: 5, 25, 50, 75 and 95%
+    quantiles: list[float]
 
 
 @dataclass(frozen=True)
@@ -32,15 +45,15 @@ class SetStudy:
 
     name: str
     pairs: int
-    agreement: Agreement | None  # of the raters; None where there is one
-    results: list[Result]  # the best metric first
+    agreement: RaterAgreement | None  # of the raters; None where there is one
+    results: list[MetricResult]  # the best metric first
     clusters: list[int]  # rank of each metric, shared by those that cannot be told apart
     permutation: Matrix  # p-values that two metrics agree equally well with people
     williams: Matrix
     between: Matrix  # Spearman's rho of two metrics' scores
-    variants: list[Result]
+    variants: list[MetricResult]
     variant_clusters: list[int]
-    checkpoints: list[tuple[float, Result]]  # updates, and the model then; 0: untrained
+    checkpoints: list[tuple[float, MetricResult]]  # updates, and the model then; 0: untrained
     groups: list[Group]
     missing: dict[str, str]  # metric -> what to do to have it on this set
     words: list[str]  # sentences that the numbers support

@@ -1,1 +1,1 @@
-"""Files and folders, strict loading of JSON, tables, LaTeX."""
+"""Safe reading and writing of files and folders, strict JSON, tables, and LaTeX."""

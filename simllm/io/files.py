@@ -1,4 +1,4 @@
-"""Reading files line by line, with errors that name the line; writing files whole or not at all."""
+"""Reading of files line by line, with line numbers in errors, and atomic writing of files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.text import encodable
 
-_LONGEST_STEM = 200  # bytes of a name that a temporary name may repeat
+_LONGEST_STEM = 200  # characters of a file name that its temporary name repeats
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file, gzipped where its name ends in `.gz`, with their numbers.
+    r"""Yield the line numbers and lines of a UTF-8 file.
 
-    `-` is standard input. Only line feeds, alone or after a carriage return, end a line; a byte-order mark is
-    dropped. Raises InputError that names file and line for what cannot be read or decoded.
+    Lines end with `\n` or `\r\n`. A byte-order mark is dropped.
+
+    Args:
+        file: The file; gzipped if its name ends in `.gz`, and standard input if it is `-`.
+
+    Raises:
+        InputError: The file cannot be read or decoded.
     """
     number = 0
     try:
@@ -45,7 +50,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def is_stdin(file: Path) -> bool:
-    """Whether `file` stands for standard input."""
+    """Return whether a file is `-`, which stands for standard input."""
     return str(file) == "-"
 
 
@@ -56,14 +61,18 @@ def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[bytes]]:
 
 
 def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the JSON objects of a JSON-lines file, each with its place ("file, line 3")."""
+    """Yield the JSON objects of a JSON-lines file, with their places for errors ("file, line 3").
+
+    Raises:
+        InputError: The file cannot be read, or a line is not a JSON object.
+    """
     for number, line in lines(file):
         where = f"{file}, line {number}"
         yield where, parsed(line, where)
 
 
 def parsed(line: str, where: str) -> dict[str, Any]:
-    """Return the JSON object in a line; raise InputError that names its place."""
+    """Parse a line with a JSON object; raise InputError with the place `where` if it is not one."""
     try:
         row = json.loads(line)
         if "\\u" in line:
@@ -80,7 +89,7 @@ def parsed(line: str, where: str) -> dict[str, Any]:
 
 
 def _encodable(value: Any) -> Any:
-    """Replace lone surrogates, which JSON can escape but no file can hold, by U+FFFD."""
+    """Replace lone surrogates in nested JSON values by U+FFFD; JSON can escape them, UTF-8 cannot."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):
@@ -91,7 +100,17 @@ def _encodable(value: Any) -> Any:
 
 
 def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a value") -> Any:
-    """Return what `row` holds under `field`; raise InputError if it has no such field."""
+    """Return the value of a field.
+
+    Args:
+        row: A JSON object.
+        field: The name of the field.
+        where: The place of the object, for the error.
+        kind: The expected kind of value, for the error.
+
+    Raises:
+        InputError: The object has no such field.
+    """
     if field not in row:
         names = ", ".join(islice(row, 20)) or "nothing"
         raise InputError(f'{where}: expected {kind} under "{field}"; it has {names}')
@@ -99,7 +118,7 @@ def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a valu
 
 
 def text_under(row: dict[str, Any], field: str, where: str) -> str:
-    """Return the text that `row` holds under `field`; raise InputError if there is none."""
+    """Return the text in a field; raise InputError if it is missing or not a text (see `value_under`)."""
     value = value_under(row, field, where, "a text")
     if not isinstance(value, str):
         found = type(value).__name__ if isinstance(value, list | dict) else json.dumps(value)[:40]
@@ -108,19 +127,25 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 
 
 def real(path: Path) -> Path:
-    """The absolute path behind all links; a loop of links is left as it is."""
+    """Return the absolute path with all links resolved; a loop of links is not resolved."""
     return Path(os.path.realpath(path))
 
 
 def printable(name: str | os.PathLike[str]) -> str:
-    """Return a name from the file system as text that any file can hold; the name may not be UTF-8."""
+    """Return a file name as UTF-8 text, with U+FFFD for bytes that are not UTF-8."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
-    """Raise InputError if `file` is an input, exists and may not be replaced, or has no folder.
+    """Check that an output file can be written; pipes, devices and empty files always can.
 
-    None is standard output. Empty files, pipes and devices may always be written to.
+    Args:
+        file: The output file; None is standard output.
+        inputs: The input files of the command.
+        overwrite: Whether an existing file may be replaced.
+
+    Raises:
+        InputError: `file` is an input, exists and may not be replaced, or its folder is missing.
     """
     if file is None:
         return
@@ -128,21 +153,21 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
         if not is_stdin(read) and real(read) == real(file):
             raise InputError(f"-o {file}: would overwrite what is read")
     try:
-        found = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         if not real(file).parent.is_dir():
             raise InputError(f"{file}: cannot be written (no such folder)") from None
         return
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{file}: cannot be written (it is a folder)")
-    if stat.S_ISREG(found.st_mode) and found.st_size and not overwrite:
+    if stat.S_ISREG(status.st_mode) and status.st_size and not overwrite:
         raise InputError(f"{file}: exists already; --overwrite replaces it")
 
 
 def write(file: Path, content: str | bytes | Iterable[str]) -> None:
-    """Write a file, whole or not at all; a pipe or a device is simply written to.
+    """Write a file atomically; a pipe or a device is written directly.
 
     Args:
         file: The file; if it is a link, the file behind it is replaced.
@@ -171,7 +196,7 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def temporary(file: Path) -> Iterator[Path]:
-    """Yield a new, empty file beside `file`; remove it at the end if it is still there."""
+    """Yield a new empty file in the folder of `file`; remove it at the end if it still exists."""
     descriptor, name = tempfile.mkstemp(".partial", f".{file.name[:_LONGEST_STEM]}.", file.parent)
     try:
         os.fchmod(descriptor, file.stat().st_mode & 0o777 if file.exists() else 0o666 & ~umask())
@@ -183,10 +208,12 @@ def temporary(file: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes that ask for the same lock away from `path`, a file or a folder.
+    """Lock a file or folder against other processes that use the same lock.
 
-    The lock ends with the process, however the process ends. Raises InputError if another process
-    has it.
+    The lock ends with the process, even if the process is killed.
+
+    Raises:
+        InputError: Another process has the lock, or the lock file cannot be written.
     """
     lock = path.with_name(f".{path.name}.lock")
     try:
@@ -200,7 +227,7 @@ def locked(path: Path) -> Iterator[None]:
             except BaseException:
                 os.close(descriptor)
                 raise
-            os.close(descriptor)  # its owner has just removed it
+            os.close(descriptor)  # the previous owner has just removed the lock file
     except BlockingIOError:
         raise InputError(f"{path}: another process is writing there") from None
     except OSError as error:
@@ -208,12 +235,13 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if os.fstat(descriptor).st_size == 0:  # ours are empty
+        if os.fstat(descriptor).st_size == 0:  # our lock files are empty; another file is not ours
             lock.unlink(missing_ok=True)
         os.close(descriptor)
 
 
 def _is_open(file: Path, descriptor: int) -> bool:
+    """Return whether the descriptor is open on the file that has this path now."""
     try:
         return os.path.samestat(file.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -221,14 +249,14 @@ def _is_open(file: Path, descriptor: int) -> bool:
 
 
 def umask() -> int:
-    """The permissions that new files of this process do not get."""
+    """Return the umask of this process, without changing it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
+    """Wait until a file or folder is written to the disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

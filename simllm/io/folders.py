@@ -1,4 +1,4 @@
-"""Folders that simllm writes: each carries a marker, and nothing without the marker is replaced.
+"""Safe writing of folders: only folders with our marker are replaced.
 
 The marker, `.simllm`, lists the files that simllm wrote into the folder. Replacing the folder
 replaces these files and keeps all others. A folder that holds files but no marker is refused.
@@ -23,12 +23,12 @@ from simllm.io import files
 
 MARKER = ".simllm"
 
-# What a killed replacement of the folder NAME leaves beside it: its temporary folders, its lock.
-_LEFT = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
+# Names of the temporary folders and the lock that a killed replacement of the folder NAME leaves.
+_LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 
 
 def check_place(folder: Path) -> None:
-    """Raise InputError if a folder cannot be made here, or files in it; nothing is made yet."""
+    """Raise InputError if a folder, or a file in it, cannot be made here; nothing is made yet."""
     folder = files.real(folder)
     try:
         loops = [path for path in (folder, *folder.parents) if path.is_symlink()]  # other links are resolved
@@ -54,10 +54,15 @@ def check(folder: Path) -> None:
 
 
 def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
-    """Raise InputError unless simllm may replace `folder` by one that holds files of these names.
+    """Check that simllm may replace a folder.
 
-    The folder must pass `check`, must not be the current one or a mount point, and must not hold
-    files of these names that simllm did not write.
+    Args:
+        folder: The folder, which must pass `check`.
+        names: Names of files in the new folder.
+
+    Raises:
+        InputError: `check` fails, the folder is the current folder or a mount point, or it holds a
+            file of these names that simllm did not write.
     """
     check(folder)
     real = files.real(folder)
@@ -79,7 +84,11 @@ def check_apart(output: Path, sources: Iterable[Path]) -> None:
 
 
 def own(folder: Path) -> None:
-    """Make `folder` a folder of simllm's, which commands may add files to; raise InputError as `check`."""
+    """Make a folder with our marker, or mark an empty one, so that `add` may write files into it.
+
+    Raises:
+        InputError: `check` fails, or the folder cannot be written.
+    """
     check(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,9 +99,15 @@ def own(folder: Path) -> None:
 
 
 def add(folder: Path, name: str, content: str | bytes) -> None:
-    """Write the file `name`, which may stand in an inner folder, into a folder of simllm's.
+    """Write a file into a folder that carries our marker.
 
-    Raises InputError as `check_addition`, or if the file cannot be written.
+    Args:
+        folder: The folder.
+        name: The path of the file in the folder.
+        content: The content of the file.
+
+    Raises:
+        InputError: `check_addition` fails, or the file cannot be written.
     """
     written = check_addition(folder, name)
     file = folder / name
@@ -106,10 +121,13 @@ def add(folder: Path, name: str, content: str | bytes) -> None:
 
 
 def check_addition(folder: Path, name: str) -> list[str]:
-    """Return the files that simllm wrote into `folder`, if `add` may write `name` there.
+    """Check that `add` may write the file `name` into a folder.
 
-    Raises InputError if the folder carries no marker, or has a file of that name which simllm did
-    not write.
+    Returns:
+        The files that simllm wrote into the folder.
+
+    Raises:
+        InputError: The folder carries no marker, or has a file `name` that simllm did not write.
     """
     written = _written(folder)
     if written is None:
@@ -121,10 +139,13 @@ def check_addition(folder: Path, name: str) -> list[str]:
 
 @contextlib.contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder to fill; at the end it takes the place of `folder`, whole or not at all.
+    """Replace a folder atomically: yield an empty folder to fill, which then becomes `folder`.
 
-    Files in `folder` that simllm did not write are kept. Raises InputError if `folder` may not be
-    replaced (see `check`), is being replaced by another process, or cannot be written.
+    Files in `folder` that simllm did not write are kept. After an exception, `folder` is unchanged.
+
+    Raises:
+        InputError: `check_replaceable` fails, another process is replacing the folder, or it cannot
+            be written.
     """
     check_replaceable(folder)
     folder = files.real(folder)
@@ -150,7 +171,7 @@ def remove(folder: Path) -> None:
     """Remove the files that simllm wrote into `folder`, and the folder if nothing else is left."""
     for name in _written(folder) or ():
         above = list(Path(name).parents)[:-1]
-        if not any((folder / path).is_symlink() for path in above):  # a link leads out of the folder
+        if not any((folder / path).is_symlink() for path in above):  # a link may lead out of the folder
             (folder / name).unlink(missing_ok=True)
     if _files(folder) == [MARKER]:
         (folder / MARKER).unlink()
@@ -160,10 +181,10 @@ def remove(folder: Path) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Finish or undo a replacement of `folder` that was killed half-way; remove what it left."""
+    """Finish or undo a replacement of `folder` that was killed; remove its temporary folders."""
     for left in _leftovers(folder, "old"):
         if _written(left) is None:
-            _remove_empty(left)  # killed before anything was in it
+            _remove_empty(left)  # killed while it was empty
         elif folder.exists():
             _keep_others(left, folder)
         else:
@@ -178,21 +199,21 @@ def recover(folder: Path) -> None:
 
 
 def recover_all(parent: Path) -> None:
-    """Recover every folder in `parent` whose replacement was killed half-way (see `recover`)."""
-    matches = (_LEFT.fullmatch(name) for name in _names(parent))
+    """Recover every folder in `parent` whose replacement was killed (see `recover`)."""
+    matches = (_LEFTOVER.fullmatch(name) for name in _names(parent))
     for name in sorted({match[1] for match in matches if match}):
         with files.locked(parent / name):
             recover(parent / name)
 
 
 def _leftovers(folder: Path, suffix: str) -> list[Path]:
-    """The temporary folders that killed replacements of `folder` left; not those of its neighbours."""
-    matches = (_LEFT.fullmatch(name) for name in _names(folder.parent))
+    """Return the temporary folders that killed replacements of `folder` left, with this suffix."""
+    matches = (_LEFTOVER.fullmatch(name) for name in _names(folder.parent))
     return [folder.parent / m[0] for m in matches if m and (m[1], m[2]) == (folder.name, suffix)]
 
 
 def _discard(partial: Path) -> None:
-    """Remove a folder of temporary files; its marker goes last, so that a later call can finish."""
+    """Remove a temporary folder; the marker is removed last, so that a later call can finish."""
     for path in partial.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -202,6 +223,7 @@ def _discard(partial: Path) -> None:
 
 
 def _replace(new: Path, folder: Path) -> None:
+    """Rename the folder `new` to `folder`, with the files of the old folder that are not ours."""
     for path in (*new.rglob("*"), new):
         files.sync(path)
     check(folder)
@@ -219,7 +241,7 @@ def _replace(new: Path, folder: Path) -> None:
 
 
 def _keep_others(old: Path, folder: Path) -> None:
-    """Move the files that simllm did not write from `old` to `folder`; remove the rest of `old`."""
+    """Move the files that simllm did not write from `old` to `folder`; then remove `old`."""
     for name in set(_files(old)) - {MARKER, *(_written(old) or ())}:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if not (folder / name).exists():
@@ -228,13 +250,14 @@ def _keep_others(old: Path, folder: Path) -> None:
 
 
 def _mark(folder: Path, names: list[str]) -> None:
+    """Write the marker, with the names of the files that simllm wrote."""
     files.write(
         folder / MARKER, json.dumps({"written_by": "simllm", "files": sorted(names)}, indent=1) + "\n"
     )
 
 
 def _written(folder: Path) -> list[str] | None:
-    """The files that simllm wrote into `folder`; None if it carries no marker."""
+    """Return the files that simllm wrote into `folder`; None if it carries no marker."""
     try:
         marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -248,11 +271,12 @@ def _written(folder: Path) -> list[str] | None:
 
 
 def _is_inside(name: object) -> bool:
-    """Whether a marker's entry is a relative path that stays in the folder."""
+    """Return whether an entry of a marker is a relative path that does not leave the folder."""
     return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
 def _names(folder: Path) -> list[str]:
+    """Return the names in a folder, none if it is missing; raise InputError if it cannot be read."""
     try:
         return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208
     except OSError as error:
@@ -260,7 +284,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _files(folder: Path) -> list[str]:
-    """Relative paths of everything in a folder but folders; links are not followed."""
+    """Return the relative paths of all files in a folder; links are not followed, but listed."""
     return [
         os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118
         for here, inner, names in os.walk(folder)

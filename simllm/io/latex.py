@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}  # other marks in old fonts
+_SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}  # wrong in old fonts
 _SPECIAL |= {character: f"\\{character}" for character in "&%$#_{}"}
 
 
-def escaped(text: str) -> str:
-    """Return `text` on one line, with the characters escaped that LaTeX takes for commands."""
+def escape_latex(text: str) -> str:
+    """Return `text` on one line, with the special characters of LaTeX escaped."""
     return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))

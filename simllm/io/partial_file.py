@@ -1,4 +1,4 @@
-"""The partial file of a long output: what a stopped run leaves, and what `--resume` continues."""
+"""The partial file of a long output, which `--resume` continues after a run was stopped."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from simllm.io import files
 
 
 class PartialFile:
-    """The finished records of the output FILE, in `FILE.partial`.
+    """The file `FILE.partial`, with the finished records of the output FILE.
 
-    The first line, the head, holds what the records depend on. Each other line is a record. A line
-    is a JSON object after its checksum. The process may be killed at any moment: whatever follows
-    the last whole line is dropped. The caller holds the lock of FILE (`files.locked`).
+    A line is a checksum and a JSON object. The first line is the head, with the settings that the
+    records depend on; each other line is a record. If the process is killed, everything after the last
+    complete line is dropped. The caller must hold the lock of FILE (`files.locked`).
     """
 
     def __init__(self, output: Path, head: Mapping[str, Any], resume: bool) -> None:
-        """Open the partial file of `output`; write nothing yet.
+        """Open the partial file of an output, without writing anything.
 
         Args:
-            output: The file that is written once all records are there.
-            head: What the records depend on, as JSON values.
+            output: The output file.
+            head: The settings that the records depend on, as JSON values.
             resume: Whether to continue after the records of an earlier run.
 
         Raises:
-            InputError: simllm did not write the file, it has records and `resume` is false, or its
-                head differs from `head`.
+            InputError: simllm did not write the partial file, its head differs from `head`, or it has
+                records and `resume` is false.
         """
         self.path = path_of(output)
         self.head = {"written_by": "simllm", **head}
@@ -55,7 +55,7 @@ class PartialFile:
         self._records = len(ends)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record, a JSON object, at the end; raise InputError if it cannot be written."""
+        """Append a record, a JSON object; raise InputError if it cannot be written."""
         if self._records == 0:
             files.write(self.path, _line(self.head))
         try:
@@ -66,18 +66,18 @@ class PartialFile:
         self._records += 1
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the records from the first to the last."""
+        """Yield the records in the order in which they were appended."""
         lines = self._lines() if self._records else iter(())
         next(lines, None)  # the head
         for _, record in lines:
             yield record
 
     def remove(self) -> None:
-        """Remove the file, once its records are in the output."""
+        """Remove the partial file, after its records have been written to the output."""
         self.path.unlink(missing_ok=True)
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield what each whole line holds, and the byte at which the line ends."""
+        """Yield the end (in bytes) and the JSON object of each complete line."""
         if self.path.is_symlink() or not self.path.is_file():
             return
         end = 0

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Read a JSON object from `file`; raise InputError that names the file."""
+    """Read a file with one JSON object; raise InputError if it cannot be read or is not one."""
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -34,24 +34,35 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Make the dataclass `cls` from `values`; all problems are reported at once, by name."""
+    """Build a dataclass from JSON or YAML values.
+
+    Args:
+        cls: The dataclass; its fields may be dataclasses, too.
+        values: The values by key.
+        where: The file, for the error.
+
+    Raises:
+        InputError: A key is unknown or missing, or a value has the wrong type or is refused by the
+            dataclass. The error lists all problems.
+    """
     problems: list[str] = []
-    made = _build(cls, values, "", problems)
+    instance = _build(cls, values, "", problems)
     if problems:
         raise InputError(f"{where}: " + "; ".join(problems))
-    return typing.cast(T, made)
+    return typing.cast(T, instance)
 
 
 def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
+    """Build a dataclass, and append all problems; None if values are missing or have the wrong type."""
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")
         return None
     hints = typing.get_type_hints(cls)
-    known = {field.name: field for field in fields(cls)}
-    problems.extend(f"unknown key {prefix}{name}" for name in values if name not in known)
+    fields_by_name = {field.name: field for field in fields(cls)}
+    problems.extend(f"unknown key {prefix}{name}" for name in values if name not in fields_by_name)
     arguments: dict[str, Any] = {}
     usable = True
-    for name, field in known.items():
+    for name, field in fields_by_name.items():
         if name in values:
             before = len(problems)
             arguments[name] = _value(hints[name], values[name], prefix + name, problems)
@@ -69,14 +80,14 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
         return cls(**arguments)
     except InputError as error:
         problems.append(f"{prefix.rstrip('.')}: {error}" if prefix else str(error))
-    unchecked: Any = object.__new__(cls)  # so that what holds it can be checked, too
+    unchecked: Any = object.__new__(cls)  # so that the dataclass around it can be checked, too
     for name, value in arguments.items():
         object.__setattr__(unchecked, name, value)
     return unchecked
 
 
 def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
-    """Convert one value to the type its field is declared with."""
+    """Convert one value to the declared type of its field, and append all problems."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if value is None:
             return None
@@ -92,7 +103,7 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
     hint = typing.get_origin(hint) or hint
     if hint is float and isinstance(value, int | str) and not isinstance(value, bool):
         with contextlib.suppress(ValueError):
-            value = float(value)  # 1e-4, without a point, is a string to YAML
+            value = float(value)  # YAML reads 1e-4 (without a point) as a string
     if isinstance(value, float) and not math.isfinite(value):
         problems.append(f"{name} must be a finite number, not {value!r}")
     if type(value) is not hint:

@@ -1,4 +1,4 @@
-"""Writing of results: a tidy table for a person, TSV or JSON for a program."""
+"""Writing of tables as text, TSV or JSON."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ class Table:
 
 
 def write(table: Table, format_: str | None, output: Path | None) -> None:
-    """Write a table to a file, whole or not at all, or to standard output without a file."""
+    """Write a table to a file (atomically) or, if `output` is None, to standard output."""
     write_chunks(table.columns, [table.rows], lambda: table.summary, format_for(format_, output), output)
 
 
 def write_chunks(
     columns: Sequence[str], chunks: Iterable[Rows], summary: Summary, format_: str, output: Path | None
 ) -> None:
-    """Write a long table; standard output gets each chunk of rows as it comes.
+    """Write a long table in chunks; on standard output each chunk appears at once.
 
     Args:
         columns: The names of the columns.
         chunks: The rows, some at a time.
         summary: Returns the summary of all rows; called after the last chunk.
         format_: One of `FORMATS`.
-        output: A file, which is written whole or not at all; None is standard output.
+        output: A file, which is written atomically; None is standard output.
     """
     show(_WRITERS[format_](columns, chunks, summary), output)
 
 
 def show(text: str | Iterable[str], output: Path | None) -> None:
-    """Write text to a file, whole or not at all, or to standard output piece by piece."""
+    """Write text to a file (atomically) or, if `output` is None, piece by piece to standard output."""
     if output is not None:
         files.write(output, text)
         return
@@ -60,12 +60,12 @@ def show(text: str | Iterable[str], output: Path | None) -> None:
 
 
 def format_for(format_: str | None, output: Path | None) -> str:
-    """Return the format that is asked for; by default text on a terminal, else TSV."""
+    """Return the given format, or the default: text on a terminal, TSV otherwise."""
     return format_ or ("text" if output is None and sys.stdout.isatty() else "tsv")
 
 
 def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield TSV, which has no room for the summary; numbers have six significant digits."""
+    """Yield TSV without the summary; numbers have six significant digits."""
     head: Rows = [columns]
     for rows in chunks:
         yield "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in [*head, *rows])
@@ -73,7 +73,7 @@ def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> It
 
 
 def _json(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield one JSON object: the rows, one a line, then the summary."""
+    """Yield one JSON object: the rows, one per line, and then the summary."""
     before = '{"rows": [\n'
     for rows in chunks:
         yield before + ",\n".join(json.dumps(finite(dict(zip(columns, row, strict=True)))) for row in rows)
@@ -97,7 +97,7 @@ _WRITERS = {"text": _text, "json": _json, "tsv": _tsv}
 
 
 def finite(value: Any) -> Any:
-    """Return a JSON value with None for NaN and infinities, which have no JSON form."""
+    """Replace NaN and infinities in nested values by None, because JSON has only finite numbers."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -111,12 +111,12 @@ def header(columns: Sequence[str], widths: list[int]) -> str:
 
 
 def lines(rows: Rows, widths: list[int]) -> str:
-    """Return the rows, one a line."""
+    """Return the rows, one per line."""
     return "".join(_line([_cell(value) for value in row], widths) + "\n" for row in rows)
 
 
 def footer(summary: dict[str, Any]) -> str:
-    """Return the summary, one entry a line, after an empty line."""
+    """Return the summary, one entry per line, after an empty line."""
     return "\n" + "".join(f"{key}: {_cell(value)}\n" for key, value in summary.items())
 
 
@@ -129,7 +129,7 @@ def _line(row: list[str], widths: list[int]) -> str:
 
 
 def widths(rows: Rows) -> list[int]:
-    """Return column widths that fit the terminal; the widest columns give way first."""
+    """Return column widths that fit the terminal; the widest columns are shortened first."""
     widths = [max(len(_cell(value)) for value in column) for column in zip(*rows, strict=True)]
     room = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)
     while sum(widths) > room and max(widths) > 8:
@@ -138,7 +138,7 @@ def widths(rows: Rows) -> list[int]:
 
 
 def _cell(value: Any, exact: bool = False) -> str:
-    """Return one cell on one line; numbers to four digits, or, if `exact`, to six significant ones."""
+    """Format a cell on one line; numbers have four decimals or, if `exact`, six significant digits."""
     if isinstance(value, float):
         if exact:
             return f"{value:.6g}"
@@ -147,5 +147,5 @@ def _cell(value: Any, exact: bool = False) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return `text` without line ends, and without control characters, which would steer a terminal."""
+    """Return `text` on one line, without control characters, which could change the terminal."""
     return " ".join("".join(c if c.isprintable() else " " for c in encodable(text)).split())

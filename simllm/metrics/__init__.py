@@ -1,8 +1,9 @@
 """Metrics: one protocol for all of them, a registry by name, and the baselines.
 
->>> from simllm import metrics
->>> metrics.load("jaccard").score([metrics.Example("adds two lists", "adds lists")]).values
-array([0.66666667])
+Examples:
+    >>> from simllm import metrics
+    >>> metrics.load("jaccard").score([metrics.Example("adds two lists", "adds lists")]).values
+    array([0.66666667])
 """
 
 from simllm.metrics.protocol import Example, FunctionMetric, Metric

@@ -1,4 +1,4 @@
-"""The protocol that every metric follows: examples in, one score for each example out."""
+"""The protocol of all metrics: `score` takes examples and returns one score for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Score = Callable[[Sequence[str], Sequence[str]], Floats]  # n candidates, n references -> (n,) scores
+# Takes n candidates and n references, returns (n,) scores.
+ScoreFunction = Callable[[Sequence[str], Sequence[str]], Floats]
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Example:
 
     Attributes:
         candidate: The text or code to judge.
-        reference: The text or code that it should be like.
+        reference: The text or code to compare it with.
         source: The text or code before the change; metrics of edits need it.
         language: The programming language of the code, such as "java".
     """
@@ -39,7 +40,7 @@ class MetricScores(Protocol):
 
     @property
     def signature(self) -> str:
-        """The signature of the metric that gave the scores."""
+        """The signature of the metric."""
 
 
 class Metric(Protocol):
@@ -59,7 +60,7 @@ class Metric(Protocol):
 
 @dataclass(frozen=True)
 class PlainScores:
-    """The scores of a metric that has nothing to add to them."""
+    """Scores with their signature, and nothing else."""
 
     values: Floats  # (n,)
     signature: str
@@ -72,11 +73,17 @@ class PlainScores:
 
 @dataclass(frozen=True)
 class FunctionMetric:
-    """A metric made of a function of n candidates and n references that returns (n,) scores."""
+    """A metric that is defined by a function.
+
+    Attributes:
+        name: The name of the metric.
+        signature: Everything that can change a score.
+        compute: Takes n candidates and n references, returns (n,) scores.
+    """
 
     name: str
     signature: str
-    compute: Score
+    compute: ScoreFunction
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
         """Score n examples; their sources and languages are not used."""
@@ -85,7 +92,7 @@ class FunctionMetric:
 
 
 def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
-    """Return the candidates and the references of the examples; raise TypeError for anything else."""
+    """Return the candidates and the references of examples; raise TypeError for any other object."""
     for index, example in enumerate(examples):
         if not isinstance(example, Example):
             raise TypeError(f"examples[{index}]: expected an Example, got {type(example).__name__}")
@@ -93,5 +100,5 @@ def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], l
 
 
 def pair_scores(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> Floats:
-    """Score n candidates against n references: (n,) scores."""
+    """Return the (n,) scores of n candidates against n references."""
     return metric.score(list(map(Example, candidates, references))).values

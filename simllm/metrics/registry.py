@@ -1,4 +1,4 @@
-"""The registry: metrics by name, from simllm itself and from installed packages.
+"""The registry, which loads metrics of simllm and of installed packages by name.
 
 A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a
 function that takes the text after `=` in `name=argument` (empty without one) and returns a `Metric`.
@@ -19,66 +19,67 @@ import simllm
 from simllm.errors import InputError
 from simllm.metrics import text
 from simllm.metrics.protocol import Example, FunctionMetric, Metric, PlainScores, pair_scores
-from simllm.metrics.score_cache import Cached
+from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import BASELINES, UnavailableError
 
-GROUP = "simllm.metrics"  # of entry points
+GROUP = "simllm.metrics"  # group of entry points
 BUILT_IN = ("simllm", *BASELINES)
 _COLUMN = "column"
 
 
 @dataclass(frozen=True)
-class Column:
-    """Scores of another metric that come with rated pairs, under the name `column`."""
+class ColumnMetric:
+    """A metric whose scores are stored with rated pairs, in the column `column`."""
 
     name: str
     column: str
 
     @property
     def signature(self) -> str:
-        """The name: nothing else is known of these scores."""
+        """The name; nothing else is known about these scores."""
         return self.name
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        """Raise UnavailableError: the scores belong to the rated pairs, and to no others."""
+        """Raise UnavailableError, because only the rated pairs have scores."""
         raise UnavailableError("a column holds the scores of rated pairs, and no others")
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all metrics: those of simllm, then those of installed packages."""
+    """Return the names of all metrics: first those of simllm, then those of installed packages."""
     return (*BUILT_IN, *sorted(_entry_points()))
 
 
-def check(chosen: Iterable[str]) -> None:
-    """Raise InputError for a name (before `=`) that no metric has."""
+def check_names(chosen: Iterable[str]) -> None:
+    """Raise InputError if no metric has one of the names (their part before `=`)."""
     for name in chosen:
         if (kind := name.partition("=")[0]) not in (*names(), _COLUMN):
             raise InputError(f"metric {kind!r}: expected one of {', '.join(names())}, column=NAME")
 
 
 def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
-    """Load one metric.
+    """Load a metric.
 
     Args:
-        name: `name` or `name=argument`. `simllm=FOLDER` is the metric of another model, and
-            `column=NAME` stands for scores that come with rated pairs.
+        name: `name` or `name=argument`. `simllm=FOLDER` is the learned metric with another model;
+            `column=NAME` means scores that are stored with rated pairs.
         model: The model folder of `simllm`; by default the included one.
 
     Returns:
-        The metric. The scores of metrics that come with simllm are cached.
+        The metric. Metrics that come with simllm cache their scores.
 
     Raises:
         InputError: No metric has this name.
-        UnavailableError: A library, data or the argument is missing; the message is the remedy.
+        UnavailableError: A library, data or the argument is missing; the message says what to do.
     """
-    check([name])
+    check_names([name])
     kind, _, argument = name.partition("=")
     if kind == _COLUMN:
         if not argument:
             raise UnavailableError("name it as column=NAME")
-        return Column(name, argument)
+        return ColumnMetric(name, argument)
     if kind == "simllm":
-        return of_model(name, import_module("simllm.metric").SimLLM(argument or model))  # a room above
+        # Imported by name, because `simllm.metric` imports this package.
+        return model_metric(name, import_module("simllm.metric").SimLLM(argument or model))
     if kind in BASELINES:
         return _baseline(name, kind, argument)
     metric: Metric = _entry_points()[kind].load()(argument)
@@ -88,32 +89,36 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
 def load_all(
     chosen: Iterable[str], model: str | os.PathLike[str] | None = None
 ) -> tuple[list[Metric], dict[str, str]]:
-    """Load several metrics, as `load`, and leave out those that are unavailable.
+    """Load several metrics, without those that are unavailable.
+
+    Args:
+        chosen: Their names, as for `load`.
+        model: The model folder of `simllm`; by default the included one.
 
     Returns:
-        The metrics, and for each missing one its name and the remedy.
+        The available metrics, and the remedy of each unavailable one by its name.
 
     Raises:
-        InputError: No metric has one of the names, or no metric is left.
+        InputError: No metric has one of the names, or none is available.
     """
     chosen = list(dict.fromkeys(chosen))
-    check(chosen)
-    found, missing = [], {}
+    check_names(chosen)
+    metrics, missing = [], {}
     for name in chosen:
         try:
-            found.append(load(name, model))
+            metrics.append(load(name, model))
         except UnavailableError as error:
             missing[name] = str(error)
-    if not found:
+    if not metrics:
         raise InputError(
             "; ".join(f"{name}: {remedy}" for name, remedy in missing.items()) or "no metric is named"
         )
-    return found, missing
+    return metrics, missing
 
 
-def of_model(name: str, learned: Metric) -> Metric:
-    """Cache the scores of a loaded `SimLLM`, under a name of your own."""
-    return Cached(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
+def model_metric(name: str, learned: Metric) -> Metric:
+    """Return a cached metric with a given name, which scores like a loaded `SimLLM`."""
+    return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
@@ -121,19 +126,20 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
     libraries = [f"{library}:{version(library)}" for library in BASELINES[kind].libraries]
     data = [f"{what}:{_digest(path)}" for what, path in text.data(kind, argument).items()]
     signature = "|".join([kind, *data, *libraries, f"version:{simllm.__version__}"])
-    return Cached(FunctionMetric(name, signature, compute))
+    return CachedMetric(FunctionMetric(name, signature, compute))
 
 
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
-    """Metrics of installed packages, by name; those of simllm cannot be replaced."""
+    """Return the entry points of installed packages by name; they cannot replace metrics of simllm."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
 
 def _digest(path: Path) -> str:
     """Return the first 12 hex digits of the SHA-256 of a file, or of all files in a folder.
 
-    Raises InputError if a file cannot be read.
+    Raises:
+        InputError: A file cannot be read.
     """
     digest = hashlib.sha256()
     for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:

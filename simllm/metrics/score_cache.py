@@ -1,4 +1,4 @@
-"""A cache of scores on the disk, for metrics that come with simllm."""
+"""A cache of scores on disk, for metrics that come with simllm."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from simllm.metrics.protocol import Example, Metric, PlainScores, candidates_and
 
 
 @dataclass(frozen=True)
-class Cached:
-    """A metric whose scores are kept on the disk.
+class CachedMetric:
+    """A metric with a cache of its scores on disk.
 
-    The key is a hash of the examples, the signature and the code of simllm. A cache that cannot be
-    read or written is no error. Scores have twelve significant digits: further ones are rounding
-    noise, which would put equal scores in an order.
+    The key is a hash of the examples, the signature and the code of simllm. If the cache cannot be
+    read or written, the scores are computed. They are rounded to twelve significant digits, because
+    further digits are rounding errors, which would break ties.
     """
 
     metric: Metric
 
     @property
     def name(self) -> str:
-        """The name of the metric."""
+        """The name of the cached metric."""
         return self.metric.name
 
     @property
     def signature(self) -> str:
-        """The signature of the metric."""
+        """The signature of the cached metric."""
         return self.metric.signature
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        """Score n examples, or return the scores of an earlier call with the same examples."""
-        candidates_and_references(examples)  # or a TypeError says what is no example
+        """Score n examples, or load their scores from the cache."""
+        candidates_and_references(examples)  # for its TypeError
         pinned = [self.signature, _code(), *map(asdict, examples)]
         key = hashlib.sha256(json.dumps(pinned).encode()).hexdigest()
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # none yet, no home, or damaged
@@ -59,9 +59,9 @@ class Cached:
 
 @cache
 def _code() -> str:
-    """Return a digest of simllm's own code, and the libraries that every metric may use.
+    """Return a digest of the code of simllm, and the versions of libraries that all metrics may use.
 
-    It is no part of the signatures: for users the version says the same.
+    Signatures have the version of simllm instead, which is enough for released versions.
     """
     package = Path(simllm.__file__).parent
     digest = hashlib.sha256()

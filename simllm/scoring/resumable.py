@@ -1,4 +1,4 @@
-"""Scoring that can be stopped: finished chunks go to a partial file, and a later run reads them back."""
+"""Resumable scoring: finished chunks are kept in a partial file, which a later run reads."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def stream(
     partial: PartialFile,
     no_scores: Scores,
 ) -> Iterator[Chunk]:
-    """Score pairs chunk by chunk, but read the chunks that the partial file holds from there.
+    """Score pairs chunk by chunk, and skip the chunks that are in the partial file.
 
-    New chunks are appended to the partial file. The chunks are the same as without a stop, and so
-    are the scores, to the last bit.
+    New chunks are appended to the partial file. The scores are bit-identical to those of a run that
+    was not stopped.
 
     Args:
         score: `SimLLM.stream`.
         pairs: All pairs, from the first, as tuples of JSON values.
-        partial: The partial file; its head names the signature of the metric.
+        partial: The partial file; its head has the signature of the metric.
         no_scores: The scores of zero pairs; each chunk has their signature and calibration.
 
     Yields:
@@ -43,7 +43,7 @@ def stream(
     """
     rest = iter(pairs)
     done = 0
-    for old, scores in recorded(partial, no_scores):
+    for old, scores in read_chunks(partial, no_scores):
         if json.dumps(old) != json.dumps(list(islice(rest, len(old)))):  # unlike ==, it can compare NaN
             raise InputError(f"{partial.path}: differs from the input after pair {done}; use the same input")
         done += len(old)
@@ -54,8 +54,8 @@ def stream(
         yield chunk, scores
 
 
-def recorded(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
-    """Yield the chunks of a partial file."""
+def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
+    """Yield the pairs and scores of each chunk in a partial file."""
     for record in partial.records():
         pairs = [tuple(pair) for pair in record["pairs"]]
         yield pairs, replace(no_scores, values=np.array(record["values"]), **record["counts"])

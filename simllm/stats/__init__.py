@@ -1,1 +1,1 @@
-"""Statistics: correlations, significance tests, agreement of raters."""
+"""Statistics: correlations, significance tests, rater agreement."""

@@ -1,4 +1,4 @@
-"""Agreement of scores with ratings: correlations, p-values, intervals, pairwise accuracy."""
+"""Correlation of scores with ratings: coefficients, p-values, intervals, pairwise accuracy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scipy import stats
 from simllm.stats.rater_agreement import mean_ratings
 
 _RESAMPLES, _CONFIDENCE, _SEED = 2000, 0.95, 12345
-_RESAMPLES_OF_SPREAD = 500  # a standard deviation needs fewer than a quantile
+_RESAMPLES_OF_SPREAD = 500  # resamples for a standard deviation, which needs fewer than a quantile
 _PERMUTATIONS = 9999
-_MOST_EXACT = 8  # pairs of which all 40,320 permutations are tried
-_MOST_GROUPS = 50  # of raters, for the jackknife
-_AT_ONCE = 1_000_000  # numbers of a batch of resamples
-_MOST_PAIRS = 2_000_000  # of items, for the pairwise accuracy
+_MOST_EXACT = 8  # largest number of pairs for which all (at most 40,320) permutations are tried
+_MOST_GROUPS = 50  # largest number of groups of raters in the jackknife
+_AT_ONCE = 1_000_000  # numbers in a batch of resamples
+_MOST_PAIRS = 2_000_000  # largest number of pairs of items for the pairwise accuracy
 
 Floats = NDArray[np.float64]
 
@@ -36,9 +36,9 @@ class Correlation:
 def spearman(scores: Floats, ratings: Floats) -> Correlation:
     """Correlate (n,) scores with (n,) ratings.
 
-    The p-value is that of a permutation test (see `_p_value`). The interval resamples the pairs
-    2,000 times; it is NaN where all resamples agree, as for a perfect correlation. Everything is NaN
-    where scores or ratings are constant.
+    The p-value comes from a permutation test (see `_p_value`). The interval comes from 2,000
+    bootstrap resamples; it is NaN if all resamples are equal, as for a perfect correlation.
+    Everything is NaN if scores or ratings are constant.
     """
     if np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return Correlation(*[float("nan")] * 4)
@@ -54,11 +54,12 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
 
 
 def _p_value(scores: Floats, ratings: Floats) -> float:
-    """Two-sided p-value of Spearman's rho: the share of permutations with a rho at least as far from zero.
+    """Return the two-sided p-value of Spearman's rho from a permutation test.
 
-    Up to eight pairs all permutations are tried. Of more pairs 9,999 are drawn, and the data count as
-    one more, so that p is never zero (Phipson and Smyth, "Permutation p-values should never be zero",
-    2010). Ties need no correction: they stay in every permutation.
+    It is the share of permutations whose rho is at least as far from zero. For up to eight pairs all
+    permutations are tried. For more pairs 9,999 are drawn, and the data count as one more, so that p
+    is never zero (Phipson and Smyth, "Permutation p-values should never be zero", 2010). Ties need no
+    correction, because permutations keep them.
     """
     a, b = (_centred_ranks(values) for values in (scores, ratings))
     least = abs((a * b).sum()) * (1 - 1e-9)  # the sums are exact up to 100,000 pairs
@@ -71,27 +72,28 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
 
 
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
-    """Compute the 95% interval of Spearman's rho over other pairs and other raters.
+    """Compute the 95% interval of Spearman's rho for new pairs and new raters.
 
-    The interval is for the correlation to expect when as many other raters, drawn from the same
-    population, rate other pairs of the same kind. On Fisher's z scale two variances are added. That
-    over pairs comes from a bootstrap. That over raters comes from the jackknife: each rater is left
-    out once (Tukey, "Bias and confidence in not-quite large samples", 1958); it is rather too large
-    than too small (Efron and Stein, "The jackknife estimate of variance", 1981). Few raters tell
-    little about the variance between raters, so that the quantile is Student's t with the degrees of
-    freedom of Satterthwaite ("An approximate distribution of estimates of variance components", 1946).
+    The interval is for the correlation if the same number of other raters rated other pairs of the
+    same kind. It adds two variances on Fisher's z scale. The variance over pairs comes from a
+    bootstrap. The variance over raters comes from the jackknife, which leaves out each rater once
+    (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife tends to
+    overestimate (Efron and Stein, "The jackknife estimate of variance", 1981). With few raters the
+    variance between raters is uncertain; therefore the quantile is that of Student's t with
+    Satterthwaite's degrees of freedom ("An approximate distribution of estimates of variance
+    components", 1946).
 
-    Raters are not drawn with replacement, as pairs are: a mean that counts a rater twice is noisier
-    than a real one, correlates less, and would pull the interval down.
+    Raters are not resampled with replacement. A mean that counts a rater twice is noisier and
+    correlates less, which would lower the interval.
 
     Args:
         scores: (n,) scores of a metric.
-        raters: (n, raters) ratings of two or more raters, NaN where there is none. More than fifty
+        raters: (n, raters) ratings of at least two raters, NaN if there is none. More than fifty
             raters are left out in fifty groups.
 
     Returns:
-        The interval; NaN where it is undefined, as for a perfect correlation, or where without one of
-        the raters too few pairs are left.
+        The lower and upper bound. They are NaN for a perfect correlation, and if too few pairs are
+        left without one of the raters.
     """
     undefined = float("nan"), float("nan")
     ratings = mean_ratings(raters)
@@ -116,7 +118,7 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
 
 
 def _of_rated(scores: Floats, ratings: Floats) -> float:
-    """Spearman's rho of the pairs whose rating is not NaN; NaN for fewer than three."""
+    """Return Spearman's rho over the pairs whose rating is not NaN; NaN for fewer than three pairs."""
     rated = ~np.isnan(ratings)
     return (
         float(rank_correlations(scores[None, rated], ratings[None, rated])[0]) if rated.sum() > 2 else np.nan
@@ -124,18 +126,21 @@ def _of_rated(scores: Floats, ratings: Floats) -> float:
 
 
 def _fisher(rho: Floats, n: int) -> Floats:
-    """Transform to Fisher's z, which is infinite at 1: there it is taken half-way to the next lower rho."""
+    """Transform rho of n pairs to Fisher's z.
+
+    z is infinite for rho = 1; there, rho is replaced by the middle between 1 and the next possible rho.
+    """
     most = 1 - 6 / (n**3 - n)
     return np.asarray(np.arctanh(np.clip(rho, -most, most)))
 
 
 def _centred_ranks(values: Floats) -> Floats:
-    """Mean ranks minus their mean, all multiples of a half."""
+    """Return the ranks minus their mean; tied values have their mean rank."""
     return np.asarray(stats.rankdata(values) - (len(values) + 1) / 2, float)
 
 
 def rank_correlations(a: Floats, b: Floats) -> Floats:
-    """Correlate the rows of two (k, n) arrays: (k,) values of Spearman's rho, NaN where a row is constant."""
+    """Return Spearman's rho of each row of two (k, n) arrays, (k,); NaN if a row is constant."""
     ranks = [stats.rankdata(values, axis=1) for values in (a, b)]
     centred = [r - r.mean(axis=1, keepdims=True) for r in ranks]
     covariance = (centred[0] * centred[1]).sum(axis=1)
@@ -144,23 +149,23 @@ def rank_correlations(a: Floats, b: Floats) -> Floats:
 
 
 def kendall(scores: Floats, ratings: Floats) -> float:
-    """Compute Kendall's tau-b; NaN where either side is constant."""
+    """Compute Kendall's tau-b; NaN if scores or ratings are constant."""
     return float(stats.kendalltau(scores, ratings).statistic)
 
 
 def pearson(scores: Floats, ratings: Floats) -> float:
-    """Compute Pearson's r; NaN where either side is constant."""
+    """Compute Pearson's r; NaN if scores or ratings are constant."""
     if np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return float("nan")
     return float(stats.pearsonr(scores, ratings).statistic)
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
-    """Compute the share of pairs of items that scores and ratings order alike, ties included.
+    """Compute the share of pairs of items that scores and ratings order in the same way, ties included.
 
-    Scores that differ by no more than some epsilon count as tied. The epsilon is the best one for
-    these data, so that fine-grained scores are not punished for never being equal (Deutsch, Foster
-    and Freitag, "Ties matter", 2023, acc*eq). Of more than two million pairs two million are drawn.
+    Scores count as tied if they differ by at most epsilon. Epsilon is chosen to maximise the accuracy,
+    because continuous scores are never equal (acc*eq of Deutsch, Foster and Freitag, "Ties matter",
+    2023). If there are more than two million pairs, two million are drawn.
     """
     n = len(scores)
     if n * (n - 1) // 2 <= _MOST_PAIRS:
@@ -173,20 +178,21 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
     order = np.argsort(np.abs(by_score), kind="stable")
     size, tied = np.abs(by_score)[order], (by_rating == 0)[order]
     agree = ((np.sign(by_score) == by_rating) & (by_rating != 0))[order]
-    # correct[k]: the k pairs of smallest difference count as tied; k may not part equal differences
+    # correct[k]: correct pairs if the k smallest differences count as ties; equal differences stay together
     correct = np.concatenate([[0], np.cumsum(tied)]) + agree.sum() - np.concatenate([[0], np.cumsum(agree)])
     whole = np.concatenate([[True], np.diff(size) > 0, [True]])
     return float(correct[whole].max() / len(a))
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:
-    # A resample of a small set may be constant, and is left out.
+    """Return the 95% percentile interval of bootstrap values; NaN if all are equal."""
+    # Values are NaN for constant resamples of small sets.
     low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return (float(low), float(high)) if high - low > 1e-12 else (float("nan"), float("nan"))
 
 
 def _resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Yield `count` rows of n indices, drawn with replacement, in batches of bounded memory."""
+    """Yield `count` bootstrap resamples of n indices, as rows of arrays of bounded size."""
     size = max(1, min(100, _AT_ONCE // n))
     for start in range(0, count, size):
         yield random.integers(n, size=(min(size, count - start), n))

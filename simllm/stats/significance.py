@@ -1,4 +1,4 @@
-"""Tests whether one metric agrees better with people than another, on the same items."""
+"""Significance of differences between metrics in their correlation with ratings of the same items."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Floats = NDArray[np.float64]
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> float:
-    """Compute the two-sided p-value of Williams' test that two correlations with one variable are equal.
+    """Compute the two-sided p-value of Williams' test for equal correlations with a common variable.
 
-    See Williams, "The comparison of regression variables", 1959; equation 4 in Steiger, "Tests for
-    comparing elements of a correlation matrix", 1980, where the statistic is T2. The test assumes
-    normal data; for few items, or a correlation of 1, its p-value is too small. So it is never below
-    2^(1-n), the least p-value of a test that swaps the metrics item by item.
+    See Williams, "The comparison of regression variables", 1959, and T2 in equation 4 of Steiger,
+    "Tests for comparing elements of a correlation matrix", 1980. The test assumes normal data. For few
+    items, or a correlation of 1, its p-value is too small; therefore it is raised to at least 2^(1-n),
+    the smallest possible p-value of a test that swaps the metrics item by item.
 
     Args:
-        r12: correlation of variable 1 (the ratings) with variable 2 (a metric).
-        r13: correlation of variable 1 with variable 3 (another metric).
-        r23: correlation of the two metrics.
-        n: number of items.
+        r12: Correlation of variable 1 (the ratings) with variable 2 (a metric).
+        r13: Correlation of variable 1 with variable 3 (another metric).
+        r23: Correlation of the two metrics.
+        n: Number of items.
 
     Returns:
-        The p-value; 1 where both metrics are the same, or for three items. NaN where each metric is
-        the reverse of the other, as the statistic is undefined.
+        The p-value; 1 for equal metrics or three items; NaN if the metrics are exact opposites, because
+        the statistic is undefined.
     """
     if r23 >= 1 - 1e-12 or n <= 3:
         return 1.0
@@ -45,13 +45,17 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
     return max(float(2 * stats.t.sf(abs(t), n - 3)), 2.0 ** (1 - n), sys.float_info.min)
 
 
-def permutation(scores: Sequence[Floats], ratings: Floats) -> Floats:
-    """Test whether two metrics' rank correlations with the ratings are equal, for all pairs of m metrics.
+def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
+    """Test for each pair of m metrics whether their rank correlations with the ratings are equal.
 
-    The scores, (n,) each, are put on one scale by their ranks. Under the hypothesis it does not
-    matter which metric gave an item which of its two ranks. So the two ranks are swapped, item by
-    item: in all ways if there are at most 10,000, else in 10,000 random ways (Deutsch, Dror and Roth,
-    "A statistical analysis of summarization evaluation metrics using resampling methods", 2021).
+    The scores are replaced by their ranks. If the hypothesis is true, the two ranks of an item are
+    interchangeable. Therefore they are swapped item by item, in all possible ways or in 10,000 random
+    ways (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics using
+    resampling methods", 2021).
+
+    Args:
+        scores: (n,) scores of each of m metrics.
+        ratings: (n,) ratings.
 
     Returns:
         (m, m) two-sided p-values.
@@ -60,14 +64,14 @@ def permutation(scores: Sequence[Floats], ratings: Floats) -> Floats:
     rated = _centred(stats.rankdata(ratings))
     m, n = ranks.shape
     first, second = np.triu_indices(m, 1)
-    # Of each metric's ranks: their squares, and their products with the ratings.
+    # The squares of the ranks, and their products with the ratings.
     squares, products = ranks**2, ranks * rated
     of_a, of_b = ((squares[pair].sum(axis=1), products[pair].sum(axis=1)) for pair in (first, second))
     zero = np.zeros(len(first))
     observed = np.abs(_correlation(zero, *of_a, rated) - _correlation(zero, *of_b, rated))
     extreme = np.zeros(len(first), int)
     for swapped in paired_tests.swaps(n, np.random.default_rng(_SEED)):
-        # What metric a gains and b loses by the swaps: in sum, in sum of squares, in product.
+        # The swaps add these values to the sums of metric a, and subtract them from those of b.
         moved = [swapped @ of_metric.T for of_metric in (ranks, squares, products)]
         total, square, product = (of_metric[:, second] - of_metric[:, first] for of_metric in moved)
         after_a = _correlation(total, of_a[0] + square, of_a[1] + product, rated)
@@ -79,7 +83,7 @@ def permutation(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
 
 def holm(p: Floats) -> Floats:
-    """Correct (m, m) p-values of pairs of metrics for the number of pairs."""
+    """Apply Holm's correction to the (m, m) p-values of all pairs of metrics."""
     pairs = np.triu_indices(len(p), 1)
     corrected = np.ones_like(p)
     corrected[pairs] = paired_tests.holm(p[pairs])
@@ -87,11 +91,18 @@ def holm(p: Floats) -> Floats:
 
 
 def clusters(rho: Sequence[float], p: Floats) -> list[int]:
-    """Rank m metrics, 1 the best; metrics share a rank if (m, m) `p` does not tell them apart at 0.05.
+    """Rank m metrics; metrics without significant differences share a rank.
 
-    From the best metric on, a metric opens a new cluster if it is significantly worse than any metric
-    in the last one, as WMT ranks metrics (Freitag et al., "Results of WMT23 metrics shared task", 2023).
-    A metric without a correlation (NaN) comes last.
+    Metrics are visited from the best to the worst. A metric begins a new cluster if it is significantly
+    worse (p < 0.05) than any metric of the current cluster, as in the WMT shared tasks (Freitag et al.,
+    "Results of WMT23 metrics shared task", 2023). Metrics whose correlation is NaN are last.
+
+    Args:
+        rho: The correlation of each metric.
+        p: (m, m) p-values of differences.
+
+    Returns:
+        The rank of each metric; 1 is the best.
     """
     ranks, members, first = [0] * len(rho), list[int](), 1
     for place, i in enumerate(np.argsort([-r for r in rho], kind="stable").tolist(), 1):
@@ -109,7 +120,7 @@ def _centred(values: Floats) -> Floats:
 def _correlation(total: Floats, squares: Floats, products: Floats, rated: Floats) -> Floats:
     """Compute Pearson's r with centred ratings from a sum, a sum of squares and a sum of products.
 
-    0 where all values are equal, as swaps of few items can make them.
+    r is 0 if all values are equal, which swaps of few items can cause.
     """
     scale = np.sqrt(np.maximum(squares - total**2 / len(rated), 0) * (rated @ rated))
     return np.divide(products, scale, out=np.zeros_like(products), where=scale > 1e-9)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from simllm import InputError, SimLLM
-from simllm.analysis.comparison import compare, compared
+from simllm.analysis.comparison import compare, compare_scores
 from simllm.cli import main
 from simllm.stats.paired_tests import holm
 
@@ -20,7 +20,7 @@ def test_holm_by_hand():
 def test_permutation_and_bootstrap_as_in_scipy():
     draw = np.random.default_rng(1)
     a, b = draw.normal(0.55, 0.2, 60), draw.normal(0.5, 0.2, 60)
-    found = compared({"a": a, "b": b}).differences[0]
+    found = compare_scores({"a": a, "b": b}).differences[0]
     difference = a - b
     permuted = stats.permutation_test(
         (a, b), lambda x, y: (x - y).mean(), permutation_type="samples", n_resamples=20_000, rng=0
@@ -32,7 +32,7 @@ def test_permutation_and_bootstrap_as_in_scipy():
 
 
 def test_one_item_is_no_evidence():
-    found = compared({"a": np.array([0.9]), "b": np.array([0.1])})
+    found = compare_scores({"a": np.array([0.9]), "b": np.array([0.1])})
     (difference,) = found.differences
     assert (difference.bootstrap_p, difference.permutation_p) == (1, 1)
     intervals = [(row.low, row.high) for row in (difference, *found.systems)]
@@ -46,20 +46,20 @@ def test_p_values_of_few_items_are_those_of_all_sign_assignments(n):
     exact = stats.permutation_test(
         (a, b), lambda x, y: (x - y).mean(), permutation_type="samples", n_resamples=np.inf
     )
-    assert compared({"a": a, "b": b}).differences[0].permutation_p == pytest.approx(exact.pvalue)
+    assert compare_scores({"a": a, "b": b}).differences[0].permutation_p == pytest.approx(exact.pvalue)
 
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_no_p_value_is_below_that_of_a_sign_test(n):
     """All items favour system a."""
-    (found,) = compared({"a": np.linspace(0.5, 0.9, n), "b": np.linspace(0.1, 0.2, n)}).differences
+    (found,) = compare_scores({"a": np.linspace(0.5, 0.9, n), "b": np.linspace(0.1, 0.2, n)}).differences
     assert found.bootstrap_p == found.permutation_p == 2 ** (1 - n)
 
 
 def test_systems_that_differ_and_such_that_do_not():
     draw = np.random.default_rng(2)
     a = draw.normal(0.5, 0.1, 200)
-    found = compared({"a": a, "same": a.copy(), "worse": a - 0.05})
+    found = compare_scores({"a": a, "same": a.copy(), "worse": a - 0.05})
     same, worse, _ = found.differences
     assert (same.difference, same.bootstrap_p, same.permutation_p) == (0.0, 1.0, 1.0)
     assert worse.difference == pytest.approx(0.05)

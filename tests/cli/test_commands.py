@@ -150,7 +150,7 @@ BAD = [
     (("score", "-c", "c.txt", "-r", "."), ".: cannot be read (Is a directory)"),
     (("score", "-c", "c.txt", "-r", "two.txt"), "c.txt has 3 lines but two.txt has 2"),
     (("score", "-c", "c.txt", "-r", "latin.txt"), "latin.txt, line 2: not UTF-8"),
-    (("score", "-c", "c.txt", "-r", "empty.txt"), "empty.txt: empty; expected one text a line"),
+    (("score", "-c", "c.txt", "-r", "empty.txt"), "empty.txt: empty; expected one text per line"),
     (
         ("score", "--jsonl", "p.jsonl"),
         'line 1: expected a text under "candidate"; it has pred, gold',
@@ -164,7 +164,7 @@ BAD = [
     (("score", "-c", "c.txt", "-r", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is read"),
     (("frequencies", "c.txt", "-o", "c.txt"), "-o c.txt: would overwrite what is read"),
     (("compare", "-r", "r.txt", "-c", "c.txt", "r.txt", "-o", "r.txt"), "-o r.txt: would overwrite"),
-    (("frequencies", "empty.txt", "-o", "t.json"), "empty.txt: empty; expected one text a line"),
+    (("frequencies", "empty.txt", "-o", "t.json"), "empty.txt: empty; expected one text per line"),
     (("export", "-o", "no/such/place/model.onnx", "-q"), "no/such/place/model.onnx: cannot be written"),
     (("score", "--jsonl", "null.jsonl"), 'null.jsonl, line 1: expected a text under "candidate", not null'),
     (("compare", "-r", "c.txt", "-c", "c.txt", "c.txt"), "expected two or more different"),

@@ -8,9 +8,9 @@ from simllm.metrics.text import baseline
 
 
 def test_word_overlap_gets_half_of_the_balanced_triples_and_no_adversarial_one():
-    triples = contrast.cleaned(contrast.load())
-    won = contrast.wins(baseline("jaccard"), triples)
-    found = contrast.by(triples.forms, won)
+    triples = contrast.clean_triples(contrast.load())
+    won = contrast.rewording_wins(baseline("jaccard"), triples)
+    found = contrast.mean_by_label(triples.forms, won)
     assert found["balanced"] == pytest.approx(0.5, abs=0.05)
     assert found["adversarial"] < 0.05
 

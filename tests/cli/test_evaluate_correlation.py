@@ -11,7 +11,7 @@ from simllm import InputError
 from simllm.evaluation.human_correlation import correlate
 from simllm.metrics import registry, score_cache, text
 from simllm.metrics.protocol import FunctionMetric, pair_scores
-from simllm.metrics.score_cache import Cached
+from simllm.metrics.score_cache import CachedMetric
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 
@@ -24,7 +24,9 @@ def cache(tmp_path, monkeypatch):
 
 def quarters():
     """A quarter of each candidate's length, cached."""
-    return Cached(FunctionMetric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c])))
+    return CachedMetric(
+        FunctionMetric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c]))
+    )
 
 
 @pytest.fixture
@@ -106,19 +108,19 @@ def test_scores_are_computed_once_for_the_same_texts_and_signature(cache):
         calls.append(candidates)
         return np.array([len(c) / 3 for c in candidates])
 
-    metric = Cached(FunctionMetric("length", "length|version:1", compute))
+    metric = CachedMetric(FunctionMetric("length", "length|version:1", compute))
     first = pair_scores(metric, ["a", "bb"], ["x", "y"])
     assert pair_scores(metric, ["a", "bb"], ["x", "y"]).tolist() == first.tolist()
     assert first == pytest.approx([1 / 3, 2 / 3], abs=1e-12)
     assert len(calls) == 1
     pair_scores(metric, ["a", "b"], ["bx", "y"])
-    pair_scores(Cached(FunctionMetric("length", "length|version:2", compute)), ["a", "bb"], ["x", "y"])
+    pair_scores(CachedMetric(FunctionMetric("length", "length|version:2", compute)), ["a", "bb"], ["x", "y"])
     assert len(calls) == 3
 
 
 def test_scores_that_differ_by_rounding_noise_are_equal(cache):
     given = [1.0, 0.9999999999999998, 0.1 + 0.2, 0.3, 1.25e-231]
-    metric = Cached(FunctionMetric("noisy", "noisy", lambda *_: np.array(given)))
+    metric = CachedMetric(FunctionMetric("noisy", "noisy", lambda *_: np.array(given)))
     for _ in range(2):  # the second time from the cache
         assert pair_scores(metric, ["a"] * 5, ["b"] * 5).tolist() == [1, 1, 0.3, 0.3, 1.25e-231]
 
@@ -166,7 +168,9 @@ def test_scores_are_computed_again_after_an_edit_of_simllms_code(tmp_path, monke
     shutil.copytree(Path(simllm.__file__).parent, package, ignore=shutil.ignore_patterns("default_model"))
     monkeypatch.setattr(simllm, "__file__", str(package / "__init__.py"))
     calls = []
-    metric = Cached(FunctionMetric("length", "length", lambda c, r: calls.append(c) or np.array([1.0, 2.0])))
+    metric = CachedMetric(
+        FunctionMetric("length", "length", lambda c, r: calls.append(c) or np.array([1.0, 2.0]))
+    )
     for edits in (["metrics/text/jaccard.py"], ["text.py"], []):
         for file in edits:
             with (package / file).open("a") as code:

@@ -39,15 +39,15 @@ def test_wins_losses_and_ties(tmp_path):
     rows = [{**GOOD, "rewording": "a b c"}, GOOD, {**GOOD, "change": "b a", "form": "adversarial"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     triples = contrast.load(file)
-    wins = contrast.wins(overlap, triples)
+    wins = contrast.rewording_wins(overlap, triples)
     assert wins.tolist() == [1, 0.5, 0]
-    assert contrast.by(triples.forms, wins) == {"balanced": 0.75, "adversarial": 0}
+    assert contrast.mean_by_label(triples.forms, wins) == {"balanced": 0.75, "adversarial": 0}
 
 
 def test_means_of_many_long_labels_do_not_take_long():
     """A search through all values for each label would take minutes, a table of labels gigabytes."""
     labels = [f"{'x' * 2000}{i}" for i in range(30_000)]
-    assert contrast.by(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
+    assert contrast.mean_by_label(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
 
 
 def test_held_out_pairs_are_what_stands_in_the_place_of_each_other(tmp_path):
@@ -91,7 +91,7 @@ def test_the_shipped_triples():
 def test_word_overlap_does_not_separate_the_shipped_triples():
     """Balanced: half, but for one in twenty, where a mark or a part of a compound counts as a word."""
     triples = contrast.load()
-    wins, forms = contrast.wins(overlap, triples), np.array(triples.forms)
+    wins, forms = contrast.rewording_wins(overlap, triples), np.array(triples.forms)
     assert not wins[forms == "adversarial"].any()
     assert (wins[forms == "balanced"] == 0.5).mean() > 0.94
     assert wins[forms == "balanced"].mean() == pytest.approx(0.5, abs=0.02)

@@ -22,7 +22,7 @@ def texts(comments, tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*texts are empty after cleaning")
 def test_every_variant_has_the_scores_and_the_signature_of_its_own_metric(model_folder, texts):
-    found = model_variants.variants(model_folder)
+    found = model_variants.load_variants(model_folder)
     options = [(p, s) for p in ("cls", "mean", "max") for s in ("cosine", "inverse-euclidean")]
     options += [(None, s) for s in ("precision", "recall", "f1")]
     for metric, (pooling, similarity) in zip(found, options, strict=True):
@@ -45,7 +45,7 @@ def test_the_model_is_loaded_once_and_each_text_is_encoded_once(model_folder, te
         mock.patch.object(checkpoint, "load", wraps=checkpoint.load) as load,
         mock.patch.object(Engine, "__call__", counted),
     ):
-        for metric in model_variants.variants(model_folder):
+        for metric in model_variants.load_variants(model_folder):
             pair_scores(metric, *texts)
     assert load.call_count == 1
     assert len(encoded) == len(set(encoded)) > 60

@@ -6,7 +6,7 @@ import pytest
 
 from simllm import InputError
 from simllm.evaluation import ratings
-from simllm.io.latex import escaped
+from simllm.io.latex import escape_latex
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 OTHER = {**GOOD, "rating": 3}
@@ -157,6 +157,6 @@ def test_ratings_in_another_order_have_the_same_mean(tmp_path):
 
 
 def test_a_name_in_latex_stays_on_one_line_and_is_no_command():
-    assert escaped("a_b\n\nc $\\frac$ <x|y>") == (
+    assert escape_latex("a_b\n\nc $\\frac$ <x|y>") == (
         r"a\_b c \$\textbackslash{}frac\$ \textless{}x\textbar{}y\textgreater{}"
     )

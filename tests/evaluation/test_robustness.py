@@ -5,7 +5,7 @@ import pytest
 
 from simllm import InputError
 from simllm.cli import main
-from simllm.evaluation.robustness import KINDS, Edits, edits, robustness
+from simllm.evaluation.robustness import KINDS, Edits, make_edits, measure_robustness
 from simllm.perturb.summaries import lexicon, light_edits
 
 SUMMARIES = [
@@ -51,11 +51,11 @@ def test_a_typo_exchanges_two_letters_inside_a_word(known):
 
 
 def test_edits_are_of_every_kind_and_the_same_for_a_seed(known):
-    made = edits(SUMMARIES, known, 1)
-    assert made.texts == edits(SUMMARIES, known, 1).texts
-    assert made.texts != edits(SUMMARIES, known, 2).texts
+    made = make_edits(SUMMARIES, known, 1)
+    assert made.texts == make_edits(SUMMARIES, known, 1).texts
+    assert made.texts != make_edits(SUMMARIES, known, 2).texts
     assert set(made.kinds) == set(KINDS)
-    for text, number in zip(made.texts, made.of, strict=True):
+    for text, number in zip(made.texts, made.summary, strict=True):
         assert text != made.summaries[number]
 
 
@@ -68,7 +68,7 @@ def test_edits_are_of_every_kind_and_the_same_for_a_seed(known):
 )
 def test_too_little_to_edit(known, summaries, message):
     with pytest.raises(InputError, match=message):
-        edits(summaries, known, 1)
+        make_edits(summaries, known, 1)
 
 
 def test_drop_auc_and_failures_by_hand():
@@ -82,7 +82,7 @@ def test_drop_auc_and_failures_by_hand():
         pairs = zip(candidates, references, strict=True)
         return np.array([0.2 if {c, r} == {"s", "t"} else of_edit[c] for c, r in pairs])
 
-    result = robustness(score, made, examples=5)
+    result = measure_robustness(score, made, examples=5)
     assert result.drop == pytest.approx({"case": 0.1 / 0.8, "typo": 0.7 / 0.8, "number": 0.55 / 0.8})
     assert result.auc == pytest.approx((2 + 0 + 0.5) / 4)
     assert result.auc_of == pytest.approx({"case": 1, "typo": 0.25, "number": 2.5 / 4})
@@ -106,11 +106,11 @@ def test_the_command(tmp_path, monkeypatch, capsys):
 
 def test_long_texts_and_long_numbers(known):
     """All edits of a text of thousands of words would take minutes."""
-    made = edits(["gets two values if they are set " * 2000, f"adds {'9' * 5000} to the list"], known, 1)
+    made = make_edits(["gets two values if they are set " * 2000, f"adds {'9' * 5000} to the list"], known, 1)
     assert max(len(text.split()) for text in made.summaries) == 200
     assert "number" in made.kinds
 
 
 def test_a_negative_seed(known):
-    with pytest.raises(InputError, match="seed -1: expected a number from 0 on"):
-        edits(SUMMARIES, known, -1)
+    with pytest.raises(InputError, match="seed -1: expected 0 or a positive number"):
+        make_edits(SUMMARIES, known, -1)

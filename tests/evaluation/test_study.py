@@ -20,15 +20,15 @@ from scipy.stats import spearmanr
 from simllm import InputError
 from simllm.cli import main
 from simllm.evaluation import model_variants, ratings, study_figures, study_report
-from simllm.evaluation.conclusions import in_words, number, probability
-from simllm.evaluation.human_correlation import cleaned
+from simllm.evaluation.conclusions import format_number, format_p_value, write_conclusions
+from simllm.evaluation.human_correlation import clean_ratings
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.study import study
-from simllm.evaluation.study_groups import groups, largest
-from simllm.evaluation.study_results import Result
+from simllm.evaluation.study import run_study
+from simllm.evaluation.study_groups import correlate_groups, largest_groups
+from simllm.evaluation.study_results import MetricResult
 from simllm.metrics.text import jaccard
 from simllm.stats import significance
-from simllm.stats.rater_agreement import Agreement, ceiling
+from simllm.stats.rater_agreement import RaterAgreement, ceiling
 
 STUDY = ["evaluate", "study", "--ratings"]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -100,11 +100,11 @@ def test_the_numbers(written):
         ordered = [row["spearman"] for row in set_["results"]]
         assert ordered == sorted(ordered, reverse=True)
         assert all(row["low"] < row["spearman"] < row["high"] for row in set_["results"])
-    rated = cleaned(ratings.load(folder.parent / "three_raters.jsonl"))
+    rated = clean_ratings(ratings.load(folder.parent / "three_raters.jsonl"))
     two = [jaccard.score(rated.candidates, rated.references), rated.columns["kept"]]
     i, j = ([row["metric"] for row in three["results"]].index(m) for m in ("jaccard", "column=kept"))
     assert three["between"][i][j] == pytest.approx(spearmanr(*two).statistic)
-    assert three["permutation"][i][j] == significance.permutation(two, rated.values)[0, 1] < 0.9
+    assert three["permutation"][i][j] == significance.permutation_p_values(two, rated.values)[0, 1] < 0.9
     assert three["agreement"]["raters"] == 3
     assert one["agreement"] is None
     assert len(three["variants"]) == 9
@@ -215,7 +215,7 @@ def test_sets_of_one_name_are_told_apart_by_their_paths(tmp_path, comments):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         write_ratings(tmp_path / name, comments[:12], 1)
     files = [tmp_path / name for name in ("mine/rated.jsonl", "other.jsonl", "yours/rated.jsonl")]
-    found = study(files, ["jaccard"], questions=())
+    found = run_study(files, ["jaccard"], questions=())
     assert [one.name for one in found.sets] == [str(files[0]), "other", str(files[2])]
 
 
@@ -267,7 +267,7 @@ def contents(folder):
 
 @pytest.mark.parametrize("name", ["report.html", "thesis.tex"])
 def test_a_folder_of_the_users_own_is_refused_before_the_scoring(quick, tmp_path, name, monkeypatch):
-    monkeypatch.setattr("simllm.evaluation.study.study", pytest.fail)
+    monkeypatch.setattr("simllm.evaluation.study.run_study", pytest.fail)
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / name).write_text("mine")
     status, printed, said = quick()
@@ -294,7 +294,7 @@ def test_a_users_file_in_the_place_of_ours_is_refused_before_the_scoring(quick, 
     assert quick()[0] == 0
     marker = tmp_path / "report" / ".simllm"
     marker.write_text(marker.read_text().replace('"report.html",', ""))
-    monkeypatch.setattr("simllm.evaluation.study.study", pytest.fail)
+    monkeypatch.setattr("simllm.evaluation.study.run_study", pytest.fail)
     status, _, said = quick()
     assert (status, said) == (
         2,
@@ -345,10 +345,10 @@ def test_thousands_of_systems(tmp_path):
     values = np.random.default_rng(0).normal(size=n * size)
     labels = [f"system {i}" for i in range(n) for _ in range(size)]
     rated = Ratings("set", ["a"] * len(values), ["b"] * len(values), values, groups={"system": labels})
-    found = groups(rated, {"m": values})
+    found = correlate_groups(rated, {"m": values})
     assert len(found) == n
     parts = [replace(found[0], label="large", pairs=90), *found]
-    assert [part.label for part in largest(parts, 3)] == ["large", "system 0", "system 1"]
+    assert [part.label for part in largest_groups(parts, 3)] == ["large", "system 0", "system 1"]
     one = SimpleNamespace(name="set", groups=parts, results=[row("m", 0.5)])
     assert study_figures.by_group(one).count("n = 20") == 29
     assert study_report._groups(one).count(" (20)") == 11
@@ -362,7 +362,7 @@ def test_groups_of_unlike_labels_do_not_take_long():
     rated = Ratings(
         "set", [f"{'a ' * (i % 300)}" for i in range(n)], labels, values, groups={"system": labels}
     )
-    assert {group.by for group in groups(rated, {"m": values})} == {"length"}
+    assert {group.by for group in correlate_groups(rated, {"m": values})} == {"length"}
 
 
 def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path):
@@ -390,7 +390,7 @@ def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path
     assert results["column=same"]["spearman"] == -results["column=reverse"]["spearman"] == 1
     assert results["column=same"]["low"] is None
     assert results["column=same"]["p_value"] == pytest.approx(2 / 924, abs=0.002)  # 12 choose 6
-    assert "Scores fall where ratings rise: column=reverse." in json.loads(printed)["summary of rated"]
+    assert "Significantly below zero: column=reverse." in json.loads(printed)["summary of rated"]
 
 
 def test_versions_of_libraries_that_are_missing_are_left_out(monkeypatch):
@@ -405,8 +405,8 @@ def test_a_checkpoint_without_updates_is_named(tmp_path, model_folder, updates):
         file = tmp_path / "best" / "simllm.json"
         info = json.loads(file.read_text())
         file.write_text(json.dumps({**info, "provenance": {**info["provenance"], "updates": updates}}))
-    with pytest.raises(InputError, match="best: neither its provenance nor its name says"):
-        model_variants.checkpoints(tmp_path)
+    with pytest.raises(InputError, match="best: neither its provenance nor its name has a number of updates"):
+        model_variants.load_checkpoints(tmp_path)
 
 
 def test_parts_by_language_and_by_length_by_hand():
@@ -418,7 +418,7 @@ def test_parts_by_language_and_by_length_by_hand():
     rated = Ratings(
         "set", references, references, values, groups={"language": languages, "system": ["x"] * 120}
     )
-    found = groups(rated, {"m": scores})
+    found = correlate_groups(rated, {"m": scores})
     assert [(g.by, g.label, g.pairs) for g in found] == [
         ("language", "go", 60),
         ("language", "java", 60),
@@ -430,14 +430,14 @@ def test_parts_by_language_and_by_length_by_hand():
 
 
 def row(metric, rho, p_value=1e-4):
-    return Result(metric, rho, p_value, rho - 0.05, rho + 0.05, None, math.nan, math.nan, math.nan, [])
+    return MetricResult(metric, rho, p_value, rho - 0.05, rho + 0.05, None, math.nan, math.nan, math.nan, [])
 
 
 def test_numbers_as_papers_have_them():
-    assert [number(value) for value in (0.5, -0.25, 1.0, -1.0, 10.5, math.nan)] == [
+    assert [format_number(value) for value in (0.5, -0.25, 1.0, -1.0, 10.5, math.nan)] == [
         ".500", "-.250", "1.000", "-1.000", "10.500", "n/a",
     ]  # fmt: skip
-    assert [probability(value) for value in (1e-9, 0.0123, 1.0, math.nan)] == [
+    assert [format_p_value(value) for value in (1e-9, 0.0123, 1.0, math.nan)] == [
         "< .001",
         ".012",
         "1.000",
@@ -448,25 +448,25 @@ def test_numbers_as_papers_have_them():
 def test_sentences_that_the_numbers_support():
     rows = [row("b", 0.837), row("a", 0.836), row("c", 0.4, 0.01)]
     p = np.array([[1, 0.93, 0.001], [0.93, 1, 0.001], [0.001, 0.001, 1]])
-    people = Agreement(3, 0.6, 0.6, 0.8, ceiling(0.8), [0.7, 0.81, math.nan])
+    people = RaterAgreement(3, 0.6, 0.6, 0.8, ceiling(0.8), [0.7, 0.81, math.nan])
     test = "(permutation test at 0.05, Holm's correction for 3 comparisons)"
-    assert in_words(rows, p, 210, people) == [
+    assert write_conclusions(rows, p, 210, people) == [
         "b agrees best with people: Spearman .837, 95% interval .787 to .887.",
         f"210 pairs cannot separate b from a (.836): here a lead of .001 may be chance {test}.",
         f"b is significantly better than c {test}.",
         "Not significant at p < 0.001: c.",
-        "One of the 3 raters correlates with the mean of the others at .700 to .810, half of them with the "
-        "other half at .800: against the mean of all a metric can be expected to reach .943 (Spearman and "
-        "Brown).",
+        "One of the 3 raters correlates with the mean of the others at .700 to .810, one half of the "
+        "raters with the other half at .800: a metric can be expected to reach .943 against the mean of all "
+        "raters (Spearman and Brown).",
     ]
     rows = [
         replace(row, kendall=k, pearson=0.5 - k, pairwise_accuracy=k)
         for row, k in zip(rows, (0.4, 0.3, 0.1), strict=True)
     ]
-    said = in_words(rows, p, 29, None)
+    said = write_conclusions(rows, p, 29, None)
     assert said[-2:] == [
-        "29 pairs are few: intervals of a bootstrap over fewer than 30 are too narrow.",
-        "Other measures put others first: c by Pearson's r.",
+        "29 pairs are few: bootstrap intervals of fewer than 30 are too narrow.",
+        "Other metrics are best by other measures: c by Pearson's r.",
     ]
 
 
@@ -474,18 +474,19 @@ def test_weak_evidence_is_called_weak():
     weak = row("a", 1.0, 1 / 3)
     weak = replace(weak, low=math.nan, high=math.nan)
     alone = np.ones((1, 1))
-    people = Agreement(2, -0.2, -0.2, -0.3, ceiling(-0.3), [-0.3, -0.3])
-    assert in_words([weak], alone, 3, people) == [
+    people = RaterAgreement(2, -0.2, -0.2, -0.3, ceiling(-0.3), [-0.3, -0.3])
+    assert write_conclusions([weak], alone, 3, people) == [
         "No metric is shown to agree with people: even the highest correlation may be chance (a, Spearman "
-        "1.000, no interval (all resamples are alike); p = .333, permutation test).",
+        "1.000, no interval (all resamples are equal); p = .333, permutation test).",
         "Not significant at p < 0.001: a.",
-        "3 pairs are few: intervals of a bootstrap over fewer than 30 are too narrow.",
-        "One of the 2 raters correlates with the mean of the others at -.300 to -.300, half of them with the "
-        "other half at -.300: the raters do not agree, so that no metric can be expected to agree with them.",
+        "3 pairs are few: bootstrap intervals of fewer than 30 are too narrow.",
+        "One of the 2 raters correlates with the mean of the others at -.300 to -.300, one half of the "
+        "raters with the other half at -.300: the raters do not agree, so that no metric can be "
+        "expected to agree with them.",
     ]
-    assert in_words([row("distance", -0.8)], alone, 90, None) == [
+    assert write_conclusions([row("distance", -0.8)], alone, 90, None) == [
         "No metric agrees with people: no correlation is above zero. The highest is distance's: Spearman "
         "-.800, 95% interval -.850 to -.750.",
         "Every correlation is significant at p < 0.001.",
-        "Scores fall where ratings rise: distance.",
+        "Significantly below zero: distance.",
     ]

@@ -194,7 +194,7 @@ def test_a_downloaded_model_is_pinned_by_its_content(tmp_path):
     [
         ("word-vectors", "", "name it as word-vectors=CORPUS"),
         ("bleu", "x", "name it as bleu alone"),
-        ("word-vectors", "none.txt", "none.txt: no such file; expected texts, one a line"),
+        ("word-vectors", "none.txt", "none.txt: no such file; expected one text per line"),
         pytest.param(
             "sentence-bert",
             "no/model",

@@ -258,7 +258,7 @@ def test_selftest_notices_other_scores(model_folder, tmp_path):
     for file in model_folder.glob("*.*"):
         (folder / file.name).write_bytes(file.read_bytes())
     assert "no golden.json" in run("selftest", "--model", folder).stderr
-    golden_scores.write(folder)
+    golden_scores.write_golden_scores(folder)
     found = json.loads((folder / "golden.json").read_text())
     found["scores"][2] += 0.001
     (folder / "golden.json").write_text(json.dumps(found))

@@ -17,8 +17,8 @@ from simllm.stats.correlation import (
     rank_correlations,
     spearman,
 )
-from simllm.stats.rater_agreement import agreement, alpha, ceiling, mean_ratings
-from simllm.stats.significance import clusters, holm, permutation, williams
+from simllm.stats.rater_agreement import alpha, ceiling, mean_ratings, rater_agreement
+from simllm.stats.significance import clusters, holm, permutation_p_values, williams
 
 
 def test_spearman_by_hand():
@@ -243,7 +243,7 @@ def test_permutation_equals_all_swaps():
         return stats.pearsonr(x, stats.rankdata(rated))[0] - stats.pearsonr(y, stats.rankdata(rated))[0]
 
     exact = stats.permutation_test(ranks, difference, permutation_type="samples", n_resamples=np.inf).pvalue
-    p = permutation([a, b], rated)
+    p = permutation_p_values([a, b], rated)
     assert p[0, 1] == p[1, 0] == pytest.approx(exact)
     assert p[0, 0] == 1
 
@@ -251,14 +251,16 @@ def test_permutation_equals_all_swaps():
 def test_permutation_of_three_items_counts_swaps_that_make_all_ranks_equal():
     """Of the eight swaps of opposite metrics all but the two extreme ones are nearer to each other."""
     ranks = np.array([1.0, 2.0, 3.0])
-    assert permutation([ranks, -ranks], ranks)[0, 1] == 0.5  # the middle item has the same rank in both
+    assert (
+        permutation_p_values([ranks, -ranks], ranks)[0, 1] == 0.5
+    )  # the middle item has the same rank in both
 
 
 def test_permutation_of_many_items_in_bounded_memory():
     random = np.random.default_rng(0)
     ratings, *scores = random.normal(size=(3, 5_000))
     tracemalloc.start()
-    assert permutation(scores, ratings)[0, 1] > 0.001
+    assert permutation_p_values(scores, ratings)[0, 1] > 0.001
     assert tracemalloc.get_traced_memory()[1] < 250e6
     tracemalloc.stop()
 
@@ -267,7 +269,7 @@ def test_permutation_is_fair_to_equals_and_sees_a_difference():
     random = np.random.default_rng(5)
     rated = random.normal(size=200)
     noisy = [rated + random.normal(scale=scale, size=200) for scale in (0.3, 2, 2)]
-    p = permutation(noisy, rated)
+    p = permutation_p_values(noisy, rated)
     assert p[0, 1] < 0.001
     assert p[1, 2] > 0.01
 
@@ -292,7 +294,7 @@ OBSERVERS = ["123321412000", "123322412503", "033323422510", "123324412510"]
 def test_krippendorffs_alpha_as_published():
     raters = np.array([[float(c) for c in row] for row in OBSERVERS]).T
     raters[raters == 0] = np.nan
-    found = agreement(raters)
+    found = rater_agreement(raters)
     assert found.raters == 4
     assert found.alpha_ordinal == pytest.approx(0.815, abs=5e-4)
     assert found.alpha_interval == pytest.approx(0.849, abs=5e-4)
@@ -315,13 +317,13 @@ def test_agreement_of_slider_ratings_in_bounded_memory():
     random = np.random.default_rng(0)
     raters = np.round(100 * random.random((3000, 1)) + 20 * random.random((3000, 5)), 2)
     tracemalloc.start()
-    assert 0.9 < agreement(raters).alpha_ordinal < 1
+    assert 0.9 < rater_agreement(raters).alpha_ordinal < 1
     assert tracemalloc.get_traced_memory()[1] < 20e6
     tracemalloc.stop()
 
 
 def test_agreement_of_haques_raters(real_files):
-    found = agreement(ratings.load(*real_files("rated/haque2022.jsonl")).raters)
+    found = rater_agreement(ratings.load(*real_files("rated/haque2022.jsonl")).raters)
     assert found.split_half == pytest.approx(0.837, abs=2e-3)
     assert (min(found.one_against_rest), max(found.one_against_rest)) == pytest.approx((0.67, 0.81), abs=5e-3)
 
@@ -330,7 +332,7 @@ def test_the_ceiling_is_what_the_truth_itself_would_reach():
     random = np.random.default_rng(3)
     truth = random.normal(size=4000)
     raters = np.round(truth[:, None] + random.normal(scale=1.5, size=(4000, 6)))
-    found = agreement(raters)
+    found = rater_agreement(raters)
     reached = stats.spearmanr(truth, raters.mean(axis=1)).statistic
     assert found.ceiling == pytest.approx(reached, abs=0.02)
     assert found.ceiling > found.split_half + 0.1
@@ -340,10 +342,10 @@ def test_the_ceiling_is_what_the_truth_itself_would_reach():
 def test_split_half_and_one_against_the_rest_by_hand():
     """Two raters who see the reverse of each other; a third one who is not there for all items."""
     raters = np.array([[1.0, 4, np.nan], [2, 3, np.nan], [3, 2, np.nan], [4, 1, np.nan]])
-    assert agreement(raters[:, :2]).split_half == pytest.approx(-1)
-    assert agreement(raters).one_against_rest[:2] == pytest.approx([-1, -1])
-    assert np.isnan(agreement(raters).one_against_rest[2])
+    assert rater_agreement(raters[:, :2]).split_half == pytest.approx(-1)
+    assert rater_agreement(raters).one_against_rest[:2] == pytest.approx([-1, -1])
+    assert np.isnan(rater_agreement(raters).one_against_rest[2])
 
 
 def test_one_rater_agrees_with_nobody():
-    assert agreement(np.arange(5.0)[:, None]) is None
+    assert rater_agreement(np.arange(5.0)[:, None]) is None

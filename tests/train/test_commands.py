@@ -90,7 +90,7 @@ def test_a_folder_of_a_user_is_not_released_into(call, model_folder, inputs, mon
     (run / "log.jsonl").write_text("{}\n")
     out.mkdir()
     (out / "notes.txt").write_text("mine\n")
-    monkeypatch.setattr(release_folder, "finish", None)
+    monkeypatch.setattr(release_folder, "postprocess", None)
     arguments = [run, "--notes", inputs / "texts.txt"]
     before = content(inputs)
     done = call(release, *arguments, "--out", out)

@@ -18,7 +18,7 @@ from train.corpus import trees as corpus_trees
 from train.corpus.tally import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
-from train.reproduce import Recipe, commands, repositories
+from train.reproduce import Recipe, read_repositories, remaining_commands
 from train.runtime.config import ContrastiveConfig, load
 
 
@@ -40,14 +40,16 @@ def test_a_repository_is_fetched_once_at_its_revision(tmp_path):
         revisions.append(git(origin, "rev-parse", "HEAD"))
     host = (tmp_path / "host").as_uri()
     trees = tmp_path / "trees"
-    fetched = reproduce.tree(trees, "owner/name", revisions[0], host)
+    fetched = reproduce.fetch_repository(trees, "owner/name", revisions[0], host)
     assert fetched == trees / "owner+name" / "repo"
     assert git(fetched, "show", "HEAD:file.py") == "first"
     assert [code.data for code in corpus_trees.folder(fetched, 0, Tally())] == [b"first"]
-    assert reproduce.tree(trees, "owner/name", revisions[1], "file:///nowhere") == fetched  # taken as it is
+    assert (
+        reproduce.fetch_repository(trees, "owner/name", revisions[1], "file:///nowhere") == fetched
+    )  # taken as it is
     assert git(fetched, "show", "HEAD:file.py") == "first"
     with pytest.raises(InputError, match="owner/other: cannot be fetched at"):
-        reproduce.tree(trees, "owner/other", revisions[0], host)
+        reproduce.fetch_repository(trees, "owner/other", revisions[0], host)
     assert not (trees / "owner+other" / "repo").exists()
 
 
@@ -58,12 +60,12 @@ def test_a_revision_that_is_not_there_leaves_nothing(tmp_path):
     git(origin, "commit", "--quiet", "--allow-empty", "-m", "only")
     host = (tmp_path / "host").as_uri()
     with pytest.raises(InputError, match="owner/name: cannot be fetched at 0123"):
-        reproduce.tree(tmp_path / "trees", "owner/name", "0123" * 10, host)
+        reproduce.fetch_repository(tmp_path / "trees", "owner/name", "0123" * 10, host)
     assert not list((tmp_path / "trees").rglob("HEAD"))
 
 
 def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
-    named = repositories(ROOT / "configs" / "repositories.tsv")
+    named = read_repositories(ROOT / "configs" / "repositories.tsv")
     assert len(named) > 100
     assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
     done = call(reproduce, "--trees", tmp_path, "--wordnet", tmp_path / "none")
@@ -74,7 +76,7 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
 
 def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
     places = {"trees": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path, "data": None}
-    steps = commands(Recipe(**places, host="", seeds=2), "data", [tmp_path / "tree"])
+    steps = remaining_commands(Recipe(**places, host="", seeds=2), "data", [tmp_path / "tree"])
     assert {step[0].rpartition(".")[2] for step in steps} >= {
         "pretrain", "wordnet_pairs", "contrastive", "release",
     }  # fmt: skip

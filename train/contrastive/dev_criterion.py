@@ -52,11 +52,11 @@ class DevCriterion:
         measures = [""] + (["same_"] if metric.head else [])
         for measure in measures:
             score = _score_by(metric, measure)
-            figures[f"{measure}edits"] = float(contrast.wins(score, self.edited).mean())
+            figures[f"{measure}edits"] = float(contrast.rewording_wins(score, self.edited).mean())
         criterion = -sum(figures.values()) / len(figures)
         for measure in measures:
-            wins = contrast.wins(_score_by(metric, measure), self.triples)
-            for form, accuracy in contrast.by(self.triples.forms, wins).items():
+            wins = contrast.rewording_wins(_score_by(metric, measure), self.triples)
+            for form, accuracy in contrast.mean_by_label(self.triples.forms, wins).items():
                 figures[f"{measure}contrast_{form}"] = accuracy
         return criterion, figures
 

@@ -40,7 +40,7 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("corpus", type=Path, help="texts, one a line")
+    parser.add_argument("corpus", type=Path, help="texts, one per line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
     add_overwrite_option(parser)
     options = parser.parse_args()

@@ -56,7 +56,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("wordnet", type=Path, help="folder with data.verb, data.noun, …")
-    parser.add_argument("corpus", type=Path, help="cleaned texts, one a line")
+    parser.add_argument("corpus", type=Path, help="cleaned texts, one per line")
     parser.add_argument("out", type=Path, help="JSON lines to write")
     parser.add_argument(
         "--hold-out-contrast", action="store_true", help="nothing about the words of the contrast set"

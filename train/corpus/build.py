@@ -23,7 +23,7 @@ __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any]:
     """Write a corpus to `folder`.
 
-    `train.txt` and `test.txt` hold the cleaned texts, one a line: of every comment the summary
+    `train.txt` and `test.txt` hold the cleaned texts, one per line: of every comment the summary
     and each paragraph that follows it. `comments.jsonl` has the comments that they are from,
     `pairs.jsonl` texts that mean the same and that are not near any text of `test.txt`,
     `report.html` and `report.json` what was found.

@@ -14,7 +14,7 @@ _REST = re.compile(":param|:type|:return|@param|Args:|Parameters|Returns:|>>>")
 
 
 def lines(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield one text a line."""
+    """Yield one text per line."""
     for file in files:
         for line in file.lines():
             yield {"text": line}

@@ -1,1 +1,1 @@
-"""Release of a model: measured, calibrated, with golden scores and a model card."""
+"""Release of a model, with figures, score scale, golden scores and model card."""

@@ -14,7 +14,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from train.release.release_folder import Release, write
+from train.release.release_folder import Release, write_release
 from train.runtime.tool_command import run_tool
 
 
@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument(
         "--centre", type=Path, metavar="COMMENTS",
-        help="comments, one a line; embeddings are shifted so that their mean is 0",
+        help="comments, one per line; embeddings are shifted so that their mean is 0",
     )  # fmt: skip
     parser.add_argument(
         "--calibrate", type=Path, nargs=2, metavar=("COMMENTS", "RATINGS"),
@@ -50,7 +50,7 @@ def main() -> int:
     )
     parser.add_argument("--ablations", type=Path, metavar="FILE", help="output of train.release.ablations")
     options = parser.parse_args()
-    return run_tool(lambda: write(Release(**vars(options))))
+    return run_tool(lambda: write_release(Release(**vars(options))))
 
 
 if __name__ == "__main__":

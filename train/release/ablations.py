@@ -33,45 +33,45 @@ _CONFIGS: dict[str, type[TrainingConfig]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One run: what differs from the recipe."""
+    """A variant of the recipe."""
 
     name: str
-    overrides: tuple[str, ...] = ()
-    pretraining: tuple[str, ...] | None = None  # overrides of a short first stage of its own, to start from
+    overrides: tuple[str, ...] = ()  # overrides of the recipe
+    pretraining: tuple[str, ...] | None = None  # overrides of its own short pretraining; None: it has none
 
     @property
     def folder(self) -> str:
-        """The name of its run's folder."""
+        """The name of the folder of its run."""
         return re.sub(r"\W+", "-", self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """The first stage of the variants that have one of their own."""
+    """The first stage of the variants with a pretraining of their own."""
 
-    recipe: str  # a configuration of pretraining
+    recipe: str  # a configuration file of pretraining
     overrides: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AblationsConfig:
-    """The runs, and what all of them share."""
+    """The configuration of ablations."""
 
-    recipe: str  # a configuration of the contrastive stage
-    measure: str  # a configuration of the figures
+    recipe: str  # a configuration file of the contrastive stage
+    measure: str  # a configuration file with a `MeasureConfig`
     out: str  # folder of the runs
-    overrides: tuple[str, ...]  # of the recipe, in every run
+    overrides: tuple[str, ...]  # overrides of the recipe for all variants
     first_stage: FirstStage
     variants: tuple[Variant, ...]
 
     def __post_init__(self) -> None:
         names = [variant.folder for variant in self.variants]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise InputError(f"variants: more than one is named {', '.join(sorted(twice))}")
+        if repeated := {name for name in names if names.count(name) > 1}:
+            raise InputError(f"variants: more than one is named {', '.join(sorted(repeated))}")
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.ablations",
         description=__doc__,
@@ -88,22 +88,31 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
     loaded = configs.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with files.locked(output):
-        ablate(loaded, output, overwrite)
+        run_ablations(loaded, output, overwrite)
 
 
-def ablate(config: AblationsConfig, output: Path, overwrite: bool = False) -> None:
-    """Train and measure each variant that `output` does not have yet.
+def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False) -> None:
+    """Train and measure each variant that is not in the output yet.
 
-    Raises InputError if a configuration is wrong, if `output` holds anything that would be lost and
-    `overwrite` is false, or if a training fails; Interrupted if a signal stops a training.
+    Args:
+        config: The configuration.
+        output: The JSON file with the results.
+        overwrite: Whether results of other variants may be dropped from the output.
+
+    Raises:
+        InputError: A configuration is wrong, the output has other results and `overwrite` is false, or
+            a training fails.
+        Interrupted: A signal stopped a training.
     """
     sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     for out in outs.values():
         folders.check(out)
-    runs = {variant.name: commands(config, variant, outs[variant.name]) for variant in config.variants}
+    runs = {
+        variant.name: training_commands(config, variant, outs[variant.name]) for variant in config.variants
+    }
     asked = {name: {"commands": run, "configuration": _digest(name, run, sets)} for name, run in runs.items()}
-    before = _measured(output, overwrite)
+    before = _finished_rows(output, overwrite)
     rows = {name: row for name, row in before.items() if name in asked and asked[name].items() <= row.items()}
     if (lost := sorted(before.keys() - rows.keys())) and not overwrite:
         raise InputError(
@@ -124,7 +133,7 @@ def ablate(config: AblationsConfig, output: Path, overwrite: bool = False) -> No
 
 
 def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
-    """Return a hash of what a variant's training runs and its figures are configured with."""
+    """Return a hash of the configurations of a variant's training runs and of its figures."""
     try:
         loaded = [configs.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
     except InputError as error:
@@ -133,11 +142,11 @@ def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:12]
 
 
-def _measured(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
-    """Return the rows of an earlier start, by variant.
+def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
+    """Return the rows of earlier runs of the command, by variant.
 
-    There are none in a missing or empty file, nor, with `overwrite`, in one that holds something
-    else; without `overwrite`, such a file raises InputError.
+    A missing or empty file has no rows. A file with other content has no rows if `overwrite` is true;
+    otherwise it raises InputError.
     """
     try:
         text = output.read_text(encoding="utf-8")
@@ -156,7 +165,7 @@ def _measured(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
 
 def _is_row(row: Any) -> bool:
-    """Whether `ablate` can have written this row."""
+    """Return whether a row looks like one that `run_ablations` writes."""
     return (
         isinstance(row, dict)
         and {"variant", "commands", "signature", "spearman", "contrast"} <= row.keys()
@@ -165,8 +174,8 @@ def _is_row(row: Any) -> bool:
     )
 
 
-def commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:
-    """The training runs of a variant, as one would type them; the last one's folder is `out`."""
+def training_commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:
+    """Return the training commands of a variant: modules and arguments; the last one trains in `out`."""
     runs, start = [], []
     if variant.pretraining is not None:
         first = config.first_stage

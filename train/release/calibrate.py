@@ -2,7 +2,7 @@
 
     python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
 
-The model must not have been trained on the comments, one a line. Results must not be reported on
+The model must not have been trained on the comments, one per line. Results must not be reported on
 these ratings. Both maps are written into the folder's `simllm.json`.
 """
 
@@ -36,7 +36,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", type=Path, help="the model folder, which is changed")
-    parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one a line")
+    parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one per line")
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
     options = parser.parse_args()
     return run_tool(lambda: calibrate(options.model, options.comments, options.ratings))
@@ -47,7 +47,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
 
     Args:
         folder: The model folder.
-        comments: Held-out comments, one a line.
+        comments: Held-out comments, one per line.
         rated: Rated pairs, as for `simllm evaluate`.
 
     Raises:
@@ -68,6 +68,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
+    """Score random pairs of different texts."""
     if len(texts) < 2:
         raise InputError("expected two or more different comments")
     random = np.random.default_rng(_SEED)
@@ -79,8 +80,8 @@ def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
 def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> Calibration:
     """Fit a calibration.
 
-    The rated pairs are sorted by score and split into groups, one for each knot. The mean rating
-    of the groups, and the interval that holds nine in ten of their ratings, are made monotone.
+    The rated pairs are sorted by score and split into groups, one for each knot. The mean ratings of
+    the groups, and the bounds of the 90% intervals of their ratings, are made monotone.
 
     Args:
         random: (k,) scores of random pairs.

@@ -1,4 +1,4 @@
-"""The tables of a model card, in Markdown, from the figures of `train.release.measure`."""
+"""Sections of a model card in Markdown, with the figures of `train.release.measure`."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def tables(figures: dict[str, Any]) -> list[str]:
-    """Agreement with people, meaning over words, languages and unrelated texts."""
+def figure_sections(figures: dict[str, Any]) -> list[str]:
+    """Return the sections about agreement with people, the contrast set, languages and random pairs."""
     return [
         "## Agreement with people",
         "Spearman's correlation with human ratings, and its 95% bootstrap interval.",
         _agreement(figures["spearman"]),
         "## Meaning over words",
-        "The share of triples in which a rewording scores higher than a change of meaning; where both "
-        "share equally many words with the reference (balanced: overlap alone gets 50%), and where the "
-        "change shares more (adversarial: 0%).",
+        "The share of triples in which a rewording scores higher than a change of meaning. In balanced "
+        "triples both share equally many words with the reference, so word overlap gets 50%; in "
+        "adversarial triples the change shares more words, so word overlap gets 0%.",
         *_contrast(figures),
         "## Languages",
-        "Held-out comments: how often a summary is nearest to the rest of its own description, among "
-        "as many of its language; and the mean reciprocal rank.",
+        "Held-out comments: how often a summary is nearest to the description in its own comment, among "
+        "all pairs of its language, and the mean reciprocal rank.",
         _languages(figures["languages"]),
         "## What a score means",
         "Two random held-out comments score {mean:.2f} on average (median {median:.2f}, 5th percentile "
@@ -40,63 +40,64 @@ def _agreement(sets: dict[str, Any]) -> str:
     rows = [
         [
             name,
-            f"{found['pairs']:,}",
-            *("{rho:.4f} [{low:.3f}, {high:.3f}]".format(**found[m]) for m in metrics),
+            f"{figures['pairs']:,}",
+            *("{rho:.4f} [{low:.3f}, {high:.3f}]".format(**figures[m]) for m in metrics),
         ]
-        for name, found in sets.items()
+        for name, figures in sets.items()
     ]
-    return table(["ratings", "pairs", *metrics], rows)
+    return markdown_table(["ratings", "pairs", *metrics], rows)
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """The table; where the model has a twin that has learned less, with a column of its own."""
-    metrics, said = figures["contrast"], []
+    """Return the table of the contrast set, with a column for a control model if there is one."""
+    metrics, intro = figures["contrast"], []
     if "held_out" in figures:
-        twin = figures["held_out"]
-        metrics = {"simllm": metrics["simllm"], "twin": twin["contrast"]["simllm"], **metrics}
-        said = [
-            "The model has seen none of these triples, but word lists with the words that they turn on. Its "
-            f"*twin*, one run of {twin['updates']:,} updates on lists without these words, shows what "
-            "the recipe makes of words that no list holds: {}.".format(
-                ", ".join(f"{name} {value:.3f}" for name, value in _row(twin).items())
+        control = figures["held_out"]
+        metrics = {"simllm": metrics["simllm"], "control": control["contrast"]["simllm"], **metrics}
+        intro = [
+            "The model was trained without these triples, but with word lists that contain their deciding "
+            f"words. The *control* model, one run of {control['updates']:,} updates without these words, "
+            "shows the accuracy on unseen words. Its figures: {}.".format(
+                ", ".join(f"{name} {value:.3f}" for name, value in _main_figures(control).items())
             )
         ]
     forms = list(next(iter(metrics.values())))
     kinds = list(metrics["simllm"][forms[0]])
     header = ["kind", *(f"{name}, {form}" for form in forms for name in metrics)]
     rows = [[kind, *(f"{metrics[m][form][kind]:.0%}" for form in forms for m in metrics)] for kind in kinds]
-    return [*said, table(header, rows)]
+    return [*intro, markdown_table(header, rows)]
 
 
-def _languages(found: dict[str, Any]) -> str:
-    rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in found.items()]
-    return table(["language", "pairs", "nearest", "MRR"], rows)
+def _languages(figures: dict[str, Any]) -> str:
+    rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
+    return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
 
 
-def _row(figures: dict[str, Any]) -> dict[str, float]:
-    row = {name: found["simllm"]["rho"] for name, found in figures["spearman"].items()}
-    return row | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
+def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
+    """Return Spearman's rho on each rated set and the accuracy on each form of the contrast set."""
+    correlations = {name: metrics["simllm"]["rho"] for name, metrics in figures["spearman"].items()}
+    return correlations | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
 
 
-def seeds(runs: dict[str, dict[str, Any]]) -> list[str]:
-    """The figures of runs by their names, and their spread."""
-    columns = {name: _row(figures) for name, figures in runs.items()}
+def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the section with the figures of runs with different seeds, and their standard deviation."""
+    columns = {name: _main_figures(figures) for name, figures in runs.items()}
     rows = list(columns.values())
     lines = [
         [name, *(f"{row[name]:.3f}" for row in rows), f"{np.std([row[name] for row in rows], ddof=1):.3f}"]
         for name in rows[0]
     ]
     header = ["", *columns, "standard deviation"]
-    said = "The second stage with several seeds; the one that agreed best on dev is released."
-    return ["## Seeds", said, table(header, lines)]
+    intro = "The second stage with several seeds; the run with the best dev criterion is released."
+    return ["## Seeds", intro, markdown_table(header, lines)]
 
 
-def ablations(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """What each ingredient gives."""
-    lines = [[row["variant"], *(f"{value:.3f}" for value in _row(row).values())] for row in rows]
+def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the section with the figures of ablations."""
+    lines = [[row["variant"], *(f"{value:.3f}" for value in _main_figures(row).values())] for row in rows]
     intro = (
-        'Short runs of the second stage, one seed each, so that .01 is noise. Those of "short pretraining" '
-        "have a short first stage of their own and are to be compared with each other, all else with "
-        '"recipe".'
+        "Short runs of the second stage with one seed each; differences of .01 are noise. The variants "
+        'called "short pretraining" have a short first stage of their own and should be compared with '
+        'each other. Compare all other variants with "recipe".'
     )
-    return ["## What each ingredient gives", intro, table(["variant", *_row(rows[0])], lines)]
+    return ["## Ablations", intro, markdown_table(["variant", *_main_figures(rows[0])], lines)]

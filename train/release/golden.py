@@ -2,7 +2,7 @@
 
     python -m train.release.golden checkpoints/default
 
-Run this once, when the model is made. A score that differs later is an error.
+Run this once, when the model is made. If a score differs later, that is an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> int:
     )
     parser.add_argument("model", type=Path, help="a model folder")
     options = parser.parse_args()
-    return run_tool(lambda: golden_scores.write(options.model))
+    return run_tool(lambda: golden_scores.write_golden_scores(options.model))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures for the model card: agreement with people, the contrast set, retrieval by language, random pairs.
+"""Measure a model for its card: agreement with people, contrast set, retrieval, random pairs.
 
     python -m train.release.measure runs/contrastive/model -o figures.json
     python -m train.release.measure runs/mine/model comments=runs/mine/corpus/comments.jsonl
@@ -21,7 +21,7 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
-from simllm.evaluation.human_correlation import cleaned, correlate_all
+from simllm.evaluation.human_correlation import clean_ratings, correlate_all
 from simllm.io import files, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
@@ -35,17 +35,17 @@ _SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureConfig:
-    """The sets that a model is measured on."""
+    """The sets on which a model is measured."""
 
-    rated: tuple[str, ...]
-    baselines: tuple[str, ...]  # as `simllm evaluate --metrics` names them
-    comments: str  # a corpus's comments.jsonl, of which the held-out ones are taken
-    comments_per_language: int
-    random_pairs: int
+    rated: tuple[str, ...]  # rated files
+    baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
+    comments: str  # the comments.jsonl of a corpus; its held-out comments are used
+    comments_per_language: int  # largest number of comments for the retrieval
+    random_pairs: int  # number of random pairs
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.measure",
         description=__doc__,
@@ -70,62 +70,74 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
 
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
-    """Compute all figures of a model, and those of the baselines; the model is loaded once."""
+    """Compute all figures of a model and of the baselines.
+
+    Args:
+        model: The model folder.
+        config: The sets.
+
+    Returns:
+        The figures, as JSON values.
+
+    Raises:
+        InputError: A set cannot be read, or a baseline is unavailable.
+    """
     learned = SimLLM(model)
-    metrics = [registry.of_model(learned.name, learned), *map(registry.load, config.baselines)]
-    triples = contrast.cleaned(contrast.load())
+    metrics = [registry.model_metric(learned.name, learned), *map(registry.load, config.baselines)]
+    triples = contrast.clean_triples(contrast.load())
     return {
         "signature": learned.signature,
-        "spearman": {named(Path(file)): agreement(Path(file), metrics) for file in config.rated},
-        "contrast": {short(metric.name): by_kind(metric, triples) for metric in metrics},
-        **sanity(learned, config),
+        "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
+        "contrast": {metric_name(metric.name): contrast_accuracies(metric, triples) for metric in metrics},
+        **measure_comments(learned, config),
     }
 
 
-def named(file: Path) -> str:
-    """Return the name of a rated set, with its folder: several sets have a file called test."""
+def set_name(file: Path) -> str:
+    """Return the name of a rated set with its folder, because several sets have a file `test`."""
     return f"{file.parent.name}/{file.stem}"
 
 
-def short(metric: str) -> str:
-    """Return a metric's name without its argument."""
+def metric_name(metric: str) -> str:
+    """Return the name of a metric without its argument."""
     return metric.partition("=")[0]
 
 
-def agreement(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
+def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
     """Correlate each metric with the ratings of a file, with 95% intervals."""
-    result = correlate_all(cleaned(ratings.load(file)), metrics)
+    result = correlate_all(clean_ratings(ratings.load(file)), metrics)
     if result.missing:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
-    found = {
-        short(row.metric): {"rho": row.spearman, "low": row.low, "high": row.high} for row in result.rows
+    figures = {
+        metric_name(row.metric): {"rho": row.spearman, "low": row.low, "high": row.high}
+        for row in result.rows
     }
-    return {"pairs": result.rows[0].n, **found}
+    return {"pairs": result.rows[0].n, **figures}
 
 
-def by_kind(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
-    """Return the share of triples that a metric gets right, for each form: of all triples and by kind."""
-    won, forms, kinds = (
-        contrast.wins(partial(pair_scores, metric), triples),
+def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+    """Return the accuracy of a metric for each form of triples, on all triples and by kind."""
+    wins, forms, kinds = (
+        contrast.rewording_wins(partial(pair_scores, metric), triples),
         np.array(triples.forms),
         np.array(triples.kinds),
     )
     return {
         form: {
-            "all": float(won[forms == form].mean()),
-            **contrast.by(list(kinds[forms == form]), won[forms == form]),
+            "all": float(wins[forms == form].mean()),
+            **contrast.mean_by_label(list(kinds[forms == form]), wins[forms == form]),
         }
         for form in dict.fromkeys(triples.forms)
     }
 
 
-def sanity(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
+def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Measure retrieval of descriptions by language, and the scores of random pairs, on held-out comments.
 
     A summary is the first sentence of a comment, and a description is the rest. Each summary is
     compared with the descriptions of all chosen comments of its language.
     """
-    random, found = np.random.default_rng(_SEED), {}
+    random, languages = np.random.default_rng(_SEED), {}
     held_out: dict[str, list[tuple[str, str]]] = {}
     for where, row in files.objects(Path(config.comments)):
         summary, split = (files.text_under(row, name, where) for name in ("summary", "split"))
@@ -139,19 +151,19 @@ def sanity(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
         summaries, rests = (metric.embed([pairs[i][side] for i in chosen]) for side in (0, 1))
         cosines = token_matching.cosines(summaries, rests)
         rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
-        found[language] = {
+        languages[language] = {
             "pairs": len(chosen),
             "first": float((rank == 1).mean()),
             "mrr": float((1 / rank).mean()),
         }
-    summaries_ = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
-    a, b = random.integers(len(summaries_), size=(2, config.random_pairs))
+    texts = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
+    a, b = random.integers(len(texts), size=(2, config.random_pairs))
     different = a != b
-    values = metric.score([summaries_[i] for i in a[different]], [summaries_[i] for i in b[different]]).values
+    values = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]]).values
     quantiles = dict(
         zip(("p5", "median", "p95"), np.quantile(values, [0.05, 0.5, 0.95]).tolist(), strict=True)
     )
-    return {"languages": found, "random_pairs": {"mean": float(values.mean()), **quantiles}}
+    return {"languages": languages, "random_pairs": {"mean": float(values.mean()), **quantiles}}
 
 
 if __name__ == "__main__":

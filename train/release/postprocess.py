@@ -1,4 +1,4 @@
-"""From a trained run to the model that is released: interpolated, centred, in half precision."""
+"""Postprocessing of a trained model for its release: interpolation, centring, half precision."""
 
 from __future__ import annotations
 
@@ -15,30 +15,37 @@ from simllm.model.checkpoint import Checkpoint
 from simllm.model.inference import Engine
 from simllm.scoring import encode
 
-_SOME = 20  # every so many-th comment is enough to know their mean
+_EVERY = 20  # every 20th comment is enough to compute the mean embedding
 
 
-def finish(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
-    """Write a run's model in half precision, with this share of the start's weights in its own.
+def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
+    """Write the released model of a training run, with float16 weights.
 
-    Where there are comments, it is centred on them.
+    Args:
+        run: The folder of the training run.
+        folder: The model folder to write.
+        start: The folder of the run whose weights are mixed in.
+        share: The share of the weights of `start`.
+        comments: Comments whose mean embedding becomes 0; none: embeddings are not shifted.
     """
-    made = checkpoint.load(run / "model")
+    model = checkpoint.load(run / "model")
     if share:
-        made = interpolated(made, checkpoint.load(start / "model"), share)
+        model = interpolate_weights(model, checkpoint.load(start / "model"), share)
     if comments:
-        centre(made, comments[::_SOME])
-    checkpoint.save(folder, made.encoder, made.tokenizer, made.info, "", torch.float16)
+        centre_embeddings(model, comments[::_EVERY])
+    checkpoint.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16)
 
 
-def interpolated(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
-    """`end`, with share * start + (1 - share) * end for weights (Wortsman et al., "Robust fine-tuning
-    of zero-shot models", 2022).
+def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
+    """Set the weights of `end` to share * start + (1 - share) * end.
 
-    Raises InputError where the two are not of one shape and vocabulary.
+    See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022.
+
+    Raises:
+        InputError: The two models differ in shape or vocabulary.
     """
     if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
-        raise InputError("the start has another shape or vocabulary: no weights lie between the two")
+        raise InputError("the start has another shape or vocabulary; its weights cannot be mixed in")
     before = start.encoder.state_dict()
     mixed = {name: share * before[name] + (1 - share) * x for name, x in end.encoder.state_dict().items()}
     end.encoder.load_state_dict(mixed)
@@ -46,12 +53,13 @@ def interpolated(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint
     return replace(end, info=replace(end.info, provenance=facts))
 
 
-def centre(model: Checkpoint, texts: Sequence[str]) -> None:
-    """Shift all states, by the last layer norm's bias, so that the mean embedding of texts is 0.
+def centre_embeddings(model: Checkpoint, texts: Sequence[str]) -> None:
+    """Shift the embeddings of a model so that the mean embedding of texts is 0.
 
-    Unrelated texts then score about 0; mean pooling is linear, so that nothing else is needed.
+    Unrelated texts then score about 0. Because mean pooling is linear, it is enough to change the bias
+    of the last layer norm.
     """
     tokenized = encode.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
-    embedded = encode.embed(Engine(model.encoder), tokenized, pooling.mean)
+    embeddings = encode.embed(Engine(model.encoder), tokenized, pooling.mean)
     last: Any = model.encoder.layers[-1]
-    last.norm.bias.data -= torch.from_numpy(embedded.mean(axis=0))
+    last.norm.bias.data -= torch.from_numpy(embeddings.mean(axis=0))

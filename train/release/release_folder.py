@@ -1,4 +1,4 @@
-"""The released model folder: the model of a training run with its score scale, figures, card and logs."""
+"""The released model folder: model, score scale, golden scores, figures, card and logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simllm.model import checkpoint
 from train.release import card
 from train.release.calibrate import calibrate
 from train.release.measure import MeasureConfig, measure
-from train.release.postprocess import finish
+from train.release.postprocess import postprocess
 from train.runtime import config as configs
 
 _FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
@@ -26,14 +26,14 @@ _FACTS += ("hardware", "date", "git_revision")
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What a released model folder is made of.
+    """The inputs of a release, and the folder to write.
 
     Attributes:
         runs: Folders of training runs, in the order in which they trained.
         out: The model folder to make.
         notes: Markdown for the end of the card.
         config: A YAML file with a `MeasureConfig`.
-        centre: Comments, one a line; embeddings are shifted so that their mean is 0.
+        centre: Comments, one per line; embeddings are shifted so that their mean is 0.
         calibrate: Held-out comments and rated pairs for the score scale.
         start_share: Share of the first run's weights in the released weights, from 0 to below 1.
         held_out: A run like the last one, without the deciding words of the contrast set.
@@ -59,8 +59,8 @@ class Release:
             )
 
 
-def write(release: Release) -> None:
-    """Make the whole folder in a temporary place, and put it in place at the end.
+def write_release(release: Release) -> None:
+    """Make the model folder in a temporary folder, and move it to its place at the end.
 
     Raises:
         InputError: An input is missing or wrong, or simllm may not replace the folder.
@@ -83,34 +83,42 @@ def write(release: Release) -> None:
             f"The released weights are {1 - share:g} of the last run's and {share:g} of the first's."
         )
     comments = [line for _, line in files.lines(release.centre)] if release.centre else []
-    finished = partial(finish, start=runs[0], share=share, comments=comments)
+    write_model = partial(postprocess, start=runs[0], share=share, comments=comments)
     with folders.replacing(release.out) as candidate:
-        finished(run, candidate)
+        write_model(run, candidate)
         if release.calibrate:
             calibrate(candidate, *release.calibrate)
-        golden_scores.write(candidate)
+        golden_scores.write_golden_scores(candidate)
         for name, log in logs.items():
             files.write(candidate / name, log)
         figures = measure(candidate, config)
         if release.held_out:
-            figures["held_out"] = measure_run(release.held_out, finished, config)
+            figures["held_out"] = measure_run(release.held_out, write_model, config)
         files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
-        parts = [describe_model(candidate), *training, *card.tables(figures)]
+        parts = [describe_model(candidate), *training, *card.figure_sections(figures)]
         if release.seeds:
             each = {
-                other: figures if other == run else measure_run(other, finished, config) for other in seeds
+                other: figures if other == run else measure_run(other, write_model, config) for other in seeds
             }
-            parts += card.seeds({_seed_name(other, run): row for other, row in each.items()})
+            parts += card.seeds_section({_seed_name(other, run): row for other, row in each.items()})
         if ablations:
-            parts += card.ablations(ablations)
+            parts += card.ablations_section(ablations)
         files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
 
 
-def measure_run(run: Path, finished: Callable[[Path, Path], None], config: MeasureConfig) -> dict[str, Any]:
-    """Measure the model that another run would be released as."""
+def measure_run(
+    run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
+) -> dict[str, Any]:
+    """Measure the released model of another run, without releasing it.
+
+    Args:
+        run: The folder of the training run.
+        write_model: Writes the released model of a run into a folder.
+        config: The sets to measure on.
+    """
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
-        finished(run, model)
+        write_model(run, model)
         return {"updates": checkpoint.load(model).info.provenance["updates"], **measure(model, config)}
 
 
@@ -119,7 +127,7 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return how well a run's model agreed with the ratings of its dev sets."""
+    """Return the dev criterion of the best model of a run; higher is better."""
     try:
         return float(_provenance(run)["dev_criterion"])
     except KeyError:
@@ -135,7 +143,7 @@ def _text(file: Path) -> str:
 
 
 def describe_model(model: Path) -> str:
-    """Describe the model: the beginning of its card."""
+    """Return the beginning of the card, which describes the model."""
     loaded = checkpoint.load(model)
     config = loaded.encoder.config
     parameters = sum(p.numel() for p in loaded.encoder.parameters())
@@ -149,7 +157,7 @@ def describe_model(model: Path) -> str:
 
 
 def describe_training(runs: Sequence[Path]) -> list[str]:
-    """Describe the training runs, for the card."""
+    """Return the section of the card about the training runs."""
     parts = ["## Training"]
     for number, folder in enumerate(runs, 1):
         stage = checkpoint.load(folder / "model").info.provenance
@@ -162,5 +170,5 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
                 [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
             ]
         rows.append(["configuration", f"`{json.dumps(stage['config'])}`"])
-        parts += [f"### {number}. {stage['objective']}", card.table(["", ""], rows)]
+        parts += [f"### {number}. {stage['objective']}", card.markdown_table(["", ""], rows)]
     return [*parts, "The logs are beside this file."]

@@ -1,4 +1,4 @@
-"""The group `simllm evaluate`: how well do metrics agree with people, and do they follow meaning?"""
+"""The commands `simllm evaluate …`, which evaluate metrics."""
 
 from simllm.cli.evaluate import contrast, correlation, robustness, study
 

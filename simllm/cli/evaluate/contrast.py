@@ -1,4 +1,4 @@
-"""The command `simllm evaluate contrast`: whether rewordings score higher than changes of meaning."""
+"""`simllm evaluate contrast`: test whether rewordings score higher than changes of meaning."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the command."""
-    with metric_choice.eval_extra():
+    with metric_choice.require_eval_extra():
         from simllm.evaluation import contrast
         from simllm.metrics import registry
         from simllm.metrics.text import jaccard
     files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
-    triples = contrast.cleaned(contrast.load(options.triples or contrast.CONTRAST_SET))
-    found, missing = registry.load_all(metric_choice.names(options.metrics), options.model)
+    triples = contrast.clean_triples(contrast.load(options.triples or contrast.CONTRAST_SET))
+    metrics, missing = registry.load_all(metric_choice.chosen_names(options.metrics), options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
-    for name, shares in metric_choice.of_each(
-        found, missing, lambda score: contrast.accuracies(score, triples)
+    for name, shares in metric_choice.compute_for_each(
+        metrics, missing, lambda score: contrast.accuracies(score, triples)
     ):
         rows.append((name, *shares))
     columns = ["metric", "all"]
@@ -48,4 +48,4 @@ def run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"triples": len(triples.references), "chance": 0.5, "ties": "count half"},
     )
-    metric_choice.write(table, missing, options)
+    metric_choice.write_table(table, missing, options)

@@ -1,4 +1,4 @@
-"""`simllm evaluate correlation`: the correlation of metrics with human ratings."""
+"""`simllm evaluate correlation`: correlate metrics with human ratings."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the command."""
     files.check_output(options.output, [options.ratings], options.overwrite)
-    with metric_choice.eval_extra():
+    with metric_choice.require_eval_extra():
         from simllm.evaluation.human_correlation import correlate
-    result = correlate(options.ratings, metric_choice.names(options.metrics), options.model)
+    result = correlate(options.ratings, metric_choice.chosen_names(options.metrics), options.model)
     if not result.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
     table = Table(
@@ -49,4 +49,4 @@ def run(options: argparse.Namespace) -> None:
             **{f"signature of {row.metric}": row.signature for row in result.rows},
         },
     )
-    metric_choice.write(table, result.missing, options)
+    metric_choice.write_table(table, result.missing, options)

@@ -1,4 +1,4 @@
-"""The command `simllm evaluate robustness`: whether scores follow the meaning of edited summaries."""
+"""`simllm evaluate robustness`: test whether scores follow the meaning of edited summaries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Declare the options of this command."""
     command.add_argument(
         "--summaries", type=Path, metavar="FILE",
-        help="texts, one a line; default: the references of the included triples",
+        help="texts, one per line; default: the references of the included triples",
     )  # fmt: skip
     metric_choice.add_option(command)
     command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
@@ -33,24 +33,24 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the command."""
-    with metric_choice.eval_extra():
+    with metric_choice.require_eval_extra():
         from simllm.evaluation import contrast
-        from simllm.evaluation.robustness import KINDS, edits, robustness
+        from simllm.evaluation.robustness import KINDS, make_edits, measure_robustness
         from simllm.metrics import registry
         from simllm.perturb.summaries import lexicon
     if options.examples < 0:
         raise InputError(f"--examples: expected a number from 0, not {options.examples}")
-    given = options.summaries
-    files.check_output(options.output, [given] if given else [], options.overwrite)
-    summaries = [line for _, line in files.lines(given)] if given else contrast.load().references
-    made = edits(summaries, lexicon.load(), options.seed)
-    found, missing = registry.load_all(metric_choice.names(options.metrics), options.model)
+    file = options.summaries
+    files.check_output(options.output, [file] if file else [], options.overwrite)
+    summaries = [line for _, line in files.lines(file)] if file else contrast.load().references
+    edits = make_edits(summaries, lexicon.load(), options.seed)
+    metrics, missing = registry.load_all(metric_choice.chosen_names(options.metrics), options.model)
     rows, separation, failures = [], {}, {}
-    for name, result in metric_choice.of_each(
-        found, missing, lambda score: robustness(score, made, options.examples)
+    for name, result in metric_choice.compute_for_each(
+        metrics, missing, lambda score: measure_robustness(score, edits, options.examples)
     ):
         for kind, drop in result.drop.items():
-            count = made.kinds.count(kind)
+            count = edits.kinds.count(kind)
             rows.append((name, kind, KINDS[kind], count, drop, result.auc_of[kind]))
         separation[f"auc of {name}"] = result.auc
         for number, failure in enumerate(result.failures, 1):
@@ -58,6 +58,6 @@ def run(options: argparse.Namespace) -> None:
     table = Table(
         columns=("metric", "edit", "meaning", "edits", "drop", "auc"),
         rows=rows,
-        summary={"summaries": len(made.summaries), "seed": options.seed, **separation, **failures},
+        summary={"summaries": len(edits.summaries), "seed": options.seed, **separation, **failures},
     )
-    metric_choice.write(table, missing, options)
+    metric_choice.write_table(table, missing, options)

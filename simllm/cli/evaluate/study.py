@@ -1,4 +1,4 @@
-"""The command `simllm evaluate study`: the paper's five questions on rated sets, as page, JSON, LaTeX."""
+"""`simllm evaluate study`: answer the paper's five research questions on rated sets."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the command."""
-    with metric_choice.eval_extra():
+    with metric_choice.require_eval_extra():
         from simllm.evaluation import study_report
-        from simllm.evaluation.study import QUESTIONS, study
+        from simllm.evaluation.study import QUESTIONS, run_study
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
     for unknown in set(questions) - set(QUESTIONS):
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.check_output(options.output, options.ratings, options.overwrite)
     study_report.check(options.out)
-    names = metric_choice.names(options.metrics)
-    found = study(options.ratings, names, options.model, options.checkpoints, questions)
+    names = metric_choice.chosen_names(options.metrics)
+    found = run_study(options.ratings, names, options.model, options.checkpoints, questions)
     study_report.write(found, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
         (one.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)
@@ -60,4 +60,4 @@ def run(options: argparse.Namespace) -> None:
         summary={f"summary of {one.name}": " ".join(one.words) for one in found.sets}
         | {"report": f"{options.out}/report.html"},
     )
-    metric_choice.write(table, found.missing, options)
+    metric_choice.write_table(table, found.missing, options)

@@ -1,8 +1,8 @@
-"""Metrics to compare with, made of well-known libraries, one kind in each file.
+"""Baseline metrics for texts, most of them from well-known libraries, one kind in each module.
 
-A file's `load` imports the library and returns the scoring function. If something is missing, it
-raises `UnavailableError` with the remedy; such a metric is left out, never scored 0. A file's `data`,
-if it has one, names the files that the scores depend on.
+The function `load` of a module imports the library and returns the scoring function. If something is
+missing, it raises `UnavailableError` with the remedy; such a metric is left out, never scored 0. The
+function `data`, if there is one, returns the files that the scores depend on.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.metrics.protocol import Score as Score
+from simllm.metrics.protocol import ScoreFunction as ScoreFunction
 
-SINGLE_DIGITS = 6  # decimals of a score from single-precision embeddings; the rest depends on the batch
+SINGLE_DIGITS = 6  # decimals of a score from float32 embeddings; further digits depend on the batch
 
 
 class UnavailableError(InputError):
@@ -26,12 +26,19 @@ class UnavailableError(InputError):
 
 @dataclass(frozen=True)
 class Baseline:
-    """The module that makes a metric, and what the scores depend on."""
+    """A baseline metric.
+
+    Attributes:
+        module: The module in this package that implements it.
+        libraries: The distributions whose versions can change its scores.
+        options: Arguments of the module's `load`.
+        argument: The kind of argument that the name needs, as in `name=ARGUMENT`; empty for none.
+    """
 
     module: str
-    libraries: Sequence[str]  # distributions
+    libraries: Sequence[str]
     options: Mapping[str, Any] = field(default_factory=dict)
-    argument: str = ""  # what must be given after the name and "="
+    argument: str = ""
 
 
 BASELINES = {
@@ -54,31 +61,36 @@ BASELINES = {
 }
 
 
-def baseline(name: str, argument: str = "") -> Score:
-    """Return the scoring function of the baseline `name`, one of `BASELINES`.
+def baseline(name: str, argument: str = "") -> ScoreFunction:
+    """Return the scoring function of a baseline.
 
-    Raises UnavailableError, with the remedy, if a library, data or the argument is missing.
+    Args:
+        name: A key of `BASELINES`.
+        argument: The text after `=`, such as a model or a corpus.
+
+    Raises:
+        UnavailableError: A library, data or the argument is missing; the message says what to do.
     """
-    made = BASELINES[name]
-    if bool(argument) != bool(made.argument):
-        wanted = f"{name}={made.argument}" if made.argument else f"{name} alone"
-        raise UnavailableError(f"name it as {wanted}")
+    chosen = BASELINES[name]
+    if bool(argument) != bool(chosen.argument):
+        expected = f"{name}={chosen.argument}" if chosen.argument else f"{name} alone"
+        raise UnavailableError(f"name it as {expected}")
     try:
-        return _module(name).load(*_given(argument), **made.options)
+        return _module(name).load(*_arguments(argument), **chosen.options)
     except ModuleNotFoundError as error:
         package = {"sklearn": "scikit-learn"}.get(error.name or "", (error.name or "").replace("_", "-"))
         raise UnavailableError(f"{package} is not installed: pip install {package}") from None
 
 
 def data(name: str, argument: str = "") -> dict[str, Path]:
-    """Return the files or folders that the scores of a baseline depend on, by what they are."""
-    found: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
-    return found(*_given(argument))
+    """Return the files or folders that the scores of a baseline depend on, by their role."""
+    data_of_module: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
+    return data_of_module(*_arguments(argument))
 
 
 def _module(name: str) -> ModuleType:
     return import_module(f"{__name__}.{BASELINES[name].module}")
 
 
-def _given(argument: str) -> list[str]:
+def _arguments(argument: str) -> list[str]:
     return [argument] if argument else []

@@ -1,4 +1,4 @@
-"""BERTScore (Zhang et al., 2020): F1 of greedily matched token embeddings, by bert-score."""
+"""BERTScore (Zhang et al., 2020): F1 of greedily matched token embeddings, from the package bert-score."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.io.strict import read_json
-from simllm.metrics.text import SINGLE_DIGITS, Score, UnavailableError
+from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
 
 
-def load(model: str) -> Score:
-    """Return the function that scores by F1, without rescaling; `model` is a folder of transformers.
+def load(model: str) -> ScoreFunction:
+    """Return the scoring function: F1 of the last layer's embeddings, without rescaling.
 
-    The embeddings are those of the last layer.
+    Args:
+        model: The folder of a transformers model.
     """
     from bert_score import BERTScorer
 

@@ -1,7 +1,6 @@
-"""Sentence BLEU as nltk computes it (Papineni et al., 2002).
+"""Sentence BLEU (Papineni et al., 2002), from nltk.
 
-Texts are split at spaces, and nothing is smoothed: so the evaluations of code summarization
-that the paper compares with have it.
+Texts are split at spaces and nothing is smoothed, as in the evaluations that the paper compares with.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import Score
+from simllm.metrics.text import ScoreFunction
 
 
-def load(weights: Sequence[float]) -> Score:
-    """Return the function that scores by the weighted geometric mean of n-gram precisions, in 0..1."""
+def load(weights: Sequence[float]) -> ScoreFunction:
+    """Return the scoring function: a weighted geometric mean of n-gram precisions, 0..1."""
     from nltk.translate.bleu_score import sentence_bleu
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
         pairs = [(c.split(), [r.split()]) for c, r in zip(candidates, references, strict=True)]
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="nltk")  # a count of 0 is the expected case here
+            warnings.filterwarnings("ignore", module="nltk")  # n-gram counts of 0 are expected here
             return np.array([sentence_bleu(r, c, weights=tuple(weights)) for c, r in pairs], float)
 
     return score

@@ -1,4 +1,4 @@
-"""chrF (Popović, 2015), F2 of character 1- to 6-grams, by sacrebleu."""
+"""chrF (Popović, 2015): F2 of character 1- to 6-grams, from sacrebleu."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import Score
+from simllm.metrics.text import ScoreFunction
 
 
-def load() -> Score:
-    """Return the function that scores in 0..1."""
+def load() -> ScoreFunction:
+    """Return the scoring function; scores are 0..1."""
     from sacrebleu.metrics.chrf import CHRF
 
     chrf = CHRF()

@@ -1,4 +1,4 @@
-"""METEOR (Banerjee and Lavie, 2005) by nltk, with the WordNet of nltk's data or of the system."""
+"""METEOR (Banerjee and Lavie, 2005), from nltk, with the WordNet of nltk or of the system."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import Score, UnavailableError
+from simllm.metrics.text import ScoreFunction, UnavailableError
 
-_SYSTEM = Path("/usr/share/wordnet")  # of the package wordnet-base on Debian and Ubuntu
-_CATEGORIES = 45  # lexicographers' files
+_SYSTEM = Path("/usr/share/wordnet")  # from the package wordnet-base on Debian and Ubuntu
+_CATEGORIES = 45  # number of lexicographer files
 _REMEDY = (
     "needs the data of WordNet 3.0, which no Python package brings: "
     "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
 )
 
 
-def load() -> Score:
-    """Return the function that scores in 0..1; texts are split at spaces."""
+def load() -> ScoreFunction:
+    """Return the scoring function; scores are 0..1, and texts are split at spaces."""
     from nltk.translate.meteor_score import single_meteor_score
 
     words = wordnet()
@@ -37,18 +37,18 @@ def load() -> Score:
 
 
 def data() -> dict[str, Path]:
-    """Return WordNet's folder, or the archive that holds it."""
+    """Return the folder or the archive of WordNet."""
     root = _root()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}
 
 
 @cache
 def wordnet() -> Any:
-    """Open WordNet with nltk; raise UnavailableError if it is not there."""
+    """Open WordNet with nltk; raise UnavailableError if it is missing or damaged."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-    class Plain(WordNetCorpusReader):  # type: ignore[misc]  # nltk is untyped
-        """A reader without the names of lexicographers' files, which the system lacks and METEOR ignores."""
+    class PlainReader(WordNetCorpusReader):  # type: ignore[misc]  # nltk is untyped
+        """Reader without the file `lexnames`, which the system's WordNet lacks and METEOR does not use."""
 
         def map_wn(self, *_: Any) -> None:
             return None
@@ -61,13 +61,13 @@ def wordnet() -> Any:
     warnings.filterwarnings("ignore", "The multilingual functions", module="nltk")
     root = _root()
     try:
-        return Plain(root, None)
+        return PlainReader(root, None)
     except OSError as error:
         raise UnavailableError(f"{root}: nltk cannot read this WordNet ({error})") from None
 
 
 def _root() -> Any:
-    """Find WordNet's folder as a path of nltk, in a folder, an archive or the system's place."""
+    """Find WordNet in nltk's data (as a folder or an archive) or on the system."""
     import nltk
 
     for place in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):  # the downloader leaves the archive
@@ -76,5 +76,5 @@ def _root() -> Any:
     if not (_SYSTEM / "index.noun").is_file():
         raise UnavailableError(_REMEDY)
     if str(_SYSTEM.parent) not in nltk.data.path:
-        nltk.data.path.append(str(_SYSTEM.parent))  # or nltk will not read there
+        nltk.data.path.append(str(_SYSTEM.parent))  # otherwise nltk refuses to read there
     return str(_SYSTEM)

@@ -1,4 +1,4 @@
-"""ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) of stemmed words, by Google's rouge-score."""
+"""ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) of stemmed words, from Google's rouge-score."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import Score
+from simllm.metrics.text import ScoreFunction
 
 
-def load(kind: str) -> Score:
-    """Return the function that scores by F1, in 0..1."""
+def load(kind: str) -> ScoreFunction:
+    """Return the scoring function: F1, 0..1.
+
+    Args:
+        kind: `rouge1`, `rouge2` or `rougeL`.
+    """
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer([kind], use_stemmer=True)

@@ -1,7 +1,7 @@
-"""ROUGE-W of stemmed words: a common subsequence counts more the less it is interrupted.
+"""ROUGE-W of stemmed words: the longest common subsequence, with more weight on consecutive matches.
 
-Lin, "ROUGE: a package for automatic evaluation of summaries", 2004, section 4, with the
-weighting f(k) = k^1.2 of its package. No library that is still kept has it.
+From Lin, "ROUGE: a package for automatic evaluation of summaries", 2004, section 4, with the
+weighting f(k) = k^1.2 of its package. No maintained library implements it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import Score
+from simllm.metrics.text import ScoreFunction
 
 _WEIGHT = 1.2
 
 
-def load() -> Score:
-    """Return the function that scores by F1, in 0..1."""
+def load() -> ScoreFunction:
+    """Return the scoring function: F1, 0..1."""
     from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize
 
@@ -31,7 +31,7 @@ def load() -> Score:
 
 
 def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIGHT) -> float:
-    """Harmonic mean of the paper's precision and recall (its equations 13 to 15)."""
+    """Return the harmonic mean of precision and recall of two lists of words (eq. 13 to 15 of Lin)."""
     common = _weighted_lcs(candidate, reference, weight)
     if not common:
         return 0.0
@@ -40,8 +40,9 @@ def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIG
 
 
 def _weighted_lcs(a: Sequence[str], b: Sequence[str], weight: float) -> float:
-    best = np.zeros((len(a) + 1, len(b) + 1))  # of the first i and j words
-    run = np.zeros_like(best)  # consecutive matches that end there
+    """Return the weighted length of the longest common subsequence of two lists of words."""
+    best = np.zeros((len(a) + 1, len(b) + 1))  # for the first i words of a and the first j words of b
+    run = np.zeros_like(best)  # consecutive matches that end at these words
     for i, x in enumerate(a):
         for j, y in enumerate(b):
             if x == y:

@@ -1,4 +1,4 @@
-"""SentenceBERT (Reimers and Gurevych, 2019): cosine of the embeddings of any sentence-transformers model."""
+"""SentenceBERT (Reimers and Gurevych, 2019): cosine of the embeddings of a sentence-transformers model."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import SINGLE_DIGITS, Score, UnavailableError
+from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
 from simllm.model.similarity import cosine
 
 
-def load(model: str) -> Score:
-    """Return the function that scores in -1..1; `model` is a folder, or a name that was downloaded before."""
+def load(model: str) -> ScoreFunction:
+    """Return the scoring function; scores are -1..1.
+
+    Args:
+        model: A model folder, or the name of a model that was downloaded before.
+    """
     from sentence_transformers import SentenceTransformer
 
     try:

@@ -1,6 +1,6 @@
-"""Cosine of tf-idf vectors, by scikit-learn.
+"""Cosine of tf-idf vectors, from scikit-learn.
 
-Document frequencies are those of the two texts themselves: so Haque et al. (2022) have it.
+Document frequencies are counted in the two texts of a pair, as in Haque et al. (2022).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import Score
+from simllm.metrics.text import ScoreFunction
 
 
-def load() -> Score:
-    """Return the function that scores in 0..1; two texts without any word of two letters have 0."""
+def load() -> ScoreFunction:
+    """Return the scoring function; scores are 0..1, and 0 if both texts have no word of two letters."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     def cosine(candidate: str, reference: str) -> float:

@@ -1,7 +1,7 @@
-"""Cosine of mean token vectors, weighted by idf; the vectors are trained on a corpus by counting alone.
+"""Cosine of mean token vectors, weighted by idf.
 
-The tokens are those of the included model, so that no word is unknown. Their vectors factorise a
-table of neighbours (`simllm.model.ppmi`).
+The tokens are those of the included model, so that no word is unknown. The vectors factorise the PPMI
+of neighbouring tokens in a corpus (`simllm.model.ppmi`).
 """
 
 from __future__ import annotations
@@ -16,47 +16,48 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.metrics.text import Score, UnavailableError
+from simllm.metrics.text import ScoreFunction, UnavailableError
 from simllm.model import ppmi
 from simllm.model.checkpoint import TOKENIZER, default_model
 from simllm.model.similarity import cosine
 from simllm.model.tokenizer import Tokenizer
 
 _SIZE = 256
-_MOST_TEXTS = 1_000_000  # more change little, and take more than a minute
+_MOST_TEXTS = 1_000_000  # more texts change little, and take more than a minute
 
 
-def load(corpus: str) -> Score:
-    """Return the function that scores in -1..1.
+def load(corpus: str) -> ScoreFunction:
+    """Return the scoring function; scores are -1..1.
 
-    `corpus` has plain lines, or as `.jsonl` or `.jsonl.gz` lines of JSON with `text` or `summary`. Its
-    first million texts are read.
+    Args:
+        corpus: A file with one text per line, or JSON lines (`.jsonl`, `.jsonl.gz`) with `text` or
+            `summary`. The first million texts are read.
     """
     if not Path(corpus).is_file():
-        raise UnavailableError(f"{corpus}: no such file; expected texts, one a line, or JSON lines with text")
+        raise UnavailableError(f"{corpus}: no such file; expected one text per line, or JSON lines with text")
     tokenizer = Tokenizer.load(default_model() / TOKENIZER)
 
     @cache
     def vectors() -> NDArray[np.float64]:
-        return _weighted(
+        return _weighted_vectors(
             tokenizer.encode(list(islice(_texts(Path(corpus)), _MOST_TEXTS))), tokenizer.vocab_size
         )
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
         sides = (tokenizer.encode(texts) for texts in (candidates, references))
-        # A sum has the mean's direction. The first and the last token are the same in every text.
+        # The sum has the same direction as the mean. The boundary tokens are the same in every text.
         return cosine(*(np.stack([vectors()[ids[1:-1]].sum(axis=0) for ids in side]) for side in sides))
 
     return score
 
 
 def data(corpus: str) -> dict[str, Path]:
-    """Return the corpus and the tokenizer."""
+    """Return the corpus and the tokenizer, which the scores depend on."""
     return {"corpus": Path(corpus), "tokenizer": default_model() / TOKENIZER}
 
 
-def _weighted(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
-    """(V, d) token vectors times idf."""
+def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
+    """Return (V, D) token vectors of unit length, times idf."""
     lengths = [len(ids) for ids in texts]
     tokens = np.fromiter((token for ids in texts for token in ids), np.int32, sum(lengths))
     numbers = np.repeat(np.arange(len(texts)), lengths)

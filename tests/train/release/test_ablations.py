@@ -12,7 +12,7 @@ from simllm.model import checkpoint
 from simllm.text import clean
 from tests.conftest import ROOT
 from train.release import ablations, card
-from train.release.ablations import AblationsConfig, commands
+from train.release.ablations import AblationsConfig, training_commands
 from train.runtime.config import ContrastiveConfig, PretrainConfig, load
 
 
@@ -87,8 +87,8 @@ def test_every_variant_is_really_trained_and_measured(ablate, tmp_path):
     made = checkpoint.load(tmp_path / "runs" / "masked-short" / "model").info.provenance
     assert made["config"]["seed"] == 3
     assert made["start"]["objective"] == "masked language modelling"
-    title, _, table = card.ablations(rows)
-    assert title == "## What each ingredient gives"
+    title, _, table = card.ablations_section(rows)
+    assert title == "## Ablations"
     assert f"| masked, short | {rows[1]['spearman']['set/rated']['simllm']['rho']:.3f} |" in table
 
 
@@ -167,7 +167,7 @@ def test_the_shipped_variants_load_and_differ():
     loaded = {"train.contrastive": ContrastiveConfig, "train.pretrain": PretrainConfig}
     made = []
     for variant in config.variants:
-        runs = commands(config, variant, Path("run"))
+        runs = training_commands(config, variant, Path("run"))
         made.append([load(loaded[name], ROOT / file, overrides) for name, file, *overrides in runs])
         assert made[-1][-1].out == "run"
         if len(runs) == 2:

@@ -18,7 +18,7 @@ from tests.train.runs import content
 from train.release import __main__ as release_
 from train.release import measure as measure_
 from train.release.measure import MeasureConfig, measure
-from train.release.postprocess import finish
+from train.release.postprocess import postprocess
 from train.runtime.config import load
 
 
@@ -113,7 +113,7 @@ def test_a_release_is_half_as_large_and_has_its_card(release, runs, tmp_path):
     figures = json.loads((out / "figures.json").read_text())
     rho = figures["spearman"]["set/rated"]["simllm"]["rho"]
     assert f"| set/rated | 60 | {rho:.4f} [" in card
-    assert "| kind | simllm, balanced | twin, balanced | jaccard, balanced |" in card
+    assert "| kind | simllm, balanced | control, balanced | jaccard, balanced |" in card
     assert figures["held_out"]["contrast"].keys() == {"simllm", "jaccard"}
     before, after = ((folder / "model.safetensors").stat().st_size for folder in (run / "model", out))
     assert after < 0.6 * before
@@ -147,7 +147,7 @@ def test_of_several_seeds_the_best_is_released(release, runs, sets, tmp_path):
     assert done.returncode == 0, done.stderr
     card, rho = (tmp_path / "best" / "README.md").read_text(), []
     for seed in runs:
-        finish(seed, tmp_path / "one", run, 0.0, [])
+        postprocess(seed, tmp_path / "one", run, 0.0, [])
         figures = measure(tmp_path / "one", load(MeasureConfig, sets, []))
         rho.append(figures["spearman"]["set/rated"]["simllm"]["rho"])
     assert round(rho[0], 3) != round(rho[1], 3)

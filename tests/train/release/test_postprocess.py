@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from simllm import InputError
 from simllm.model import checkpoint
 from simllm.model.tokenizer import Tokenizer
-from train.release.postprocess import finish, interpolated
+from train.release.postprocess import interpolate_weights, postprocess
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def runs(model_folder, tmp_path):
 
 
 def test_the_start_has_its_share(runs, tmp_path):
-    finish(runs[1], tmp_path / "out", runs[0], 0.2, [])
+    postprocess(runs[1], tmp_path / "out", runs[0], 0.2, [])
     first, mean = (
         load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
     )
@@ -38,7 +38,7 @@ def test_the_start_has_its_share(runs, tmp_path):
 
 
 def test_without_a_share_the_run_stays_as_it_is(runs, tmp_path):
-    finish(runs[1], tmp_path / "out", runs[0], 0.0, [])
+    postprocess(runs[1], tmp_path / "out", runs[0], 0.0, [])
     trained, released = (load_file(f / "model.safetensors") for f in (runs[1] / "model", tmp_path / "out"))
     assert all(torch.equal(released[name], tensor.half()) for name, tensor in trained.items())
 
@@ -52,4 +52,4 @@ def test_between_other_vocabularies_lies_nothing(runs):
     other["model"]["merges"] = []
     swapped = replace(b, tokenizer=Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(other))))
     with pytest.raises(InputError, match="another shape or vocabulary"):
-        interpolated(swapped, a, 0.5)
+        interpolate_weights(swapped, a, 0.5)
