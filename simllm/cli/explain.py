@@ -10,6 +10,7 @@ from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING
 
+from simllm.cli.score_table import CHANGED
 from simllm.io import files
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ def run(options: argparse.Namespace) -> None:
 def to_text(explanation: Explanation, coloured: bool) -> str:
     """Format an explanation as text for a terminal, with colours or without."""
     lines = [f"score {explanation.score:.4f}"]
+    if explanation.same is not None:
+        words = ", ".join(explanation.changing_words)
+        note = f"  {CHANGED}" + (f": {words}" if words else "") if explanation.changed else ""
+        lines.append(f"same  {explanation.same:.4f}{note}")
     for name, words, rest in _sides(explanation):
         lines += ["", f"{name:30} adds    matched with"]
         most = max(abs(word.contribution) for word in words)
