@@ -65,8 +65,8 @@ def to_text(explanation: Explanation, coloured: bool) -> str:
     """Format an explanation as text for a terminal, with colours or without."""
     lines = [f"score {explanation.score:.4f}"]
     if explanation.same is not None:
-        words = ", ".join(explanation.changing_words)
-        note = f"  {CHANGED}" + (f": {words}" if words else "") if explanation.changed else ""
+        reasons = ", ".join(explanation.changing_words)
+        note = f"  {CHANGED}" + (f": {reasons}" if reasons else "") if explanation.changed else ""
         lines.append(f"same  {explanation.same:.4f}{note}")
     for name, words, rest in _sides(explanation):
         lines += ["", f"{name:30} adds    matched with"]

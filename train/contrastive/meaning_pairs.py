@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io.files import lines, objects, text_under
+from simllm.io.files import lines, text_under
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
@@ -19,6 +20,7 @@ from simllm.text import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.runtime.config import MeaningSourceConfig
+from train.runtime.rows import select_rows
 
 SAME, DIFFERENT = 1.0, 0.0
 
@@ -44,14 +46,17 @@ class MeaningSource(Protocol):
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
     """Read one source; InputError if no pair is left without the excluded texts."""
     source: MeaningSource
-    if not config.fields:
-        source = RuleMadePairs(_sentences(config.source, config.max_words, excluded), lexicon)
+    if len(config.fields) < 2:
+        texts = (text for file in match_files(config.source) for text in _texts(file, config))
+        source = RuleMadePairs(_fitting(texts, config.max_words, excluded), lexicon)
     else:
         pairs = [pair for pair in _labelled(config) if pair.first not in excluded]
         pairs = [pair for pair in pairs if pair.second not in excluded]
         source = LabelledPairs(pairs)
         if config.sentences:
-            source = WordPairs(pairs, _sentences(config.sentences, config.max_words, excluded))
+            files = (file for pattern in config.sentences for file in match_files(pattern))
+            sentences = (text for file in files for _, text in lines(file))
+            source = WordPairs(pairs, _fitting(sentences, config.max_words, excluded))
     if not len(source):
         raise InputError(f"meaning {config.source!r}: no pair is left")
     return source
@@ -124,8 +129,18 @@ class WordPairs:
         return MeaningPair(sentence, " ".join(replace(words, place, place + 1, pair.second)), pair.label)
 
 
-def _sentences(pattern: str, max_words: int, excluded: ExcludedTexts) -> list[str]:
-    cleaned = (clean(text) for file in match_files(pattern) for _, text in lines(file))
+def _texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
+    """Yield the lines of a file, or one field of its JSON lines."""
+    if config.fields:
+        for where, row in select_rows(file, config.only, config.leave_out):
+            yield text_under(row, config.fields[0], where)
+    else:
+        yield from (text for _, text in lines(file))
+
+
+def _fitting(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> list[str]:
+    """Clean the texts; leave out repeated, long and excluded ones."""
+    cleaned = dict.fromkeys(map(clean, texts))
     return [text for text in cleaned if text and text.count(" ") < max_words and text not in excluded]
 
 
@@ -133,7 +148,7 @@ def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []
     for file in match_files(config.source):
-        for where, row in objects(file):
+        for where, row in select_rows(file, config.only, config.leave_out):
             first, second = (clean(text_under(row, name, where)) for name in config.fields[:2])
             label = SAME if len(config.fields) == 2 else labels.get(str(row.get(config.fields[2])))
             longest = max(first.count(" "), second.count(" "))

@@ -16,7 +16,7 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.io import files, folders
-from simllm.io.files import lines, objects, text_under
+from simllm.io.files import lines, text_under
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
@@ -24,6 +24,7 @@ from simllm.text import clean
 from train.corpus import decontaminate
 from train.corpus.sources import match_files
 from train.corpus.text_identity import identity
+from train.runtime.rows import select_rows
 
 Group = tuple[str, ...]
 GROUPS, LINES = "groups.jsonl", "texts.txt"
@@ -35,7 +36,8 @@ class TextsConfig:
 
     source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
     fields: tuple[str, ...] = ()  # of JSON lines: the texts of a group; none: plain lines
-    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines by a field's values
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     limit: int | None = None  # groups at most, drawn at random; none: all
     variants: float = 0.0  # share of the groups that get a rewording and a change of meaning, by rule
     max_words: int = 40  # groups with a longer text are left out
@@ -101,8 +103,7 @@ def _read(source: TextsConfig) -> Iterator[Group]:
         if source.fields:
             groups = (
                 tuple(clean(text_under(row, name, where)) for name in source.fields)
-                for where, row in objects(file)
-                if not any(row.get(name) in values for name, values in source.leave_out.items())
+                for where, row in select_rows(file, source.only, source.leave_out)
             )
         else:
             groups = ((clean(text),) for _, text in lines(file))

@@ -136,6 +136,8 @@ class PositivesConfig:
     rewording: bool = False  # whether the second text is reworded by rule
     hard_negatives: int = 0  # texts with a changed meaning per pair: from the file, and then by rule
     fields: tuple[str, ...] = ("a", "b")  # fields of the two texts and of a hard negative; (): plain lines
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     max_words: int = 256  # longer texts are left out
     min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
     max_overlap: float = 1.0  # pairs that share more words are left out
@@ -175,6 +177,7 @@ class LexicalTeacherConfig:
 
     source: str  # file or glob pattern of pairs, such as references and generated summaries
     fields: tuple[str, ...]  # fields of the two texts
+    max_words: int = 256  # longer texts are left out
     pairs: int  # number of pairs per update; the first texts of the positives are compared, too
     weight: float  # weight of this loss; the loss of the positives has weight 1
 
@@ -207,18 +210,21 @@ class MeaningSourceConfig:
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
     share: float  # of the pairs of an update
-    fields: tuple[str, ...] = ()  # the two texts and the label; two: all say the same; none: plain lines
+    # the two texts and the label; two: all pairs say the same; one: texts for the rules; none: plain lines
+    fields: tuple[str, ...] = ()
     same: tuple[str, ...] = ("same",)  # labels of pairs that say the same
     different: tuple[str, ...] = ("different",)  # of pairs that do not; pairs of other labels are left out
-    sentences: str | None = None  # plain lines: the pairs are words, and stand in one of these sentences
+    sentences: tuple[str, ...] = ()  # files of plain lines: the pairs are words, put into these sentences
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     max_words: int = 40  # longer texts are left out
 
     def __post_init__(self) -> None:
-        if len(self.fields) not in (0, 2, 3):
-            raise InputError(f"fields must name two or three fields or none, not {len(self.fields)}")
+        if len(self.fields) > 3:
+            raise InputError(f"fields must name up to three fields, not {len(self.fields)}")
         if not (self.share > 0 and self.max_words > 0):
             raise InputError("share and max_words must be positive")
-        if self.sentences and not self.fields:
+        if self.sentences and len(self.fields) < 2:
             raise InputError("sentences need pairs of words: name their fields")
 
 
