@@ -30,7 +30,6 @@ from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.contrastive.losses import cosent, info_nce
 from train.contrastive.meaning import MeaningTask
-from train.pretrain.batches import combined_seed
 from train.runtime import run_folder, training_loop
 from train.runtime.config import ContrastiveConfig
 from train.runtime.distributed import World
@@ -108,7 +107,7 @@ class ContrastiveTask:
             partial(self._loss, batch=batch),
             width=self.encoder.config.hidden_size * (2 if self.anchor else 1),
             chunk_tokens=config.chunk_tokens,
-            seed=combined_seed(config.seed, update),
+            seed=(config.seed, update),
             cache_gradients=config.cache_gradients,
             world=self.world,
         )

@@ -86,7 +86,7 @@ class Distillation:
             partial(self._loss, batch=batch),
             width=config.model.hidden_size,
             chunk_tokens=config.chunk_tokens,
-            seed=combined_seed(config.seed, update),
+            seed=(config.seed, update),
             cache_gradients=False,
             world=self.world,
         )

@@ -64,7 +64,7 @@ class TrainingConfig:
             value = getattr(self, key.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
-            if value < 0 or not (value or key.name in _MAY_BE_ZERO or key.name.endswith("_weight")):
+            if value < 0 or not (value or key.name in _MAY_BE_ZERO):
                 problems.append(f"{key.name} must be positive")
         for name in ("adam_beta1", "adam_beta2"):
             if not getattr(self, name) < 1:
@@ -77,7 +77,8 @@ class TrainingConfig:
             raise InputError("; ".join(problems))
 
 
-_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped"}
+_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped", "anchor_weight"}
+_MAY_BE_ZERO |= {"cosine_weight", "squared_weight", "similarity_weight"}
 
 
 @dataclass(frozen=True, kw_only=True)

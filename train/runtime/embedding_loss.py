@@ -19,7 +19,7 @@ def embedding_loss_parts(
     *,
     width: int,
     chunk_tokens: int,
-    seed: int,
+    seed: tuple[int, ...],
     cache_gradients: bool,
     world: World,
 ) -> Iterator[tuple[Tensor, int]]:
@@ -36,7 +36,7 @@ def embedding_loss_parts(
         loss_of: Turns (N, D) embeddings into the loss.
         width: D.
         chunk_tokens: The largest number of tokens of a chunk, padding included.
-        seed: Of the dropout.
+        seed: The numbers that decide the dropout, such as the seed of the run and the update.
         cache_gradients: Whether to embed each chunk twice, to save memory.
         world: The processes.
 
@@ -49,7 +49,7 @@ def embedding_loss_parts(
     own_chunks = list(enumerate(chunks))[world.rank :: world.size]
 
     def embed_chunk(number: int, texts: list[int]) -> Tensor:
-        torch.manual_seed(combined_seed(seed, number))  # the same dropout both times
+        torch.manual_seed(combined_seed(*seed, number))  # the same dropout both times
         tokens, mask = (tensor.to(world.device) for tensor in pad([ids[i] for i in texts]))
         return embed(tokens, mask)
 

@@ -138,7 +138,8 @@ def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
         elif word == "only" and len(words) > 2:
             yield " ".join([*words[:place], *words[place + 1 :]])
         elif word in ("if", "when", "unless", "except", "until", "while") and place > 2:
-            yield " ".join([*words[:place], *stop])
+            end = place - 1 if words[place - 1] == "," else place
+            yield " ".join([*words[:end], *stop])
 
 
 KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] = {

@@ -72,7 +72,7 @@ def test_by_several_processes(run, update_folder, beside, tmp_path):
     whole = update(update_folder, World(), *beside)
     assert_equal(update(update_folder, World(), "cache_gradients=true", *beside), whole)
     for result in several(run, 2, update_folder, tmp_path, "cache_gradients=true", *beside):
-        assert_equal(result, whole)
+        assert_equal(result, whole, 5e-6)  # sums in another order round otherwise
 
 
 @pytest.mark.parametrize(
