@@ -22,7 +22,8 @@ from simllm.model.similarity import get_similarity
 from simllm.scoring import encode, token_matching
 from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.encode import Tokenized
-from simllm.scoring.pair_scorers import MeaningScorer, PairScorer, PooledScorer, TokenScorer
+from simllm.scoring.meaning_scorer import MeaningScorer
+from simllm.scoring.pair_scorers import PairScorer, PooledScorer, TokenScorer
 from simllm.scoring.scores import Scores, concatenate, issue_warnings
 from simllm.scoring.streaming import CHUNK, Pair, chunks, score_in_chunks
 from simllm.scoring.text_arguments import text_list
@@ -235,14 +236,7 @@ class SimLLM:
         scorer: PairScorer
         if self._similarity and self.head:
             assert self.meaning
-            scorer = MeaningScorer(
-                self.engine,
-                self._pool,
-                self._similarity,
-                self.head,
-                self.meaning.slope,
-                self.meaning.intercept,
-            )
+            scorer = MeaningScorer(self.engine, self._pool, self._similarity, self.head, self.meaning)
         elif self._similarity:
             scorer = PooledScorer(self.engine, self._pool, self._similarity)
         else:

@@ -87,7 +87,6 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
         raise InputError("explain: a text is empty after cleaning; expected two texts with words")
     if any(len(windows) > 1 for windows in texts.inputs):
         raise InputError("explain: a text is longer than the model reads; use on_long='truncate'")
-    metric.warn_about_texts(2, len(texts.long), 0)
     whole = [
         state.astype(np.float64)
         for state in token_matching.token_states(metric.engine, texts, boundaries=True)
@@ -115,7 +114,7 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
     ]
     score = float(cosine(means[0][None], means[1][None])[0])  # the sum of the shares, with less rounding
     rest = tuple(float(share[0] + share[-1]) for share in shares)
-    scores = metric.score([candidate], [reference])
+    scores = metric.score([candidate], [reference])  # warns about truncated texts
     explanation = Explanation(
         score,
         sides[0],

@@ -91,6 +91,8 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--resume goes with -o FILE")
     if options.measure == "same" and options.scale != "raw":
         raise InputError("--measure same is a probability; it goes without --scale")
+    if options.scale == "same":
+        raise InputError("--scale same: expected raw, percentile or rating; use --measure same")
     scale = "same" if options.measure == "same" else options.scale
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow

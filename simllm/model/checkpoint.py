@@ -165,10 +165,14 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
     file = folder / HEAD
     head = MeaningHead(info.meaning.head, config)
     try:
-        head.load_state_dict({name: tensor.float() for name, tensor in load_file(file).items()})
-    except (OSError, SafetensorError, RuntimeError) as error:
+        stored = {name: tensor.float() for name, tensor in load_file(file).items()}
+        head.load_state_dict(stored)
+    except (OSError, SafetensorError, RuntimeError, json.JSONDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{file}: not the meaning head that {INFO} describes ({reason})") from None
+    for name, tensor in stored.items():
+        if not tensor.isfinite().all():
+            raise InputError(f"{file}: {name} holds values that are not finite")
     digest = hashlib.sha256(file.read_bytes() + json.dumps(asdict(info.meaning)).encode())
     return head.eval(), digest.hexdigest()[:12]
 

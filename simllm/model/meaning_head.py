@@ -91,10 +91,11 @@ class MeaningHead(nn.Module):
         """Read one text beside the other one; (P, 2 W), the mean and the maximum over its tokens."""
         weights = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min).softmax(-1)
         aligned = weights @ other
-        columns = torch.arange(other.shape[1], device=own.device, dtype=own.dtype)
+        columns = torch.arange(other.shape[1], device=own.device)
         positions = torch.arange(own.shape[1], device=own.device)[None]
-        offset = torch.tanh((weights @ columns - positions) / 4)
-        numbers = torch.stack([offset, weights.amax(-1)], dim=-1)
+        # In float32: bfloat16 cannot tell position 300 from 301.
+        offset = torch.tanh(((weights.float() * columns).sum(-1) - positions) / 4)
+        numbers = torch.stack([offset.to(own.dtype), weights.amax(-1)], dim=-1)
         x = self.compare(torch.cat([own, aligned, own - aligned, own * aligned, numbers], dim=-1))
         bias = self.relative_bias(positions, positions)
         bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)

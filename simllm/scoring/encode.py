@@ -6,7 +6,7 @@ of tokens; the results are returned in input order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from simllm.model.tokenizer import PAD_ID, Tokenizer
 from simllm.text import LONGEST
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
+Windows = list[Ids]  # the windows of one text; usually one window with the whole text
 Floats = NDArray[np.float32]
 Reduced = TypeVar("Reduced")
 
@@ -32,7 +33,7 @@ _EMPTY = 2  # tokens of an empty text: <s> and </s>
 class Tokenized:
     """n tokenized texts."""
 
-    inputs: list[list[Ids]]  # the windows of each text; usually one window with the whole text
+    inputs: list[Windows]  # one for each text
     long: list[int] = field(default_factory=list)  # indices of texts longer than the longest input
 
     @property
@@ -97,21 +98,21 @@ def _windows(ids: list[int], longest: int) -> list[Ids]:
 def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:
     """Return the embeddings of n texts, (n, D) float32.
 
-    The embedding of a text with several windows is their mean, weighted by the number of tokens.
-
     Args:
         engine: The encoder.
         texts: n tokenized texts, at least one.
         pool: Pools (B, L, D) states with a (B, L) mask into (B, D) embeddings.
     """
     pooled = run_encoder(engine, texts, lambda hidden, mask: pool(hidden, mask).float().cpu().numpy())
-    rows = [
-        pooled[windows[0]]
-        if len(windows) == 1
-        else np.average([pooled[ids] for ids in windows], axis=0, weights=[len(ids) - 2 for ids in windows])
-        for windows in texts.inputs
-    ]
-    return np.stack(rows).astype(np.float32, copy=False)
+    return np.stack([mean_of_windows(pooled, windows) for windows in texts.inputs])
+
+
+def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Floats:
+    """Return the embedding of a text, (D,): the mean of its windows, weighted by their numbers of tokens."""
+    if len(windows) == 1:
+        return embeddings[windows[0]]
+    weights = [len(ids) - 2 for ids in windows]
+    return np.average([embeddings[ids] for ids in windows], axis=0, weights=weights).astype(np.float32)
 
 
 def run_encoder(

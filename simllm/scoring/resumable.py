@@ -59,5 +59,5 @@ def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
     """Yield the pairs and scores of each chunk in a partial file."""
     for record in partial.records():
         pairs = [tuple(pair) for pair in record["pairs"]]
-        same = None if record["same"] is None else np.array(record["same"])
+        same = np.array(record["same"]) if record.get("same") is not None else None
         yield pairs, replace(no_scores, values=np.array(record["values"]), same=same, **record["counts"])

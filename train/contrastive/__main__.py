@@ -77,10 +77,9 @@ class ContrastiveTask:
                 world,
             )
             self.model = nn.ModuleDict({"encoder": self.model, "head": self.meaning.head})
-            self.metric.head, self.metric.meaning = (
-                self.meaning.head,
-                checkpoint.MeaningInfo(config.meaning.head),
-            )
+            self.metric.meaning = checkpoint.MeaningInfo(config.meaning.head)
+        # Without `meaning`, the new model has no head, not that of the model that it starts from.
+        self.metric.head = self.meaning.head if self.meaning else None
         self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
 
