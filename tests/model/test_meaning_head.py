@@ -143,7 +143,7 @@ def set_weight(folder, name, value):
     [
         (
             lambda f: (f / checkpoint.HEAD).unlink(),
-            r"not the meaning head that simllm\.json describes \(No such",
+            r"that simllm\.json describes \(No such",
         ),
         (lambda f: (f / checkpoint.HEAD).write_bytes(b""), "not the meaning head"),
         (lambda f: (f / checkpoint.HEAD).write_bytes(b"\x80\x02pickled"), "not the meaning head"),

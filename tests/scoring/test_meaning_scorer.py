@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -225,8 +226,7 @@ def test_a_wrong_measure_is_refused(model_folder, options, message):
 
 
 def test_a_resumed_table_keeps_the_probabilities(head_folder, comments, tmp_path):
-    lines = [json.dumps({"candidate": c, "reference": r}) + "\n"
-             for c, r in zip(comments[:1200], comments[1:1201], strict=True)]  # fmt: skip
+    lines = [json.dumps({"candidate": c, "reference": r}) + "\n" for c, r in pairwise(comments[:1200])]
     options = ["score", "--jsonl", "-", "--model", head_folder, "-f", "tsv", "-o"]
     assert run(*options, tmp_path / "whole.tsv", input="".join(lines)).returncode == 0
     broken = [*lines[:1100], "{\n"]  # one chunk is scored before the damaged line is read
