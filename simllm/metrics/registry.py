@@ -14,7 +14,6 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import simllm
 from simllm.errors import InputError
@@ -22,9 +21,6 @@ from simllm.metrics import text
 from simllm.metrics.protocol import Example, Floats, FunctionMetric, Metric, PlainScores, pair_scores
 from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import BASELINES, UnavailableError
-
-if TYPE_CHECKING:
-    from simllm.metric import SimLLM
 
 GROUP = "simllm.metrics"  # group of entry points
 BUILT_IN = ("simllm", "simllm-same", *BASELINES)
