@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
@@ -146,7 +146,6 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
     return CachedMetric(FunctionMetric(name, signature, compute))
 
 
-@cache
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points of installed packages by name; they cannot replace metrics of simllm."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
