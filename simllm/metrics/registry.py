@@ -14,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
+from typing import Any
 
 import simllm
 from simllm.errors import InputError
@@ -123,8 +124,12 @@ def model_metric(name: str, learned: Metric) -> Metric:
     return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
 
 
-def same_metric(name: str, learned: SimLLM) -> Metric:
+def same_metric(name: str, learned: Any) -> Metric:
     """Return a cached metric whose scores are the probabilities that both texts say the same.
+
+    Args:
+        name: The name of the metric.
+        learned: A `SimLLM`, which this package cannot import.
 
     Raises:
         UnavailableError: The model has no meaning head.

@@ -73,7 +73,7 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
     """Return the section about the probability that two texts say the same, if the model has a head."""
     if figures is None:
         return []
-    rows = [[f"{b['probability']:.2f}", f"{b['share']:.2f}", f"{b['count']:,}"] for b in figures["bins"]]
+    rows = [[f"{b['probability']:.2f}", f"{b['share']:.2f}", f"{b['size']:,}"] for b in figures["bins"]]
     return [
         "## Probability of the same meaning",
         "On {pairs:,} held-out pairs, half of which say the same, {accuracy:.0%} fall on the right side of "
