@@ -43,11 +43,9 @@ class MeasureConfig:
     baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
     comments: str  # the comments.jsonl of a corpus; its held-out comments are used
     comments_per_language: int  # largest number of comments for the retrieval
-    random_pairs: int
-    test_comments: str  # the held-out comments as plain lines, and
-    labelled: (
-        str  # held-out labelled pairs, for the reliability of the meaning head  # number of random pairs
-    )
+    random_pairs: int  # number of random pairs
+    test_comments: str  # the held-out comments as plain lines, for the reliability of the meaning head
+    labelled: str  # held-out labelled pairs, for the same purpose
 
 
 def main() -> int:
