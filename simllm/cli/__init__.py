@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 import warnings
@@ -20,11 +19,6 @@ from simllm.io.tables import on_one_line
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
 _COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export)
 
-# By default oneDNN and PyTorch each cache the kernels of 1,024 shapes, which takes half a gigabyte and
-# saves no time, because texts of similar length share a shape. The limit holds for the whole process, so
-# the command sets it, not the library.
-_KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line.
@@ -35,10 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         The exit status: 0 success, 2 bad input, 130 interrupted, 141 if the reader of a pipe has ended.
     """
-    _prepare_streams()
     options = _parser().parse_args(_with_correlation(sys.argv[1:] if arguments is None else arguments))
-    for cache in _KERNEL_CACHES:
-        os.environ.setdefault(cache, "16")
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
         try:
@@ -59,19 +50,6 @@ def main(arguments: list[str] | None = None) -> int:
             print("simllm: interrupted", *stop.args, file=sys.stderr)
             return 130
     return 0
-
-
-def _prepare_streams() -> None:
-    """Escape characters that the locale cannot encode, and replace streams that are closed."""
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
-    if sys.stdout is None:  # a read-only stream, so that writing fails and no result is lost unseen
-        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 class _Parser(argparse.ArgumentParser):

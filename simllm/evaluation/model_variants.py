@@ -138,7 +138,9 @@ def _load_trained(folder: Path) -> TrainedModel:
 def _make_untrained(folder: Path) -> TrainedModel:
     """Make a model with random weights and the shape of the model in a folder."""
     like = checkpoint.load(folder)
-    torch.manual_seed(0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        encoder = Encoder(like.encoder.config)
     with tempfile.TemporaryDirectory() as place:
-        checkpoint.save(Path(place) / "model", Encoder(like.encoder.config), like.tokenizer, like.info, "")
+        checkpoint.save(Path(place) / "model", encoder, like.tokenizer, like.info, "")
         return TrainedModel(registry.model_metric("untrained", SimLLM(Path(place) / "model")), 0)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import math
-import re
-import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -17,22 +12,11 @@ from simllm.evaluation.conclusions import format_number
 from simllm.evaluation.labels import short_label
 from simllm.evaluation.study_groups import largest_groups
 from simllm.evaluation.study_results import MetricResult, SetStudy
+from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
 
-_OURS, _OTHERS, _INK, _PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
+_OURS, _OTHERS = BLUE, GREY
 _INCHES_PER_CHARACTER = 0.08
 _MOST_PARTS = 30  # largest number of columns in a heat map
-_STYLE: Any = {
-    "svg.fonttype": "none",  # keep text as text, so that it can be searched and has the font of the page
-    "text.parse_math": False,  # a label may hold dollar signs
-    "svg.hashsalt": "simllm",  # the same study gives the same file
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.edgecolor": _PALE,
-    "axes.labelcolor": _INK,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-}
 
 
 def correlations(sets: Sequence[SetStudy]) -> str:
@@ -90,12 +74,12 @@ def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Metri
 def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
     for place, row in enumerate(rows):
         axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
-        axes.plot([row.low, row.high], [place, place], color=_INK, linewidth=0.8)
+        axes.plot([row.low, row.high], [place, place], color=INK, linewidth=0.8)
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
         right = max(0, row.spearman if math.isnan(row.high) else row.high)
         axes.text(right + 0.015, place, format_number(row.spearman), va="center", fontsize=8, bbox=behind)
     if study.agreement is not None and math.isfinite(study.agreement.ceiling):
-        axes.axvline(study.agreement.ceiling, color=_INK, linestyle=":", linewidth=0.8)
+        axes.axvline(study.agreement.ceiling, color=INK, linestyle=":", linewidth=0.8)
         axes.text(study.agreement.ceiling, -1.0, "the raters' ceiling ", ha="right", va="center", fontsize=8)
         axes.set_ylim(-1.5, len(rows) - 0.4)
     axes.set_xlim(min(0, *(row.spearman if math.isnan(row.low) else row.low for row in rows)), 1.02)
@@ -107,7 +91,7 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
     boxes = [dict(zip(names, row.quantiles, strict=True)) for row in rows]
     drawn = axes.bxp(
         boxes, positions=range(len(rows)), orientation="horizontal", showfliers=False, patch_artist=True,
-        widths=0.6, medianprops={"color": _INK}, whiskerprops={"color": _OTHERS}, capprops={"color": _OTHERS},
+        widths=0.6, medianprops={"color": INK}, whiskerprops={"color": _OTHERS}, capprops={"color": _OTHERS},
     )  # fmt: skip
     for box, row in zip(drawn["boxes"], rows, strict=True):
         box.set(facecolor=_colour(row.metric), edgecolor="none", alpha=0.8)
@@ -115,7 +99,7 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
 
 
 def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
-    with mpl.rc_context(_STYLE):
+    with style():
         left, below = (_INCHES_PER_CHARACTER * max(map(len, names)) for names in (rows, columns))
         size = (max(1.8, 0.6 + left) + 0.52 * len(columns), max(1.4, 0.6 + below) + 0.3 * len(rows))
         figure = Figure(figsize=size, layout="constrained")
@@ -129,7 +113,7 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
         axes.spines[:].set_visible(False)
         for i, row in enumerate(cells):
             for j, value in enumerate(row):
-                colour = "white" if value > 0.6 else _INK
+                colour = "white" if value > 0.6 else INK
                 axes.text(
                     j + 0.5,
                     i + 0.5,
@@ -139,14 +123,14 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
                     color=colour,
                     fontsize=8,
                 )
-        return _svg(figure)
+        return svg_element(figure)
 
 
 def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], height: float) -> str:
     """Draw one panel for each set, two side by side."""
     columns = min(2, len(sets))
     lines = math.ceil(len(sets) / columns)
-    with mpl.rc_context(_STYLE):
+    with style():
         figure = Figure(figsize=(4.9 * columns, height * lines), layout="constrained")
         panels = figure.subplots(lines, columns, squeeze=False).ravel()
         for axes, study in zip(panels, sets, strict=False):
@@ -154,19 +138,7 @@ def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], he
             axes.spines[["top", "right", "left"]].set_visible(False)
         for axes in panels[len(sets) :]:
             axes.remove()
-        return _svg(figure)
-
-
-def _svg(figure: Figure) -> str:
-    """Return the SVG element of a figure, without the ids of groups, which would repeat on a page."""
-    file = io.StringIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing from", UserWarning
-        )  # the browser has fonts for all
-        figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
-    text = file.getvalue()
-    return re.sub(r'<g id="[^"]*">', "<g>", text[text.index("<svg") :])
+        return svg_element(figure)
 
 
 def _colour(metric: str) -> str:

@@ -13,9 +13,6 @@ from pathlib import Path
 from platform import platform, python_version
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
 import simllm
 from simllm.evaluation import study_figures
 from simllm.evaluation.conclusions import format_number, format_p_value
@@ -23,6 +20,7 @@ from simllm.evaluation.labels import short_label
 from simllm.evaluation.study_groups import largest_groups
 from simllm.evaluation.study_results import MetricResult, SetStudy, Study
 from simllm.io import files, folders, tables
+from simllm.io.html_page import render
 from simllm.io.latex import escape_latex
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
@@ -59,18 +57,15 @@ def write(study: Study, folder: Path, command: str) -> None:
 
 def html(study: Study, facts: dict[str, Any]) -> str:
     """Render the HTML page; `facts` has the command, the versions and the signatures."""
-    template = Path(__file__).with_name("study_report.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters |= {
-        "number": format_number,
-        "probability": format_p_value,
-        "one_by_one": _one_by_one,
-        "svg": Markup,
-    }
-    return environment.from_string(template).render(
-        study=study, sets=study.sets, figures=study_figures, **facts
+    return render(
+        Path(__file__).with_name("study_report.html"),
+        study=study,
+        sets=study.sets,
+        figures=study_figures,
+        number=format_number,
+        probability=format_p_value,
+        one_by_one=_one_by_one,
+        **facts,
     )
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import sys
-import tempfile
+import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -196,14 +196,18 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def temporary(file: Path) -> Iterator[Path]:
-    """Yield a new empty file in the folder of `file`; remove it at the end if it still exists."""
-    descriptor, name = tempfile.mkstemp(".partial", f".{file.name[:_LONGEST_STEM]}.", file.parent)
+    """Yield a new empty file in the folder of `file`; remove it at the end if it still exists.
+
+    It has the permissions of `file`, or of any new file if `file` does not exist.
+    """
+    partial = file.with_name(f".{file.name[:_LONGEST_STEM]}.{uuid.uuid4().hex[:8]}.partial")
+    partial.touch(exist_ok=False)
     try:
-        os.fchmod(descriptor, file.stat().st_mode & 0o777 if file.exists() else 0o666 & ~umask())
-        os.close(descriptor)
-        yield Path(name)
+        if file.exists():
+            partial.chmod(file.stat().st_mode & 0o777)
+        yield partial
     finally:
-        Path(name).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -246,13 +250,6 @@ def _is_open(file: Path, descriptor: int) -> bool:
         return os.path.samestat(file.stat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-
-
-def umask() -> int:
-    """Return the umask of this process, without changing it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def sync(path: Path) -> None:

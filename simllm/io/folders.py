@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -152,11 +151,11 @@ def replacing(folder: Path) -> Iterator[Path]:
     with files.locked(folder):
         try:
             recover(folder)
-            partial = Path(tempfile.mkdtemp(".partial", f".{folder.name}.", folder.parent))
+            partial = _temporary_name(folder, "partial")
+            partial.mkdir()
         except OSError as error:
             raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
         try:
-            partial.chmod(0o777 & ~files.umask())
             _mark(partial, [])
             yield partial
             _mark(partial, [name for name in _files(partial) if name != MARKER])
@@ -206,6 +205,11 @@ def recover_all(parent: Path) -> None:
             recover(parent / name)
 
 
+def _temporary_name(folder: Path, suffix: str) -> Path:
+    """Return an unused name beside `folder`, which `_LEFT` matches."""
+    return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.{suffix}")
+
+
 def _leftovers(folder: Path, suffix: str) -> list[Path]:
     """Return the temporary folders that killed replacements of `folder` left, with this suffix."""
     matches = (_LEFTOVER.fullmatch(name) for name in _names(folder.parent))
@@ -232,7 +236,7 @@ def _replace(new: Path, folder: Path) -> None:
         raise InputError(f"{folder / taken[0]}: was not written by simllm; move it away")
     old = None
     if _names(folder):
-        old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.old")
+        old = _temporary_name(folder, "old")
         folder.rename(old)
     new.rename(folder)
     files.sync(folder.parent)

@@ -10,11 +10,11 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import simllm
 from simllm.errors import InputError
@@ -22,9 +22,6 @@ from simllm.metrics import text
 from simllm.metrics.protocol import Example, Floats, FunctionMetric, Metric, PlainScores, pair_scores
 from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import BASELINES, UnavailableError
-
-if TYPE_CHECKING:
-    from simllm.metric import SimLLM
 
 GROUP = "simllm.metrics"  # group of entry points
 BUILT_IN = ("simllm", "simllm-same", *BASELINES)
@@ -127,8 +124,12 @@ def model_metric(name: str, learned: Metric) -> Metric:
     return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
 
 
-def same_metric(name: str, learned: SimLLM) -> Metric:
+def same_metric(name: str, learned: Any) -> Metric:
     """Return a cached metric whose scores are the probabilities that both texts say the same.
+
+    Args:
+        name: The name of the metric.
+        learned: A `SimLLM`, which this package cannot import.
 
     Raises:
         UnavailableError: The model has no meaning head.
@@ -150,7 +151,6 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
     return CachedMetric(FunctionMetric(name, signature, compute))
 
 
-@cache
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points of installed packages by name; they cannot replace metrics of simllm."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}

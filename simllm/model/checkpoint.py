@@ -149,7 +149,8 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
         raise InputError(
             f"{folder}: {TOKENIZER} has {tokenizer.vocab_size} tokens, {CONFIG} says {config.vocab_size}"
         )
-    encoder = Encoder(config)
+    with torch.random.fork_rng(devices=[]):  # initial weights are drawn from the user's random state
+        encoder = Encoder(config)
     encoder.load_state_dict(_encoder_weights(folder, encoder))
     digest = hashlib.sha256((folder / CONFIG).read_bytes())
     for file in stored:

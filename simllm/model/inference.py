@@ -85,7 +85,8 @@ def prepare_module(module: Module, mode: str) -> Module:
 def can_pack(dtype: torch.dtype) -> bool:
     """Return whether `PackedLinear` works; its operators are private to PyTorch and some CPUs lack them."""
     values = torch.arange(16 * 32, dtype=torch.float32).reshape(16, 32) / 512
-    linear = nn.Linear(32, 16, device="meta").to_empty(device="cpu")  # draws no random numbers
+    with torch.random.fork_rng(devices=[]):  # initial weights are drawn from the user's random state
+        linear = nn.Linear(32, 16)
     linear.load_state_dict({"weight": values, "bias": values[:, 0].clone()})
     try:
         with torch.inference_mode():

@@ -14,7 +14,7 @@ Floats = NDArray[np.floating]
 class Bin(NamedTuple):
     """The probabilities of one bin of a reliability diagram."""
 
-    count: int
+    size: int
     probability: float  # their mean
     share: float  # share of positive labels
 
@@ -41,8 +41,8 @@ def reliability(probabilities: Floats, labels: Floats, bins: int = 10) -> list[B
 def expected_calibration_error(probabilities: Floats, labels: Floats, bins: int = 10) -> float:
     """Return the mean distance between probability and share in the bins (Naeini et al., 2015)."""
     found = reliability(probabilities, labels, bins)
-    total = sum(each.count for each in found)
-    return sum(each.count * abs(each.probability - each.share) for each in found) / total
+    total = sum(each.size for each in found)
+    return sum(each.size * abs(each.probability - each.share) for each in found) / total
 
 
 def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:

@@ -2,12 +2,14 @@
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 
 import pytest
 
 from simllm import InputError, SimLLM
 from simllm.analysis.explanation import explain
+from tests.browser import check_page, needs_browser
 from tests.cli.test_commands import on_a_terminal, run
 
 PAIR = ("adds two numbers <b>", "gets the sum & more of numbers")
@@ -61,6 +63,24 @@ def test_the_three_forms(model_folder, tmp_path):
     read.feed(page.read_text())
     assert {"adds", "two", "numbers", "<", "&"} <= set(read.cells)
     assert read.links == []
+
+
+@pytest.mark.slow
+@needs_browser
+def test_the_page_in_a_browser(model_folder, tmp_path):
+    words = ("returns the name of the user who owns the file", "gets the name of the file's owner")
+    done = run("explain", *words, "-f", "html", "-o", tmp_path / "why.html", "--model", model_folder)
+    assert done.returncode == 0, done.stderr
+    check_page(tmp_path / "why.html", tmp_path, height=900)
+
+
+def test_text_needs_no_library_for_pages(model_folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "simllm.io.html_page", raising=False)
+    assert run("explain", *PAIR, "--model", model_folder).returncode == 0
+    done = run("explain", *PAIR, "-f", "html", "--model", model_folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("simllm: error: jinja2 is not installed; install simllm with its extra `eval`\n")
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-import matplotlib.image
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -29,9 +28,9 @@ from simllm.evaluation.study_results import MetricResult
 from simllm.metrics.text import jaccard
 from simllm.stats import significance
 from simllm.stats.rater_agreement import RaterAgreement, ceiling
+from tests.browser import check_page, needs_browser
 
 STUDY = ["evaluate", "study", "--ratings"]
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def write_ratings(file, comments, raters):
@@ -187,27 +186,9 @@ def test_the_latex_tables(written):
                 assert len(re.findall(r"(?<!\\)&", line)) == columns - 1
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium to render the page")
+@needs_browser
 def test_the_page_in_a_browser(written, tmp_path):
-    shot = tmp_path / "page.png"
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        f"--user-data-dir={tmp_path}/profile",
-    ]
-    subprocess.run(
-        [*command, "--window-size=1100,6000", f"--screenshot={shot}", (written[0] / "report.html").as_uri()],
-        capture_output=True, timeout=300, check=True,
-    )  # fmt: skip
-    grey = matplotlib.image.imread(shot)[:, :, :3].mean(axis=2)
-    assert grey.shape[1] == 1100
-    printed = (grey < 0.9).any(axis=1)
-    assert printed[:5000].mean() > 0.3  # lines of pixels that have anything on them
-    assert (grey[:, :15] > 0.99).all()  # the margins are empty: nothing sticks out
-    assert (grey[:, -15:] > 0.99).all()
+    check_page(written[0] / "report.html", tmp_path, height=5000)
 
 
 def test_sets_of_one_name_are_told_apart_by_their_paths(tmp_path, comments):

@@ -83,9 +83,7 @@ def test_meteor_by_hand_with_the_wordnet_of_nltks_data(tmp_path, monkeypatch, ar
         shutil.make_archive(tmp_path / "corpora" / "wordnet", "zip", tmp_path / "corpora", "wordnet")
         shutil.rmtree(tmp_path / "corpora" / "wordnet")
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    meteor.wordnet.cache_clear()
     scores = baseline("meteor")(["a sofa", "a chair"], ["a couch", "a couch"])
-    meteor.wordnet.cache_clear()
     assert scores == pytest.approx([1 - 0.5 / 8, 0.5 * 0.5])
     assert data("meteor")["wordnet"].is_relative_to(tmp_path)
 
@@ -93,7 +91,6 @@ def test_meteor_by_hand_with_the_wordnet_of_nltks_data(tmp_path, monkeypatch, ar
 def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
     monkeypatch.setattr(meteor, "_SYSTEM", tmp_path)
-    meteor.wordnet.cache_clear()
     with pytest.raises(
         UnavailableError, match=r"needs the data of WordNet 3\.0.*apt-get install wordnet-base"
     ):

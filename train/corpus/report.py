@@ -90,7 +90,7 @@ class Report:
         """Write `report.json` and `report.html`."""
         facts = self.facts(found)
         (folder / REPORT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        (folder / PAGE).write_text(page(facts), encoding="utf-8")
+        (folder / PAGE).write_text(page(facts, LONGEST_BIN), encoding="utf-8")
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:

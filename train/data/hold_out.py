@@ -1,6 +1,6 @@
 """Hold out a share of labelled pairs: pairs to test on, which no training may see.
 
-    python -m train.data.hold_out 'data/meaning/*nli*.jsonl.gz' data/meaning/paws_wiki.jsonl.gz -o runs/held-out.jsonl
+    python -m train.data.hold_out 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
 
 Pairs with the same first text are held out together. The choice depends on that text alone, so it stays
 the same when a source grows. Name the output under `exclude` in the configuration of a training.

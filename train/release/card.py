@@ -25,6 +25,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
         "triples both share equally many words with the reference, so word overlap gets 50%; in "
         "adversarial triples the change shares more words, so word overlap gets 0%.",
         *_contrast(figures),
+        *_reliability(figures.get("reliability")),
         "## Languages",
         "Held-out comments: how often a summary is nearest to the description in its own comment, among "
         "all pairs of its language, and the mean reciprocal rank.",
@@ -66,6 +67,20 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
     header = ["kind", *(f"{name}, {form}" for form in forms for name in metrics)]
     rows = [[kind, *(f"{metrics[m][form][kind]:.0%}" for form in forms for m in metrics)] for kind in kinds]
     return [*intro, markdown_table(header, rows)]
+
+
+def _reliability(figures: dict[str, Any] | None) -> list[str]:
+    """Return the section about the probability that two texts say the same, if the model has a head."""
+    if figures is None:
+        return []
+    rows = [[f"{b['probability']:.2f}", f"{b['share']:.2f}", f"{b['size']:,}"] for b in figures["bins"]]
+    return [
+        "## Probability of the same meaning",
+        "On {pairs:,} held-out pairs, half of which say the same, {accuracy:.0%} fall on the right side of "
+        ".5; the expected calibration error is {ece:.3f}. Of the pairs with about this probability, this "
+        "share says the same:".format(**figures),
+        markdown_table(["probability", "share", "pairs"], rows),
+    ]
 
 
 def _languages(figures: dict[str, Any]) -> str:

@@ -64,7 +64,7 @@ class Language:
         """
         roots = []
         for grammar in self.grammars:
-            roots.append(_parsed(_parser(*grammar), code))
+            roots.append(_parsed(Parser(_grammar(*grammar)), code))
             if not roots[-1].has_error:
                 return roots[-1]
         return roots[0]
@@ -105,14 +105,13 @@ def _parsed(parser: Parser, code: bytes) -> Node:
             raise TimeoutError(f"parsing took more than {LONGEST_PARSE:.0f} s")
         return False
 
-    parser.reset()  # it may have been stopped in another file
     tree = parser.parse(lambda offset, _: code[offset : offset + _CHUNK], progress_callback=check)
     return tree.root_node
 
 
 @cache
-def _parser(module: str, function: str) -> Parser:
-    return Parser(Grammar(getattr(import_module(module), function)()))
+def _grammar(module: str, function: str) -> Grammar:
+    return Grammar(getattr(import_module(module), function)())
 
 
 def field(node: Node, name: str) -> str:

@@ -15,9 +15,12 @@ from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
 def load(model: str) -> ScoreFunction:
     """Return the scoring function: F1 of the last layer's embeddings, without rescaling.
 
+    A pair with an empty text scores 0.
+
     Args:
         model: The folder of a transformers model.
     """
+    import torch
     from bert_score import BERTScorer
 
     config = Path(model) / "config.json"
@@ -25,11 +28,17 @@ def load(model: str) -> ScoreFunction:
         raise UnavailableError(
             f"{model}: no folder of a transformers model; download one (hf download NAME --local-dir {model})"
         )
-    scorer = BERTScorer(model_type=model, num_layers=read_json(config)["num_hidden_layers"])
+    with torch.random.fork_rng(devices=[]):  # transformers draws weights that the folder lacks
+        scorer = BERTScorer(model_type=model, num_layers=read_json(config)["num_hidden_layers"])
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-        values = scorer.score(list(candidates), list(references))[2].numpy().astype(np.float64)
-        return values.round(SINGLE_DIGITS)
+        values = np.zeros(len(candidates))
+        pairs = zip(candidates, references, strict=True)
+        scored = [i for i, pair in enumerate(pairs) if all(text.strip() for text in pair)]
+        if scored:  # bert-score fails on empty texts
+            sides = ([texts[i] for i in scored] for texts in (candidates, references))
+            values[scored] = scorer.score(*sides)[2].numpy().astype(np.float64).round(SINGLE_DIGITS)
+        return values
 
     return score
 

@@ -6,7 +6,6 @@ import contextlib
 import io
 import warnings
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +37,31 @@ def load() -> ScoreFunction:
 
 def data() -> dict[str, Path]:
     """Return the folder or the archive of WordNet."""
-    root = _root()
+    root = _find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}
 
 
-@cache
 def wordnet() -> Any:
     """Open WordNet with nltk; raise UnavailableError if it is missing or damaged."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
+    from nltk.data import PathPointer, SeekableUnicodeStreamReader
 
-    class PlainReader(WordNetCorpusReader):  # type: ignore[misc]  # nltk is untyped
+    class SystemFile(PathPointer):  # type: ignore[misc]  # nltk is untyped
+        """A file or folder that nltk may read although it is outside of `nltk.data.path`."""
+
+        def __init__(self, path: Path) -> None:
+            self.path = path
+
+        def join(self, name: str) -> SystemFile:
+            return SystemFile(self.path / name)
+
+        def open(self, encoding: str) -> Any:
+            return SeekableUnicodeStreamReader(self.path.open("rb"), encoding)
+
+        def file_size(self) -> int:
+            return self.path.stat().st_size
+
+    class PlainReader(WordNetCorpusReader):  # type: ignore[misc]
         """Reader without the file `lexnames`, which the system's WordNet lacks and METEOR does not use."""
 
         def map_wn(self, *_: Any) -> None:
@@ -56,18 +70,19 @@ def wordnet() -> Any:
         def open(self, file: str) -> Any:
             if file == "lexnames":
                 return io.StringIO("".join(f"{number} - 0\n" for number in range(_CATEGORIES)))
-            return super().open(file)
+            return self._root.join(file).open("utf8")
 
-    warnings.filterwarnings("ignore", "The multilingual functions", module="nltk")
-    root = _root()
+    root = _find_wordnet()
     try:
-        return PlainReader(root, None)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The multilingual functions")
+            return PlainReader(SystemFile(root) if root == _SYSTEM else root, None)
     except OSError as error:
         raise UnavailableError(f"{root}: nltk cannot read this WordNet ({error})") from None
 
 
-def _root() -> Any:
-    """Find WordNet in nltk's data (as a folder or an archive) or on the system."""
+def _find_wordnet() -> Any:
+    """Find WordNet: nltk's path of a folder or an archive, or the `Path` of the system's folder."""
     import nltk
 
     for place in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):  # the downloader leaves the archive
@@ -75,6 +90,4 @@ def _root() -> Any:
             return nltk.data.find(place)
     if not (_SYSTEM / "index.noun").is_file():
         raise UnavailableError(_REMEDY)
-    if str(_SYSTEM.parent) not in nltk.data.path:
-        nltk.data.path.append(str(_SYSTEM.parent))  # otherwise nltk refuses to read there
-    return str(_SYSTEM)
+    return _SYSTEM

@@ -18,10 +18,12 @@ def load(model: str) -> ScoreFunction:
     Args:
         model: A model folder, or the name of a model that was downloaded before.
     """
+    import torch
     from sentence_transformers import SentenceTransformer
 
     try:
-        encoder = SentenceTransformer(str(_folder(model)), local_files_only=True)
+        with torch.random.fork_rng(devices=[]):  # transformers draws weights that the folder lacks
+            encoder = SentenceTransformer(str(_folder(model)), local_files_only=True)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UnavailableError(

@@ -1,0 +1,42 @@
+"""Figures for HTML pages: matplotlib figures as SVG elements, in one style."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import warnings
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+BLUE, GREY, INK, PALE = "#0b6e99", "#9aa5b1", "#333333", "#d9dee3"
+_STYLE: Any = {
+    "svg.fonttype": "none",  # keep text as text, so that it can be searched and has the font of the page
+    "text.parse_math": False,  # a label may hold dollar signs
+    "svg.hashsalt": "simllm",  # the same data give the same file
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.edgecolor": PALE,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def style() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which matplotlib draws in the style of our pages."""
+    return mpl.rc_context(_STYLE)
+
+
+def svg_element(figure: Figure) -> str:
+    """Return the SVG element of a figure, without the ids of groups, which would repeat on a page."""
+    file = io.StringIO()
+    with style(), warnings.catch_warnings():
+        # The browser has fonts for all glyphs.
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
+    text = file.getvalue()
+    return re.sub(r'<g id="[^"]*">', "<g>", text[text.index("<svg") :])
