@@ -161,6 +161,7 @@ def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     Returns:
         (B, L) token ids, and the (B, L) mask, true for tokens that are not padding.
     """
-    longest = max(map(len, ids))
+    lengths = torch.tensor([len(text) for text in ids])
+    longest = int(lengths.max())
     tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
-    return tokens, tokens != PAD_ID
+    return tokens, torch.arange(longest) < lengths[:, None]  # other tokenizers use PAD_ID for a word

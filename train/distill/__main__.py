@@ -3,19 +3,23 @@
     python -m train.distill configs/distill.yaml 'teachers=[teachers/all-mpnet-base-v2]'
     torchrun --nproc_per_node 4 -m train.distill configs/distill.yaml
 
-Every step leaves its result in the run's folder and is not repeated. A run that was stopped or killed
-goes on when the same command is given again, also with another number of processes. Exit status: 0
-done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal.
+Every step leaves its result in the run's folder and is not repeated. To resume a run that was stopped
+or killed, rerun the same command; the number of processes may change. Exit status: 0 done, 1 diverged,
+2 bad input, 75 or 130 stopped by a signal.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from simllm.evaluation import contrast
 from simllm.metric import SimLLM
 from simllm.model import checkpoint
+from simllm.model.tokenizer import Tokenizer
 from train.distill import student, teachers, texts
 from train.distill.config import DistillConfig
 from train.distill.targets import Targets
@@ -65,43 +69,60 @@ def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str
     tell = print_progress if world.is_first else lambda line: None
     tell("texts")
     held_out = frozenset(contrast.deciding_word_pairs() if config.hold_out_contrast else ())
-    groups = world.first_then_others(
-        lambda: texts.gather(config.texts, config.exclude, held_out, config.seed, out / "texts")
+    sources = [asdict(source) for source in config.texts]
+    choice = _short_hash(sources, config.exclude, sorted(held_out), config.seed)
+    folder = out / "texts" / choice
+    groups, flat = world.first_then_others(
+        lambda: texts.flatten(
+            texts.gather(config.texts, config.exclude, held_out, config.seed, folder), config.max_texts
+        )
     )
-    groups, flat = texts.flatten(groups, config.max_texts)
-    texts_hash = texts.digest(out / "texts")
+    texts_hash = texts.digest(folder)
     tell(f"  {len(groups):,} groups, {len(flat):,} texts")
 
     tell("vocabulary")
     size = config.model.vocab_size
     tokenizer = world.first_then_others(
         lambda: vocabulary.load_or_learn(
-            out / "vocabulary" / f"{texts_hash[:12]}-{size}", out / "texts" / texts.LINES, size
+            out / "vocabulary" / f"{texts_hash[:12]}-{size}", folder / texts.LINES, size
         )
     )
 
     tell("embeddings of the teachers")
-    folders = {teachers.identity(Path(folder)): Path(folder) for folder in config.teachers}
+    folders = world.first_then_others(
+        lambda: {teachers.identity(Path(teacher)): Path(teacher) for teacher in config.teachers}
+    )
     shards = [
-        teachers.embed_all(folder, flat, out / "teachers" / f"{texts_hash[:12]}-{name}", world)
-        for name, folder in folders.items()
+        teachers.embed_all(teacher, flat, out / "teachers" / f"{texts_hash[:12]}-{name}", world)
+        for name, teacher in folders.items()
     ]
-    targets = Targets(shards, len(flat), config.model.hidden_size, config.seed)
-
-    def save_start() -> SimLLM:
-        folder = out / "start"
-        if world.is_first and not folder.is_dir():
-            made = student.start(config.model, tokenizer, config.start, config.seed)
-            checkpoint.save(folder, made, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
-        return SimLLM(folder, mode="plain", device="cpu")
-
-    metric = world.first_then_others(save_start)
+    width = config.model.hidden_size
+    targets = world.first_then_others(lambda: Targets(shards, len(flat), width, config.seed))
+    metric = world.first_then_others(lambda: make_start(config, tokenizer, world))
     facts: dict[str, object] = {
         "texts_sha256": texts_hash,
         "texts": len(flat),
         "teachers": list(folders),
     }
-    return Distillation(config, groups, metric, targets, world), facts
+    task = world.first_then_others(lambda: Distillation(config, groups, metric, targets, world))
+    return task, facts
+
+
+def make_start(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
+    """Make the student before training, or load it from the run's folder."""
+    teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
+    layers = config.start.layers if config.start else ()
+    choice = _short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
+    folder = Path(config.out) / "start" / choice
+    if world.is_first and not folder.is_dir():
+        made = student.start(config.model, tokenizer, config.start, config.seed)
+        checkpoint.save(folder, made, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
+    return SimLLM(folder, mode="plain", device="cpu")
+
+
+def _short_hash(*parts: object) -> str:
+    """Return a hash of everything that decides a result, which names the folder of the result."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
 if __name__ == "__main__":

@@ -12,33 +12,36 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import files
-from train.runtime.tool_command import run_tool
+from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _EXAMPLE = re.compile(r'"([^"]+)"')
 
 
 def read(wordnet: Path) -> Iterator[str]:
-    """Yield "word : gloss" for each word with a meaning, and each example.
+    """Yield the definition of each synset, "word : definition" with its first word, and its examples.
 
     Args:
         wordnet: The folder of WordNet's database files (see wndb(5WN)).
 
     Raises:
-        InputError: A database file is missing.
+        InputError: A database file is missing, or a line of it is no synset.
     """
     for part in _PARTS:
-        for _, line in files.lines(wordnet / f"data.{part}"):
+        file = wordnet / f"data.{part}"
+        for number, line in files.lines(file):
             if line.startswith("  "):  # the licence
                 continue
             synset, _, gloss = line.partition(" | ")
             fields = synset.split(" ")
-            count = int(fields[3], 16)
+            if len(fields) < 5:
+                raise InputError(f"{file}, line {number}: expected a synset of WordNet")
             word = re.sub(r"\(\w+\)$", "", fields[4]).replace("_", " ")
-            definition = _EXAMPLE.sub("", gloss).strip(" ;")
+            parts = (part.strip() for part in _EXAMPLE.sub("", gloss).split(";"))
+            definition = "; ".join(part for part in parts if part)
             if definition:
                 yield definition
-                yield f"{word} : {definition}" if count else definition
+                yield f"{word} : {definition}"
             yield from _EXAMPLE.findall(gloss)
 
 
@@ -51,11 +54,13 @@ def main() -> int:
     )
     parser.add_argument("wordnet", type=Path, help="folder with data.noun and the others")
     parser.add_argument("output", type=Path, help="file to write, one text a line")
+    add_overwrite_option(parser)
     options = parser.parse_args()
 
     def run() -> None:
         if not options.wordnet.is_dir():
             raise InputError(f"{options.wordnet}: no such folder")
+        check_output(options.output, options.overwrite, (options.wordnet / f"data.{part}" for part in _PARTS))
         files.write(options.output, "".join(f"{text}\n" for text in dict.fromkeys(read(options.wordnet))))
 
     return run_tool(run)

@@ -6,7 +6,6 @@ vectors for the same characters. Layers can be copied if the student has the tea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,11 +72,16 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
         raise InputError(
             f"start.layers: expected {len(student.layers)} numbers from 0 to {count - 1}, one for each layer"
         )
+    rows, known = (len(model.embeddings.position.weight) for model in (student, teacher))
+    if rows > known:
+        raise InputError(f"start.layers: max_position_embeddings is {rows}, the teacher's {known}")
+    buckets = [len(model.relative_bias.table.weight) for model in (student, teacher)]
+    if buckets[0] != buckets[1]:
+        raise InputError(f"start.layers: {buckets[0]} relative positions, the teacher has {buckets[1]}")
     for layer, number in zip(student.layers, source.layers, strict=True):
         layer.load_state_dict(teacher.layers[number].state_dict())
     student.embeddings.norm.load_state_dict(teacher.embeddings.norm.state_dict())
     student.relative_bias.load_state_dict(teacher.relative_bias.state_dict())
-    rows = student.embeddings.position.weight.shape[0]
     with torch.no_grad():
         student.embeddings.position.weight.copy_(teacher.embeddings.position.weight[:rows])
 
@@ -91,7 +95,6 @@ def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> T
     table = teacher.embeddings.token.weight.detach()
     vocabulary = backend.get_vocab()
     result = torch.zeros(tokenizer.vocab_size, table.shape[1])
-    ids: Sequence[int]
     for number in range(tokenizer.vocab_size):
         token = tokenizer.id_to_token(number)
         if token in SPECIAL_TOKENS:
@@ -99,15 +102,15 @@ def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> T
         else:
             ids = _pieces(token, backend, vocabulary)
         if ids:
-            result[number] = table[ids].mean(0)
+            result[number] = table[torch.tensor(ids)].mean(0)
     return result
 
 
-def _pieces(token: str, backend: Backend, vocabulary: dict[str, int]) -> Sequence[int]:
+def _pieces(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
     """Return the teacher's ids for one of our tokens."""
     if token.startswith(_SPACE):
         text = token.removeprefix(_SPACE)
-        return backend.encode(text, add_special_tokens=False).ids if text else ()
+        return backend.encode(text, add_special_tokens=False).ids if text else []
     if f"##{token}" in vocabulary:  # WordPiece marks the inside of a word
-        return (vocabulary[f"##{token}"],)
+        return [vocabulary[f"##{token}"]]
     return backend.encode(token, add_special_tokens=False).ids

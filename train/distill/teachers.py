@@ -1,15 +1,15 @@
 """Teachers: sentence encoders whose embeddings the student learns.
 
 The embeddings of all texts are computed once and kept in shards with checksums, so that a stopped
-run goes on with the shards that are missing.
+run continues with the missing shards.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import files, folders
 from simllm.io.strict import read_json
 from simllm.model import pooling, weights
 from simllm.model.checkpoint import transformers_name
@@ -27,11 +27,15 @@ from simllm.model.encoder import Encoder
 from simllm.model.inference import make_engine
 from simllm.scoring.encode import Tokenized, embed
 from train.runtime.distributed import World
+from train.runtime.log import print_progress
 from train.tokens.shards import digest
 
 SHARD = 8192  # texts in a shard
+_FILE, _CHECKSUM = "embeddings.npy", "sha256"  # in the folder of a shard
 _LONGEST = 128  # tokens of a text that a teacher reads
+_KINDS = ("bert", "mpnet")
 _SHAPE = "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size".split()
+_OPTIONAL = ("relative_attention_num_buckets", "hidden_act", "layer_norm_eps")
 
 Embed = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D) float32 of length 1
 
@@ -51,10 +55,10 @@ def load(folder: Path, device: torch.device) -> Embed:
     Raises:
         InputError: The folder holds no model that can be loaded.
     """
-    if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in ("bert", "mpnet"):
-        engine = make_engine(load_encoder(folder).eval().to(device), "fast")
-        tokenizer = load_tokenizer(folder)
-        tokenizer.enable_truncation(_LONGEST)
+    if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in _KINDS:
+        encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
+        engine = make_engine(encoder.eval().to(device), "fast")
+        tokenizer.enable_truncation(min(_LONGEST, encoder.config.max_length))
 
         def embed_fast(texts: Sequence[str]) -> np.ndarray:
             ids = [[tuple(encoding.ids)] for encoding in tokenizer.encode_batch(list(texts))]
@@ -66,8 +70,9 @@ def load(folder: Path, device: torch.device) -> Embed:
         from sentence_transformers import SentenceTransformer
 
         model = SentenceTransformer(str(folder), device=str(device), local_files_only=True)
-    except (ImportError, OSError, ValueError) as error:
-        raise InputError(f"{folder}: cannot be loaded as a teacher ({error})") from None
+    except Exception as error:  # the library raises errors of many kinds
+        reason = " ".join(str(error).split())
+        raise InputError(f"{folder}: cannot be loaded as a teacher ({reason})") from None
 
     def embed_any(texts: Sequence[str]) -> np.ndarray:
         return _unit(np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32))
@@ -80,9 +85,23 @@ def _unit(embeddings: np.ndarray) -> np.ndarray:
 
 
 def _has_mean_pooling(folder: Path) -> bool:
-    """Whether the folder says that its embeddings are means of all tokens, or says nothing."""
-    file = folder / "1_Pooling" / "config.json"
-    return not file.is_file() or read_json(file).get("pooling_mode_mean_tokens") is True
+    """Return whether a teacher's embeddings are means of all tokens, with nothing computed after that.
+
+    A folder that says nothing about its pooling has mean pooling.
+    """
+    modules, file = folder / "modules.json", folder / "1_Pooling" / "config.json"
+    try:
+        parts = json.loads(modules.read_bytes()) if modules.is_file() else []
+        kinds = [str(part["type"]).rpartition(".")[2] for part in parts]
+    except (ValueError, TypeError, KeyError):
+        raise InputError(f"{modules}: expected a list of modules with their types") from None
+    if not set(kinds) <= {"Transformer", "Pooling", "Normalize"}:
+        return False
+    if not file.is_file():
+        return True
+    facts = read_json(file)
+    flags = {name for name, value in facts.items() if name.startswith("pooling_mode_") and value}
+    return facts.get("pooling_mode") == "mean" or flags == {"pooling_mode_mean_tokens"}
 
 
 def load_tokenizer(folder: Path) -> Backend:
@@ -118,31 +137,47 @@ def load_encoder(folder: Path) -> Encoder:
     Raises:
         InputError: The folder holds another kind of model, or a weight is missing.
     """
-    facts = read_json(folder / "config.json")
+    file = folder / "config.json"
+    facts = read_json(file)
     kind = facts.get("model_type")
-    if kind not in ("bert", "mpnet"):
-        raise InputError(f"{folder}: expected model_type bert or mpnet, not {kind!r}")
+    if kind not in _KINDS:
+        raise InputError(f"{file}: expected model_type bert or mpnet, not {kind!r}")
+    wrong = [name for name in (*_SHAPE, "max_position_embeddings") if not isinstance(facts.get(name), int)]
+    if wrong:
+        raise InputError(f"{file}: expected a number under {wrong[0]}")
+    if facts.get("position_embedding_type", "absolute") != "absolute":
+        raise InputError(f"{file}: only absolute positions are known")
     stored = {name.removeprefix(f"{kind}."): tensor for name, tensor in weights.read_weights(folder).items()}
-    shape = {name: facts[name] for name in _SHAPE}
-    positions = int(facts["max_position_embeddings"]) + (2 if kind == "bert" else 0)
-    config = ModelConfig(
-        **shape, max_position_embeddings=positions, layer_norm_eps=facts.get("layer_norm_eps", 1e-12)
-    )
-    if kind == "bert":
-        stored = {_mpnet_name(name): tensor for name, tensor in stored.items()}
-        table = stored["embeddings.position_embeddings.weight"]
-        table = table + stored["embeddings.token_type_embeddings.weight"][0]
-        stored["embeddings.position_embeddings.weight"] = torch.cat([torch.zeros(2, table.shape[1]), table])
-        buckets = (config.relative_attention_num_buckets, config.num_attention_heads)
-        stored["encoder.relative_attention_bias.weight"] = torch.zeros(buckets)
+    shape = {name: facts[name] for name in (*_SHAPE, *_OPTIONAL) if name in facts}
+    positions = facts["max_position_embeddings"] + (2 if kind == "bert" else 0)
+    try:
+        config = ModelConfig(**{"layer_norm_eps": 1e-12} | shape, max_position_embeddings=positions)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
     encoder = Encoder(config)
     try:
+        if kind == "bert":
+            stored = _as_mpnet(stored, config)
         encoder.load_state_dict(
             {name: stored[transformers_name(name)].float() for name in encoder.state_dict()}
         )
-    except (KeyError, RuntimeError) as error:
-        raise InputError(f"{folder}: not the weights of its config.json ({error})") from None
+    except KeyError as error:
+        raise InputError(f"{folder}: no weight {error}") from None
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{folder}: not the weights of its config.json ({reason})") from None
     return encoder
+
+
+def _as_mpnet(stored: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    """Turn the weights of BERT into those of an MPNet model with the same states."""
+    result = {_mpnet_name(name): tensor for name, tensor in stored.items()}
+    table = stored["embeddings.position_embeddings.weight"].float()
+    table = table + stored["embeddings.token_type_embeddings.weight"][0].float()
+    result["embeddings.position_embeddings.weight"] = torch.cat([torch.zeros(2, table.shape[1]), table])
+    buckets = (config.relative_attention_num_buckets, config.num_attention_heads)
+    result["encoder.relative_attention_bias.weight"] = torch.zeros(buckets)
+    return result
 
 
 def _mpnet_name(name: str) -> str:
@@ -162,31 +197,47 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
 
     Returns:
         The shards, (up to `SHARD`, D) float16 each, mapped from their files.
+
+    Raises:
+        InputError: The teacher cannot be loaded, or a shard cannot be read or written.
     """
     starts = range(0, len(texts), SHARD)
-    missing = [start for start in starts if not _is_whole(_file(folder, start))]
-    mine = missing[world.rank :: world.size]
-    embed_texts = load(teacher, world.device) if mine else None
-    for number, start in enumerate(mine):
-        assert embed_texts
-        print(f"  {teacher.name}: shard {number + 1} of {len(mine)}", file=sys.stderr)
-        with folders.replacing(_file(folder, start).parent) as partial:
-            file = partial / _file(folder, start).name
-            np.save(file, embed_texts(texts[start : start + SHARD]).astype(np.float16))
-            (partial / "sha256").write_text(digest(file), encoding="ascii")
-    world.sum_values(0.0)  # wait for the others
-    return [np.load(_file(folder, start), mmap_mode="r") for start in starts]
+    missing = [start for start in starts if not _is_whole(_shard(folder, start), world.is_first)]
+    if missing:
+        # No process writes a shard before all processes know which shards are missing.
+        embed_texts = world.first_then_others(lambda: load(teacher, world.device))
+        mine = missing[world.rank :: world.size]
+        for number, start in enumerate(mine, 1):
+            print_progress(f"  {teacher.name}: shard {number} of {len(mine)}")
+            _write(_shard(folder, start), embed_texts(texts[start : start + SHARD]))
+        world.sum_values(0.0)  # wait for the others
+    return [np.load(_shard(folder, start) / _FILE, mmap_mode="r") for start in starts]
 
 
-def _file(folder: Path, start: int) -> Path:
-    return folder / f"{start // SHARD:05}" / "embeddings.npy"
+def _shard(folder: Path, start: int) -> Path:
+    return folder / f"{start // SHARD:05}"
 
 
-def _is_whole(file: Path) -> bool:
-    try:
-        return digest(file) == (file.parent / "sha256").read_text(encoding="ascii")
-    except FileNotFoundError:
+def _write(shard: Path, embeddings: np.ndarray) -> None:
+    """Write embeddings as float16, with their checksum."""
+    with folders.replacing(shard) as partial:
+        np.save(partial / _FILE, embeddings.astype(np.float16))
+        files.write(partial / _CHECKSUM, digest(partial / _FILE))
+
+
+def _is_whole(shard: Path, warn: bool) -> bool:
+    """Return whether a shard is there and has its checksum; print a warning about a damaged one."""
+    if not shard.is_dir():
         return False
+    try:
+        whole = digest(shard / _FILE).encode() == (shard / _CHECKSUM).read_bytes()
+    except FileNotFoundError:
+        whole = False
+    except OSError as error:
+        raise InputError(f"{shard}: cannot be read ({error.strerror})") from None
+    if warn and not whole:
+        print_progress(f"warning: {shard}: damaged; its embeddings are computed again")
+    return whole
 
 
 def identity(folder: Path) -> str:

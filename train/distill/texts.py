@@ -56,8 +56,8 @@ def gather(
     """Read, clean and mix all sources, once; the result is kept in `folder`.
 
     Args:
-        sources: The sources; a text that occurs again is left out, with its group.
-        exclude: Rated files or glob patterns. No group with a text of these is taken.
+        sources: The sources. A group is left out if all its texts occurred before.
+        exclude: Rated files or glob patterns. No group with a text of these files is taken.
         held_out: Pairs of words that no rule may use.
         seed: Of the order, the limits and the variants.
         folder: Where the groups are kept, one JSON list a line, and the texts as plain lines. It must
@@ -88,7 +88,8 @@ def gather(
                 if any(text in excluded for text in group):
                     continue
                 if random.random() < source.variants:
-                    group = _with_variants(group, words, random)
+                    variants = _with_variants(group, words, random)
+                    group = tuple(text for text in variants if text not in excluded)
                 groups.append(group)
                 kept += 1
         mixed = [groups[number] for number in random.permutation(len(groups))]
@@ -129,7 +130,11 @@ def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Gener
 
 
 def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
-    """Return the first groups, of at most `limit` texts, and their texts in order."""
+    """Return the first groups, of at most `limit` texts, and their texts in order.
+
+    Raises:
+        InputError: The first group has more texts.
+    """
     kept: list[Group] = []
     flat: list[str] = []
     for group in groups:
@@ -137,6 +142,8 @@ def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], li
             break
         kept.append(group)
         flat += group
+    if not kept:
+        raise InputError(f"max_texts {limit}: the first group has {len(groups[0])} texts")
     return kept, flat
 
 
