@@ -14,7 +14,7 @@ from simllm.errors import InputError
 from simllm.io import folders
 from tests.conftest import ROOT
 from train import reproduce
-from train.corpus import trees as corpus_trees
+from train.corpus import source_trees as corpus_trees
 from train.corpus.tally import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
@@ -44,7 +44,7 @@ def test_a_repository_is_fetched_once_at_its_revision(tmp_path):
     fetched = reproduce.fetch_repository(trees, "owner/name", revisions[0], host)
     assert fetched == trees / "owner+name" / "repo"
     assert git(fetched, "show", "HEAD:file.py") == "first"
-    assert [code.data for code in corpus_trees.folder(fetched, 0, Tally())] == [b"first"]
+    assert [code.data for code in corpus_trees.read_folder(fetched, 0, Tally())] == [b"first"]
     assert (
         reproduce.fetch_repository(trees, "owner/name", revisions[1], "file:///nowhere") == fetched
     )  # taken as it is
@@ -123,9 +123,15 @@ def test_the_data_sets_are_fetched_first(tmp_path, monkeypatch):
 
 
 def test_every_data_file_that_the_configurations_name_is_fetched():
+<<<<<<< HEAD
     table = load(Catalog, catalog.FILE, [])
     fetched = [file.path for found in table.chosen(reproduce._SETS) for file in found.files]
     names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
+=======
+    table = load(Catalog, catalog.CATALOG_FILE, [])
+    fetched = [file.path for one in table.choose(reproduce._SETS) for file in one.files]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("mini", "contrastive", "measure")]
+>>>>>>> main
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
     for path in named:
