@@ -123,15 +123,9 @@ def test_the_data_sets_are_fetched_first(tmp_path, monkeypatch):
 
 
 def test_every_data_file_that_the_configurations_name_is_fetched():
-<<<<<<< HEAD
-    table = load(Catalog, catalog.FILE, [])
-    fetched = [file.path for found in table.chosen(reproduce._SETS) for file in found.files]
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
-=======
     table = load(Catalog, catalog.CATALOG_FILE, [])
     fetched = [file.path for one in table.choose(reproduce._SETS) for file in one.files]
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("mini", "contrastive", "measure")]
->>>>>>> main
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
     for path in named:
