@@ -77,7 +77,7 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
 
 def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where no step is finished
-    places = {name: tmp_path for name in ("trees", "teachers", "out", "wordnet")}
+    places = dict.fromkeys(("trees", "teachers", "out", "wordnet"), tmp_path)
     steps = remaining_commands(Recipe(**places, data=None, host="", seeds=2), "data", [tmp_path / "tree"])
     assert [step[0] for step in steps] == [
         "train.corpus",
