@@ -18,7 +18,7 @@ from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import HeadConfig, MeaningHead
 from simllm.model.tokenizer import Tokenizer
 from simllm.text import clean
-from train.corpus import trees
+from train.corpus import source_trees
 from train.corpus.extract import extract
 from train.corpus.tally import Tally
 from train.runtime.config import data_root
@@ -57,7 +57,7 @@ def comments():
     stdlib = Path(sysconfig.get_path("stdlib"))
     folders = ("asyncio", "email", "unittest", "xml", "logging", "multiprocessing", "importlib", "http")
     folders += ("collections", "concurrent", "ctypes", "urllib", "wsgiref")
-    codes = (code for folder in folders for code in trees.folder(stdlib / folder, 0, Tally()))
+    codes = (code for folder in folders for code in source_trees.read_folder(stdlib / folder, 0, Tally()))
     found = (comment for code in codes for comment in extract(code.data, code.language, Counter()))
     texts = [(comment.description or comment.summary).split("\n\n")[0] for comment in found]
     assert len(texts) > 1500

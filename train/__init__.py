@@ -1,1 +1,1 @@
-"""Makes the models: corpus, vocabulary, pretraining. Run from a checkout, never installed."""
+"""Training of the models; it runs from a checkout and is not installed."""

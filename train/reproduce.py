@@ -19,7 +19,7 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import files, folders
-from train.data.origin import GITHUB, Origin
+from train.data.remote_repository import GITHUB, RemoteRepository
 from train.runtime import signals
 from train.runtime.config import data_root
 from train.runtime.tool_command import run_tool
@@ -151,7 +151,7 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
         with folders.replacing(path) as partial:
-            Origin(name, revision, host, partial).fetch_all()
+            RemoteRepository(name, revision, host, partial).fetch_all()
     return path
 
 

@@ -37,22 +37,22 @@ def run(options: argparse.Namespace) -> None:
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
 
-    found = explain(SimLLM(options.model), options.candidate, options.reference)
+    explanation = explain(SimLLM(options.model), options.candidate, options.reference)
     coloured = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if options.format == "json":
-        shown = json.dumps(asdict(found), indent=2, ensure_ascii=False) + "\n"
+        shown = json.dumps(asdict(explanation), indent=2, ensure_ascii=False) + "\n"
     else:
-        shown = html(found) if options.format == "html" else text(found, coloured)
+        shown = to_html(explanation) if options.format == "html" else to_text(explanation, coloured)
     tables.show(shown, options.output)
 
 
-def text(found: Explanation, coloured: bool) -> str:
+def to_text(explanation: Explanation, coloured: bool) -> str:
     """Return the explanation as lines for a terminal."""
-    lines = [f"score {found.score:.4f}"]
-    if found.same is not None:
-        lines.append(f"same  {found.same:.4f}{_note(found)}")
-    most = _largest_contribution(found)
-    for name, words, rest in _sides(found):
+    lines = [f"score {explanation.score:.4f}"]
+    if explanation.same is not None:
+        lines.append(f"same  {explanation.same:.4f}{_note(explanation)}")
+    most = _largest_contribution(explanation)
+    for name, words, rest in _sides(explanation):
         lines += ["", f"{name:30} adds    matched with"]
         for word in words:
             shown = f"{word.text:30}"
@@ -61,34 +61,39 @@ def text(found: Explanation, coloured: bool) -> str:
                 shown = f"\x1b[48;2;{red};{green};{blue}m\x1b[38;2;0;0;0m{shown}\x1b[0m"
             lines.append(f"{shown} {word.contribution:+.3f}  {word.match} ({word.similarity:.2f})")
         lines.append(f"{'(start and end)':30} {rest:+.3f}")
-    return "\n".join([*lines, "", f"signature: {found.signature}"]) + "\n"
+    return "\n".join([*lines, "", f"signature: {explanation.signature}"]) + "\n"
 
 
-def html(found: Explanation) -> str:
-    """Return the explanation as a page that needs no other file."""
+def to_html(explanation: Explanation) -> str:
+    """Return the explanation as a self-contained HTML page."""
     with metric_choice.require_eval_extra():
         from simllm.io.html_page import render
-    most = _largest_contribution(found)
+    most = _largest_contribution(explanation)
     return render(
-        Path(__file__).with_name("explain.html"), found=found, sides=_sides(found), most=most, colour=_colour
+        Path(__file__).with_name("explain.html"),
+        explanation=explanation,
+        sides=_sides(explanation),
+        most=most,
+        colour=_colour,
     )
 
 
-def _largest_contribution(found: Explanation) -> float:
+def _largest_contribution(explanation: Explanation) -> float:
     """Return the largest absolute contribution of a word; 1 if no word contributes anything."""
-    return max(abs(word.contribution) for word in (*found.candidate, *found.reference)) or 1.0
+    return max(abs(word.contribution) for word in (*explanation.candidate, *explanation.reference)) or 1.0
 
 
-def _note(found: Explanation) -> str:
+def _note(explanation: Explanation) -> str:
     """Return the remark that the meaning may have changed, with the words that changed it, or nothing."""
-    words = ", ".join(found.changing_words)
-    return f"  {CHANGED}{': ' if words else ''}{words}" if found.changed else ""
+    words = ", ".join(explanation.changing_words)
+    return f"  {CHANGED}{': ' if words else ''}{words}" if explanation.changed else ""
 
 
-def _sides(found: Explanation) -> list[tuple[str, list[Word], float]]:
+def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
+    """Return the name of each text, its words, and the contribution of its start and end tokens."""
     return [
-        ("candidate", found.candidate, found.rest[0]),
-        ("reference", found.reference, found.rest[1]),
+        ("candidate", explanation.candidate, explanation.rest[0]),
+        ("reference", explanation.reference, explanation.rest[1]),
     ]
 
 

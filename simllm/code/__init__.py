@@ -1,1 +1,1 @@
-"""Source code: languages, and where each keeps its functions and their documentation."""
+"""Source code: programming languages, and the search for documented functions."""

@@ -206,7 +206,7 @@ def recover_all(parent: Path) -> None:
 
 
 def _temporary_name(folder: Path, suffix: str) -> Path:
-    """Return an unused name beside `folder`, which `_LEFT` matches."""
+    """Return an unused name beside `folder` that `_LEFTOVER` matches."""
     return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.{suffix}")
 
 

@@ -1,4 +1,4 @@
-"""HTML pages: rendered from jinja2 templates that extend `html_page.html` and so share one style."""
+"""Rendering of HTML pages from jinja2 templates, which extend `html_page.html` to share its style."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from markupsafe import Markup
 
 
 def render(template: Path, **values: Any) -> str:
-    """Render a page that needs no other file.
+    """Render a self-contained page.
 
     Args:
         template: A jinja2 template; it begins with `{% extends "html_page.html" %}`.
-        values: What the template names. Text is escaped; the filter `svg` marks an SVG element.
+        values: The variables of the template. Text is escaped, unless the filter `svg` marks it as
+            an SVG element.
+
+    Returns:
+        The page, as HTML.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]),

@@ -1,4 +1,4 @@
-"""Figures for HTML pages: matplotlib figures as SVG elements, in one style."""
+"""Matplotlib figures as SVG elements for HTML pages, in one style."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def style() -> contextlib.AbstractContextManager[None]:
 
 
 def svg_element(figure: Figure) -> str:
-    """Return the SVG element of a figure, without the ids of groups, which would repeat on a page."""
+    """Return a figure as an SVG element, without group ids (two figures on a page would share them)."""
     file = io.StringIO()
     with style(), warnings.catch_warnings():
         # The browser has fonts for all glyphs.

@@ -1,1 +1,1 @@
-"""Perturbations of summaries: rewordings, and changes of meaning."""
+"""Perturbations: rewordings of summaries, and changes of their meaning."""

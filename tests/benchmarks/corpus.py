@@ -17,8 +17,8 @@ from pathlib import Path
 from tests.benchmarks import machine
 from train.corpus import build, sources
 from train.corpus.extract import extract
+from train.corpus.source_trees import Code
 from train.corpus.tally import Tally
-from train.corpus.trees import Code
 from train.runtime.config import CorpusConfig
 
 FILES = 5000  # for the single steps

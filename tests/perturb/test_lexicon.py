@@ -10,12 +10,12 @@ from simllm.evaluation import contrast
 from simllm.io.files import lines
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.held_out_words import HeldOutWords
-from simllm.perturb.summaries.inflection import article, family, inflected
-from simllm.perturb.summaries.templates import templates
+from simllm.perturb.summaries.inflection import indefinite_article, inflect, word_family
+from simllm.perturb.summaries.templates import load_templates
 from simllm.text import clean
 from tests.perturb.test_summary_edits import LEXICON
 
-IRREGULAR = lexicon.irregular_forms()
+IRREGULAR = lexicon.load_irregular_forms()
 KINDS = {"verb", "noun", "adjective", "adverb", "preposition", "other"}
 PHRASES = lexicon.FOLDER / "phrases.txt"
 
@@ -113,21 +113,21 @@ def test_phrases_have_the_same_slots_and_are_listed_once():
     ],
 )
 def test_inflected_forms(kind, forms):
-    assert inflected(kind, forms.split()[0], IRREGULAR) == tuple(forms.split())
+    assert inflect(kind, forms.split()[0], IRREGULAR) == tuple(forms.split())
 
 
 def test_of_several_words_one_is_inflected():
     up = tuple(f"{form} up" for form in "look looks looked looked looking".split())
-    assert inflected("verb", "look up", IRREGULAR) == up
-    assert inflected("noun", "list index", IRREGULAR) == ("list index", "list indices")
+    assert inflect("verb", "look up", IRREGULAR) == up
+    assert inflect("noun", "list index", IRREGULAR) == ("list index", "list indices")
 
 
 def test_the_family_of_a_form():
-    assert family("stopped", IRREGULAR) >= {"stop", "stops", "stopped", "stopping"}
-    assert family("copies", IRREGULAR) >= {"copy", "copied", "copying"}
-    assert family("written", IRREGULAR) >= {"write", "wrote", "writing"}
-    assert family("the", IRREGULAR) >= {"the"}
-    assert "type" not in family("typo", IRREGULAR)
+    assert word_family("stopped", IRREGULAR) >= {"stop", "stops", "stopped", "stopping"}
+    assert word_family("copies", IRREGULAR) >= {"copy", "copied", "copying"}
+    assert word_family("written", IRREGULAR) >= {"write", "wrote", "writing"}
+    assert word_family("the", IRREGULAR) >= {"the"}
+    assert "type" not in word_family("typo", IRREGULAR)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_family_of_a_form():
     ],
 )
 def test_articles(expected, words):
-    assert [word for word in words.split() if article(word) != expected] == []
+    assert [word for word in words.split() if indefinite_article(word) != expected] == []
 
 
 def test_held_out_words_are_nowhere(everything):
@@ -163,7 +163,7 @@ def test_held_out_words_are_nowhere(everything):
 def test_no_two_phrases_differ_by_a_held_out_pair(tmp_path):
     file = tmp_path / "phrases.txt"
     file.write_text("^calculating {1}$ | ^computing {1}$ | ^the computing of {1}$ | ^working out {1}$\n")
-    found = templates(file, HeldOutWords([("computes", "calculates")], IRREGULAR))
+    found = load_templates(file, HeldOutWords([("computes", "calculates")], IRREGULAR))
     assert [template.others for template in found] == [
         ["working out {1}"],
         ["the computing of {1}", "working out {1}"],

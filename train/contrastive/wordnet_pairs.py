@@ -22,7 +22,7 @@ from simllm.errors import InputError
 from simllm.evaluation import contrast
 from simllm.io import files
 from simllm.perturb.summaries.held_out_words import HeldOutWords
-from simllm.perturb.summaries.lexicon import irregular_forms
+from simllm.perturb.summaries.lexicon import load_irregular_forms
 from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
 # Lexicographer files of nouns that do not occur in code summaries: animals, plants, food, …
@@ -69,7 +69,9 @@ def main() -> int:
 def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:
     data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]
     check_output(out, overwrite, [corpus, *data])
-    held_out = HeldOutWords(contrast.deciding_word_pairs() if hold_out_contrast else (), irregular_forms())
+    held_out = HeldOutWords(
+        contrast.deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms()
+    )
     rows = list(pairs(read(wordnet), frequent_words(corpus), held_out))
     files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)

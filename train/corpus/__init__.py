@@ -1,1 +1,1 @@
-"""The corpus: clean, deduplicated, decontaminated and split texts from sources of comments."""
+"""Building of a corpus: cleaned, deduplicated, decontaminated and split texts from code comments."""

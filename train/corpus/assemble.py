@@ -1,4 +1,4 @@
-"""Writes the files of a corpus from its parts. Only hashes of the texts are held in memory."""
+"""Assembly of a corpus from its parts; only hashes of the texts are in memory."""
 
 from __future__ import annotations
 
@@ -12,145 +12,165 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from train.corpus.comment_pairs import Pairs
+from train.corpus.comment_pairs import PairFinder
+from train.corpus.corpus_folder import COMMENTS, PAIRS, TEST, TRAIN
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.deduplicate import SIGNATURE, Near, originals, signature
-from train.corpus.finished import COMMENTS, PAIRS, TEST, TRAIN
-from train.corpus.part_file import KEYS, OVERRIDES, TEXT, Part, Row
+from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals, signature
+from train.corpus.part_file import KEYS, OVERRIDES, TEXT, CommentTexts, Part
 from train.corpus.report import Report
 from train.corpus.split import choose_held_out
 from train.corpus.tally import Tallies
 from train.runtime.config import CorpusConfig
 
 
-def write(
-    config: CorpusConfig, made: list[Part], found: Tallies, excluded: ExcludedTexts, folder: Path
+def write_corpus(
+    config: CorpusConfig, parts: list[Part], tallies: Tallies, excluded: ExcludedTexts, folder: Path
 ) -> dict[str, Any]:
-    """Deduplicate, split and pair the texts of the parts; return the corpus's facts.
+    """Deduplicate, split and pair the texts of all parts, and write the files of the corpus.
 
-    Raises InputError if too few texts are left, or a part is damaged.
+    Args:
+        config: The configuration.
+        parts: The parts.
+        tallies: Counts of what was read and left out; those of the parts are added.
+        excluded: The texts that were left out as evaluation texts.
+        folder: The folder to write.
+
+    Returns:
+        The content of `corpus.json`, without the configuration.
+
+    Raises:
+        InputError: Too few texts are left, or a part is damaged.
     """
-    for part in made:
-        found.merge(part.facts()["found"])
-    texts = _table(made, "texts", TEXT)
+    for part in parts:
+        tallies.merge(part.facts()["found"])
+    texts = _concatenate_tables(parts, "texts", TEXT)
     file = folder / "signatures"
-    signatures = _on_disk(made, file, len(texts))
-    original = originals(texts["identity"], signatures)
+    signatures = _signatures_on_disk(parts, file, len(texts))
+    original = find_originals(texts["identity"], signatures)
     new = original == np.arange(len(texts))
-    held = choose_held_out(texts["comment"], texts["repository"], new, config.test_share)
-    leaks = Near(signatures[new & held])
-    leaky = held | leaks(signatures)
+    held_out = choose_held_out(texts["comment"], texts["repository"], new, config.test_share)
+    near_held_out = NearDuplicates(signatures[new & held_out])
+    leaky = held_out | near_held_out(signatures)
     del signatures
     file.unlink(missing_ok=True)
     equal = texts["identity"] == texts["identity"][original]
-    counts = found.texts.counts
+    counts = tallies.texts.counts
     counts["duplicate"], counts["near duplicate"] = int((equal & ~new).sum()), int((~equal).sum())
-    counts["train"], counts["test"] = int((new & ~held).sum()), int((new & held).sum())
+    counts["train"], counts["test"] = int((new & ~held_out).sum()), int((new & held_out).sum())
     if not counts["train"] or not counts["test"]:
-        problem = "; ".join([*found.problems(), f"too few texts ({dict(counts)})"])
+        problem = "; ".join([*tallies.problems(), f"too few texts ({dict(counts)})"])
         raise InputError(f"corpus {', '.join(config.sources)}: {problem}")
     report = Report(np.flatnonzero(~equal), original)
     del texts, equal
-    _write_texts(made, new, held, folder, report)
-    _write_pairs(made, new, leaky, leaks, folder, report)
-    report.write(folder, found)
+    _write_texts(parts, new, held_out, folder, report)
+    _write_pairs(parts, new, leaky, near_held_out, folder, report)
+    report.write(folder, tallies)
     return {
         "sha256": _sha256(folder / TRAIN, folder / TEST),
         "excluded_sha256": excluded.digest,
         "counts": dict(counts),
-        "comments_left_out": dict(found.comments.counts),
-        "files": dict(found.files.counts),
+        "comments_left_out": dict(tallies.comments.counts),
+        "files": dict(tallies.files.counts),
     }
 
 
 def _write_texts(
-    made: list[Part], new: NDArray[np.bool_], held: NDArray[np.bool_], folder: Path, report: Report
+    parts: list[Part], new: NDArray[np.bool_], held_out: NDArray[np.bool_], folder: Path, report: Report
 ) -> None:
-    """Write the new texts, and the comments that they are from."""
+    """Write the new texts and their comments."""
     at = 0  # index of the next text
     with (
-        _opened(folder / TRAIN) as train,
-        _opened(folder / TEST) as test,
-        _opened(folder / COMMENTS) as comments,
+        _open_text(folder / TRAIN) as train,
+        _open_text(folder / TEST) as test,
+        _open_text(folder / COMMENTS) as comments,
     ):
-        for source, row in _rows(made):
-            report.near(at, row.texts)
+        for source, row in _rows(parts):
+            report.note_texts(at, row.texts)
             kept = [text for k, text in enumerate(row.texts, at) if new[k]]
             if kept:
-                (test if held[at] else train).writelines(text + "\n" for text in kept)
+                (test if held_out[at] else train).writelines(text + "\n" for text in kept)
                 comment = {key: value for key, value in row.comment.items() if value}
-                _line(comments, comment | {"split": "test" if held[at] else "train"})
-                report.add(source, row, kept)
+                _write_line(comments, comment | {"split": "test" if held_out[at] else "train"})
+                report.add_comment(source, row, kept)
             at += len(row.texts)
 
 
 def _write_pairs(
-    made: list[Part],
+    parts: list[Part],
     new: NDArray[np.bool_],
     leaky: NDArray[np.bool_],
-    leaks: Near,
+    near_held_out: NearDuplicates,
     folder: Path,
     report: Report,
 ) -> None:
-    """Write the pairs of texts; a text that is `leaky`, held out or near to one that is, is in no pair."""
-    pairs = Pairs(_table(made, "keys", KEYS), _overrides(made))
+    """Write the pairs of texts, without texts that are held out or near duplicates of held-out ones.
+
+    Args:
+        parts: The parts.
+        new: (T,) whether a text repeats no earlier text.
+        leaky: (T,) whether a text is held out or a near duplicate of a held-out text.
+        near_held_out: Finds near duplicates of held-out texts.
+        folder: The folder of the corpus.
+        report: The report, which counts the pairs.
+    """
+    pairs = PairFinder(_concatenate_tables(parts, "keys", KEYS), _overrides(parts))
     at = 0  # index of the next text
-    with _opened(folder / PAIRS) as file:
-        for number, (_, row) in enumerate(_rows(made)):
+    with _open_text(folder / PAIRS) as file:
+        for number, (_, row) in enumerate(_rows(parts)):
             safe = ["" if leaky[k] else text for k, text in enumerate(row.texts, at)]
             summary = safe[0] if row.summary else ""
-            own = [(summary, _joined(safe[1:], leaks), "description")] if summary and new[at] else []
-            for a, b, kind in (*own, *pairs.meet(number, summary)):
+            description = _join_safely(safe[1:], near_held_out)
+            own = [(summary, description, "description")] if summary and new[at] else []
+            for a, b, kind in (*own, *pairs.complete_pairs(number, summary)):
                 if a and b:
-                    _line(file, {"a": a, "b": b, "kind": kind})
-                    report.pair(a, b, kind)
+                    _write_line(file, {"a": a, "b": b, "kind": kind})
+                    report.add_pair(a, b, kind)
             at += len(row.texts)
 
 
-def _joined(paragraphs: list[str], leaks: Near) -> str:
-    """Return the paragraphs as one text; "" if the whole is near to a text that is held out."""
+def _join_safely(paragraphs: list[str], near_held_out: NearDuplicates) -> str:
+    """Join paragraphs into one text; return "" if it is a near duplicate of a held-out text."""
     kept = [text for text in paragraphs if text]
     whole = " ".join(kept)
-    return "" if len(kept) > 1 and leaks(signature(whole)[None])[0] else whole
+    return "" if len(kept) > 1 and near_held_out(signature(whole)[None])[0] else whole
 
 
-def _opened(file: Path) -> IO[str]:
+def _open_text(file: Path) -> IO[str]:
     return file.open("w", encoding="utf-8", newline="\n")
 
 
-def _rows(made: list[Part]) -> Iterator[tuple[str, Row]]:
-    """All comments that have a text left, with their sources."""
-    for part in made:
+def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
+    """Yield the source and the texts of each comment of all parts."""
+    for part in parts:
         source = part.facts()["source"]
         for row in part.rows():
             yield source, row
 
 
-def _line(file: IO[str], row: dict[str, str]) -> None:
+def _write_line(file: IO[str], row: dict[str, str]) -> None:
     file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _table(made: list[Part], name: str, kind: np.dtype[np.void]) -> NDArray[np.void]:
-    """A table of all parts, as one."""
-    return np.concatenate([part[name] for part in made] or [np.empty(0, kind)])
+def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -> NDArray[np.void]:
+    return np.concatenate([part[name] for part in parts] or [np.empty(0, kind)])
 
 
-def _overrides(made: list[Part]) -> NDArray[np.void]:
-    """The names that comments may override, with the comments' rows in the whole corpus."""
+def _overrides(parts: list[Part]) -> NDArray[np.void]:
+    """Return the tables `overrides` of all parts, with row numbers in the whole corpus."""
     tables, rows = [np.empty(0, OVERRIDES)], 0
-    for part in made:
+    for part in parts:
         tables.append(part["overrides"])
         tables[-1]["row"] += np.uint64(rows)
         rows += len(part["keys"])
     return np.concatenate(tables)
 
 
-def _on_disk(made: list[Part], file: Path, count: int) -> NDArray[np.uint8]:
-    """(count, SIGNATURE) signatures of all texts, in a file: most of them are looked at seldom."""
+def _signatures_on_disk(parts: list[Part], file: Path, count: int) -> NDArray[np.uint8]:
+    """Return the (count, SIGNATURE) signatures of all texts, memory-mapped from a file."""
     if not count:
         return np.empty((0, SIGNATURE), np.uint8)
     with file.open("wb") as target:
-        for part in made:
+        for part in parts:
             target.write(part["signatures"].tobytes())
     return np.memmap(file, np.uint8, "r", shape=(count, SIGNATURE))
 

@@ -1,4 +1,4 @@
-"""Builds a corpus: sources -> parts -> deduplicated, split and paired -> the corpus folder."""
+"""Building of a corpus: make parts from the sources, assemble them, write the corpus folder."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from simllm.io import files, folders
-from train.corpus import assemble, decontaminate, finished, part_workers, sources
+from train.corpus import assemble, corpus_folder, decontaminate, part_workers, sources
+from train.corpus.corpus_folder import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.finished import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
 from train.corpus.tally import Tallies
 from train.runtime.config import CorpusConfig
 
@@ -21,36 +21,34 @@ __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 
 
 def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any]:
-    """Write a corpus to `folder`.
+    """Build a corpus, or resume a build that was killed.
 
-    `train.txt` and `test.txt` hold the cleaned texts, one per line: of every comment the summary
-    and each paragraph that follows it. `comments.jsonl` has the comments that they are from,
-    `pairs.jsonl` texts that mean the same and that are not near any text of `test.txt`,
-    `report.html` and `report.json` what was found.
+    `train.txt` and `test.txt` have the cleaned texts, one per line: the summary and each further
+    paragraph of a comment. `comments.jsonl` has their comments. `pairs.jsonl` has pairs of texts with
+    the same meaning, without near duplicates of `test.txt`. `report.html` and `report.json` have
+    counts and examples.
 
-    A folder that was built from the same configuration is left as it is. A source that is a
-    corpus is copied if it is the only source, and was split and decontaminated as asked. The
-    finished parts of a build that was killed are in a hidden folder beside `folder`, and are not
-    made again.
+    A folder with the same configuration is not changed. If the only source is a corpus with the same
+    split and the same excluded texts, it is copied. Finished parts are kept in a hidden folder next to
+    `folder` until the corpus is complete.
 
     Args:
-        config: Where the comments come from.
+        config: The configuration.
         folder: The corpus folder: missing, empty, or written by simllm.
-        workers: Processes; 0 for one on each core.
+        workers: Number of processes; 0 for one on each core.
 
     Returns:
-        What `corpus.json` holds: the configuration, the SHA-256 of the two files of texts
-        together, and counts of what was read, dropped and kept.
+        The content of `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
     Raises:
-        InputError: If too few texts are left, `folder` may not be replaced, is a source or lies
-            inside or above one, or is being written by another process.
+        InputError: Too few texts are left; or `folder` may not be replaced, is inside or above a
+            source, or is being written by another process.
     """
-    asked = json.loads(json.dumps(asdict(config)))
+    config_values = json.loads(json.dumps(asdict(config)))
     real = files.real(folder)
     scratch = real.parent / f".{real.name}.parts"
-    built = finished.facts(folder)
-    if built and built["config"] == asked and not scratch.exists():
+    built = corpus_folder.read_facts(folder)
+    if built and built["config"] == config_values and not scratch.exists():
         return built
     folders.check_replaceable(folder, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
     for source in config.sources:
@@ -58,44 +56,45 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
     folders.check(scratch)
     excluded = decontaminate.read_excluded(config.exclude)
     with files.locked(scratch):
-        built = finished.facts(folder)
-        if not built or built["config"] != asked:
-            built = _built(config, asked, folder, scratch, excluded, workers or _cores())
-        part_workers.remove(scratch)
+        built = corpus_folder.read_facts(folder)
+        if not built or built["config"] != config_values:
+            built = _build(config, config_values, folder, scratch, excluded, workers or _cores())
+        part_workers.remove_parts(scratch)
     return built
 
 
-def _built(
+def _build(
     config: CorpusConfig,
-    asked: dict[str, Any],
+    config_values: dict[str, Any],
     folder: Path,
     scratch: Path,
     excluded: ExcludedTexts,
     workers: int,
 ) -> dict[str, Any]:
-    found, copied = Tallies(), _as_asked(config, excluded)
-    made = [] if copied else part_workers.make(config, scratch, workers, excluded, found.files)
+    """Build the corpus with its parts in the folder `scratch`, and return the content of `corpus.json`."""
+    tallies, copied = Tallies(), _copyable_corpus(config, excluded)
+    parts = [] if copied else part_workers.make_parts(config, scratch, workers, excluded, tallies.files)
     with folders.replacing(folder) as partial:
         if copied:
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
                 if (Path(config.sources[0]) / name).is_file():
                     shutil.copyfile(Path(config.sources[0]) / name, partial / name)
-        built = copied or assemble.write(config, made, found, excluded, partial)
-        built["config"] = asked
+        built = copied or assemble.write_corpus(config, parts, tallies, excluded, partial)
+        built["config"] = config_values
         files.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
-    for problem in found.problems():
+    for problem in tallies.problems():
         print(f"warning: {problem}", file=sys.stderr)
     return built
 
 
-def _as_asked(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """The facts of a corpus that is the only source, if it was split and decontaminated as asked."""
-    built = finished.facts(Path(config.sources[0])) if len(config.sources) == 1 else None
+def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
+    """Return the content of `corpus.json` of the only source, if its split and excluded texts fit."""
+    built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:
         return None
     return built if not config.exclude or built["excluded_sha256"] == excluded.digest else None
 
 
 def _cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The documentation of one function, as the extraction returns it."""
+"""The documentation comment of a function."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Comment:
-    """The documentation of one function or method, as plain text."""
+    """The documentation of one function or method, as plain text.
 
-    summary: str  # the first sentence
-    description: str = ""  # all the prose, which begins with the summary; "" if there is no more
-    language: str = ""  # python, javascript, typescript, java, go, ruby, php
-    function: str = ""  # Class.method where the class is known
-    path: str = ""  # within the repository
+    Attributes:
+        summary: The first sentence.
+        description: The whole text, which begins with the summary; "" if it is only the summary.
+        language: python, javascript, typescript, java, go, ruby or php.
+        function: The name, with the names of its classes: Class.method.
+        path: The path of the file in the repository.
+        repository: The name of the repository.
+        licence: The name of the licence file of the repository.
+        overrides: Supertypes whose method this one may override, separated by spaces.
+    """
+
+    summary: str
+    description: str = ""
+    language: str = ""
+    function: str = ""
+    path: str = ""
     repository: str = ""
-    licence: str = ""  # name of the repository's licence file
-    overrides: str = ""  # supertypes whose method this one may override, separated by spaces
+    licence: str = ""
+    overrides: str = ""

@@ -1,4 +1,4 @@
-"""Pairs of comments that mean the same: of two versions of a function, or of a method and its override."""
+"""Pairs of comments with the same meaning: of versions of a function, or of a method and its override."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Pairs:
-    """Pairs of comments, found by the comments' keys; their texts are collected one comment at a time."""
+class PairFinder:
+    """Finds pairs of comments by their keys, and collects the texts one comment at a time.
+
+    Args:
+        keys: (R,) keys of all comments, of type `part_file.KEYS`.
+        overrides: Names that comments may override, of type `part_file.OVERRIDES`.
+    """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
-        """Take (R,) of `part.KEYS` and any number of `part.OVERRIDES`."""
-        found = [_versions(keys), _overrides(keys, overrides)]
-        rows, kind = np.concatenate(found), np.repeat([0, 1], [len(pairs) for pairs in found])
+        pairs = [_versions(keys), _overrides(keys, overrides)]
+        rows, kind = np.concatenate(pairs), np.repeat([0, 1], [len(some) for some in pairs])
         differ = keys["summary"][rows[:, 0]] != keys["summary"][rows[:, 1]]
         rows, kind = rows[differ], kind[differ]
         order = np.argsort(rows.max(1, initial=0), kind="stable")
@@ -23,8 +27,16 @@ class Pairs:
         self._held: dict[int, str] = {}
         self._next = 0
 
-    def meet(self, row: int, text: str) -> Iterator[tuple[str, str, str]]:
-        """Take the next comment; yield (a, b, kind) for the pairs that are complete with it."""
+    def complete_pairs(self, row: int, text: str) -> Iterator[tuple[str, str, str]]:
+        """Take the text of the next comment, and yield the pairs that it completes.
+
+        Args:
+            row: The number of the comment.
+            text: Its text.
+
+        Yields:
+            Two texts, and the kind of pair: "version" or "override".
+        """
         if self._uses[row]:
             self._held[row] = text
         while self._next < len(self._rows) and self._rows[self._next].max() == row:
@@ -38,7 +50,7 @@ class Pairs:
 
 
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return (P, 2) rows: each version of a function and the next one."""
+    """Return (P, 2) row numbers: each version of a function with the next version."""
     rows = np.flatnonzero((keys["function"] != 0) & (keys["summary"] != 0))
     rows = rows[np.argsort(keys["function"][rows], kind="stable")]
     same = keys["function"][rows[1:]] == keys["function"][rows[:-1]]
@@ -46,9 +58,10 @@ def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return (P, 2) rows: a function, and the first function of the name that it overrides."""
-    named = np.flatnonzero((keys["summary"] != 0) & (keys["name"] != 0))
-    names, first = np.unique(keys["name"][named], return_index=True)
+    """Return (P, 2) row numbers: each function with the first function of the name that it overrides."""
+    has_name = np.flatnonzero((keys["summary"] != 0) & (keys["name"] != 0))
+    names, first = np.unique(keys["name"][has_name], return_index=True)
     rows = overrides["row"].astype(np.int64)
-    there = (keys["summary"][rows] != 0) & np.isin(overrides["name"], names)
-    return np.stack([rows[there], named[first[np.searchsorted(names, overrides["name"][there])]]], 1)
+    exists = (keys["summary"][rows] != 0) & np.isin(overrides["name"], names)
+    overridden = has_name[first[np.searchsorted(names, overrides["name"][exists])]]
+    return np.stack([rows[exists], overridden], 1)

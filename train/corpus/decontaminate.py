@@ -1,4 +1,4 @@
-"""Decontamination: texts that a model will be evaluated on are kept out of the corpus."""
+"""Decontamination: leaving evaluation texts out of the corpus."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from simllm.text import clean
 from train.corpus.sources import match_files
 from train.corpus.text_identity import words
 
-_WORDS = 4  # of a shorter text, such as "creates a new", one comment in forty is made
+_WORDS = 4  # shorter texts, such as "creates a new", are part of every fortieth comment
 
 
 class ExcludedTexts:
-    """Texts of evaluation sets; `text in excluded` asks for a cleaned text.
+    """Evaluation texts that must not be in the corpus.
 
-    The answer is yes if the text is equal to one of them, contains one, or is a part of one, word
-    for word. Texts of fewer than four words count only if they are equal.
+    `text in excluded` is true for a cleaned text that equals one of them, contains one, or is part of
+    one, word for word. Texts of fewer than four words are excluded only if they are equal.
+
+    Args:
+        texts: The cleaned evaluation texts.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """Take cleaned texts."""
-        self._all = {tuple(found) for text in texts if (found := words(text))}
+        self._all = {tuple(split) for text in texts if (split := words(text))}
         self._places: dict[tuple[str, ...], list[tuple[tuple[str, ...], int]]] = {}
         for text in sorted(self._all):
             for at in range(len(text) - _WORDS + 1):
@@ -31,26 +33,33 @@ class ExcludedTexts:
         self.digest = hashlib.sha256(repr(sorted(self._all)).encode()).hexdigest()
 
     def __contains__(self, text: str) -> bool:
-        mine = tuple(words(text))
-        if mine in self._all:
+        own = tuple(words(text))
+        if own in self._all:
             return True
-        for at in range(len(mine) - _WORDS + 1):
-            for other, place in self._places.get(mine[at : at + _WORDS], ()):
-                inside = not place and mine[at : at + len(other)] == other
-                around = not at and other[place : place + len(mine)] == mine
-                if inside or around:
+        for at in range(len(own) - _WORDS + 1):
+            for other, place in self._places.get(own[at : at + _WORDS], ()):
+                contains_other = not place and own[at : at + len(other)] == other
+                is_in_other = not at and other[place : place + len(own)] == own
+                if contains_other or is_in_other:
                     return True
         return False
 
 
 def read_excluded(patterns: Iterable[str]) -> ExcludedTexts:
-    """Return the texts of rated files: references and candidates, raw and as their authors cleaned them."""
+    """Read the texts of rated files: references and candidates, also in the authors' cleaned form.
+
+    Args:
+        patterns: Paths or glob patterns of rated files.
+
+    Raises:
+        InputError: A file cannot be read, or a line has no two texts.
+    """
     names = ("reference", "candidate", "candidate_clean", "a", "b")
-    found = []
+    excluded = []
     for file in (file for pattern in patterns for file in match_files(pattern)):
         for where, row in objects(file):
             texts = [text_under(row, name, where) for name in names if name in row]
             if len(texts) < 2:
                 raise InputError(f'{where}: expected texts under "reference" and "candidate", or "a" and "b"')
-            found += texts
-    return ExcludedTexts(map(clean, found))
+            excluded += texts
+    return ExcludedTexts(map(clean, excluded))

@@ -1,4 +1,4 @@
-"""Finds texts that repeat another one: word for word, or nearly, by MinHash."""
+"""Deduplication: finding equal texts, and near duplicates by MinHash."""
 
 from __future__ import annotations
 
@@ -10,54 +10,66 @@ from rensa import RMinHash
 
 from train.corpus.text_identity import words
 
-BANDS, ROWS = 12, 5  # texts that share 90% of their word pairs all but surely agree in a band
-SIGNATURE = BANDS * ROWS
-NEAR = 0.9  # share of word pairs, estimated; from here on texts are near
-SHORT = 20  # words; in a shorter text, one that differs ("rows", "columns") may be all that counts
-_ROUNDS = 16  # different texts that a text of its band is compared with
-_CHUNK = 1 << 18  # signatures compared at once
-_COMPARED = 100  # texts of a set that a text is compared with in each band
+BANDS, ROWS = 12, 5  # texts that share 90% of their word pairs almost certainly agree in a band
+SIGNATURE = BANDS * ROWS  # bytes
+NEAR = 0.9  # estimated share of common word pairs from which texts are near duplicates
+SHORT = 20  # words; in shorter texts, a single different word ("rows", "columns") may be essential
+_ROUNDS = 16  # largest number of texts that a text is compared with in each band
+_CHUNK = 1 << 18  # signatures that are compared at once
+_COMPARED = 100  # largest number of texts of a set that a text is compared with in each band
 
 
 def signature(text: str) -> NDArray[np.uint8]:
-    """Return (SIGNATURE,) bytes of a cleaned text; two texts share as large a part of them as of word pairs.
+    """Return the MinHash signature of a cleaned text, (SIGNATURE,) bytes.
 
-    The lowest byte of each minimum hash is enough, and memory for more is better spent on
-    more hashes. A short text is of one piece, and near to nothing else.
+    The share of equal bytes of two signatures estimates the share of common word pairs. Only the lowest
+    byte of each hash is kept, which leaves memory for more hashes. A text of fewer than `SHORT` words
+    is hashed as a whole, so that it has no near duplicates.
     """
-    found, sketch = words(text), RMinHash(num_perm=SIGNATURE, seed=1)
-    sketch.update([f"{a} {b}" for a, b in pairwise(found)] if len(found) >= SHORT else [" ".join(found)])
+    split, sketch = words(text), RMinHash(num_perm=SIGNATURE, seed=1)
+    sketch.update([f"{a} {b}" for a, b in pairwise(split)] if len(split) >= SHORT else [" ".join(split)])
     return np.array(sketch.digest(), np.uint32).astype(np.uint8)
 
 
-def originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return for each of N texts the first text that it repeats, and for a new text its own index.
+def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Find the first text that each text repeats exactly or nearly.
 
-    Takes (N,) identities and (N, SIGNATURE) signatures, which may lie on the disk.
+    Args:
+        identities: (N,) identities of the texts.
+        signatures: (N, SIGNATURE) signatures, which may be memory-mapped.
+
+    Returns:
+        (N,) indices of texts; a text that repeats no earlier one has its own index.
     """
     _, first, inverse = np.unique(identities, return_index=True, return_inverse=True)
     original = first[inverse]
     for columns in _bands():
         _merge(original, signatures, columns)
-    while (original[original] != original).any():  # an original may have turned out to repeat another
+    while (original[original] != original).any():  # an original may repeat another one
         original = original[original]
     return original
 
 
-class Near:
-    """Finds texts that are equal or near to one of a set of texts."""
+class NearDuplicates:
+    """Finds near duplicates of a set of texts.
+
+    Args:
+        signatures: (M, SIGNATURE) signatures of the set.
+    """
 
     def __init__(self, signatures: NDArray[np.uint8]) -> None:
-        """Take the (M, SIGNATURE) signatures of the set."""
         self._signatures = signatures
-        buckets = [_packed(signatures[:, columns]) for columns in _bands()]
+        buckets = [_pack(signatures[:, columns]) for columns in _bands()]
         self._order = [np.argsort(bucket).astype(np.uint32) for bucket in buckets]
         self._sorted = [bucket[order] for bucket, order in zip(buckets, self._order, strict=True)]
 
     def __call__(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Return (N,) whether each text is near to one of the set, for (N, SIGNATURE) signatures.
+        """Return (N,) bool, true for texts that equal or nearly repeat a text of the set.
 
-        A text that agrees in a band with more texts of the set than are compared counts as near.
+        A text that agrees in a band with more texts of the set than can be compared counts, too.
+
+        Args:
+            signatures: (N, SIGNATURE) signatures of texts.
         """
         near = np.zeros(len(signatures), bool)
         for start in range(0, len(signatures), _CHUNK):
@@ -67,8 +79,8 @@ class Near:
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
         near = np.zeros(len(signatures), bool)
         for columns, order, bucket in zip(_bands(), self._order, self._sorted, strict=True):
-            wanted = _packed(signatures[:, columns])
-            first, last = (np.searchsorted(bucket, wanted, side) for side in ("left", "right"))
+            keys = _pack(signatures[:, columns])
+            first, last = (np.searchsorted(bucket, keys, side) for side in ("left", "right"))
             near |= last - first > _COMPARED
             for at in range(_COMPARED):
                 rows = np.flatnonzero(~near & (first + at < last))
@@ -80,15 +92,15 @@ class Near:
 
 
 def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return (N,) estimated shares of common word pairs, from (N, SIGNATURE) and (N, SIGNATURE)."""
+    """Return the (N,) estimated shares of common word pairs of two (N, SIGNATURE) arrays of signatures."""
     return np.asarray((first == second).mean(1))
 
 
 def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: slice) -> None:
-    """Compare the texts that agree in these columns; those near an earlier one point to it."""
+    """Compare texts that agree in a band, and let near duplicates point to the earlier text, in place."""
     rows = np.flatnonzero(original == np.arange(len(original)))
     bucket = np.concatenate(
-        [_packed(signatures[part, columns]) for part in _parts(rows)] or [np.empty(0, np.uint64)]
+        [_pack(signatures[part, columns]) for part in _parts(rows)] or [np.empty(0, np.uint64)]
     )
     for _ in range(_ROUNDS):
         _, first, inverse, count = np.unique(
@@ -114,8 +126,8 @@ def _bands() -> list[slice]:
     return [slice(band * ROWS, (band + 1) * ROWS) for band in range(BANDS)]
 
 
-def _packed(band: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """(N,) integers of (N, ROWS) bytes."""
+def _pack(band: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Pack (N, ROWS) bytes into (N,) integers."""
     wide = np.zeros((len(band), 8), np.uint8)
     wide[:, :ROWS] = band
     return wide.view(np.uint64)[:, 0]

@@ -1,22 +1,29 @@
-"""Rules for the documentation comments of each language: the end of their prose, and their markup."""
+"""Rules for the documentation comments of each language: where the prose ends, and how to remove markup."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-# A rule is a pattern and what takes its place. `(?m)` lets ^ and $ stand at every line.
+# A rule is a pattern and its replacement. With `(?m)`, ^ and $ match at every line.
 Rules = list[tuple[re.Pattern[str], str]]
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Rules for one language: prose ends at `ends`; `blocks` are for all prose, `inline` for a paragraph."""
+    """The rules for one language.
+
+    Attributes:
+        ends: Matches the end of the prose, such as the first tag.
+        blocks: Rules that are applied to the whole prose.
+        inline: Rules that are applied to each paragraph.
+        code: Lines with at least this indentation are code.
+    """
 
     ends: re.Pattern[str] = re.compile(r"(?!)")
     blocks: Rules = field(default_factory=list)
     inline: Rules = field(default_factory=list)
-    code: int = 99  # what is indented by so much is code
+    code: int = 99
 
 
 def _rules(*pairs: tuple[str, str]) -> Rules:
@@ -56,7 +63,7 @@ _MARKDOWN = _rules(
     (r"(?<![\w_])__?(?=[A-Za-z])([A-Za-z][^_\n]*?)(?<=\w)__?(?![\w_])", r"\1"),
 )
 
-# {@link Type#member label} is its label, or else Type.member; {@code x} is x.
+# {@link Type#member label} becomes the label, or Type.member without a label; {@code x} becomes x.
 _LINK = r"\{@(?:link|linkplain|linkcode|see|tutorial|value)\s+"
 _BRACED = _rules(
     (r"\[([^\[\]]+)\]\{@link(?:code|plain)?\s[^{}]*\}", r"\1"),

@@ -1,10 +1,10 @@
-"""A test for English sentences: by the alphabet, and by the small words of other languages."""
+"""Detection of English texts by their alphabet and by frequent words of other languages."""
 
 from __future__ import annotations
 
 import re
 
-# Only words that are not just as well English words, abbreviations or names.
+# Frequent words of other languages that are no English words, abbreviations or names.
 _ENGLISH = "a an and are as at be by for from if in is it of on or that the this to with"
 _FOREIGN = """
 aus bei das dem den der des dies ein eine einen für ist mit nicht oder und von wenn werden wird zu zum zur
@@ -16,11 +16,12 @@ een het naar niet voor wordt zijn och att som är inte till jest nie się dla lu
 _english, _foreign = frozenset(_ENGLISH.split()), frozenset(_FOREIGN.split())
 
 
-def english(text: str) -> bool:
-    """Return whether a text looks English, or is too short to tell.
+def is_english(text: str) -> bool:
+    """Return whether a text is probably English; short texts without evidence count as English.
 
-    >>> english("Gibt den Namen der Klasse zurück.")
-    False
+    Examples:
+        >>> is_english("Gibt den Namen der Klasse zurück.")
+        False
     """
     if not text.isascii():
         letters = [letter for letter in text if letter.isalpha()]

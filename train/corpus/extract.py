@@ -9,10 +9,10 @@ from simllm.code import languages
 from simllm.code.languages import Function
 from train.corpus import filters, markup
 from train.corpus.comment import Comment
-from train.corpus.summary import first_sentence
+from train.corpus.first_sentence import first_sentence
 
-LANGUAGES = languages.LANGUAGES  # suffix of a file -> language
-LARGEST = 1 << 20  # bytes; what is larger is data
+LANGUAGES = languages.LANGUAGES
+LARGEST = 1 << 20  # bytes; larger files are usually data
 
 
 def extract(
@@ -21,11 +21,17 @@ def extract(
     dropped: Counter[str],
     on_dropped: Callable[[str, str], None] | None = None,
 ) -> Iterator[Comment]:
-    """Yield the documented functions of a file, in order.
+    """Yield the documentation of the functions in a file, in order.
 
-    `dropped` counts those that are left out, by the name of the filter; a file that is left out
-    as a whole counts as one. `on_dropped` gets that name and the comment as it stands in the
-    source. Any bytes will do; KeyError where the language is unknown.
+    Args:
+        code: The content of the file; any bytes are accepted.
+        language: A language of `LANGUAGES`.
+        dropped: Gets the counts of comments that a filter rejects, by the name of the filter. A file
+            that is left out completely counts once.
+        on_dropped: Called with the name of the filter and the raw comment.
+
+    Raises:
+        KeyError: The language is unknown.
     """
 
     def drop(name: str, text: str) -> None:
@@ -35,7 +41,7 @@ def extract(
 
     if len(code) > LARGEST:
         return drop("file too large", "")
-    if filters.generated(code):
+    if filters.is_generated(code):
         return drop("generated file", code[:300].decode(errors="replace"))
     for function in languages.load(language).functions(code.replace(b"\r\n", b"\n")):
         if comment := document(function, language, drop):
@@ -44,11 +50,11 @@ def extract(
 
 
 def document(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
-    """Return the documentation of a function, or None if a filter rejects it."""
+    """Return the documentation of a function; None if a filter rejects it, which is passed to `drop`."""
     paragraphs = markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
     description = "\n\n".join(paragraphs)
-    if reason := filters.reason(filters.Documented(function, language, summary)):
+    if reason := filters.rejecting_filter(filters.DocumentedFunction(function, language, summary)):
         drop(reason, function.raw)
         return None
     more = description if description.rstrip(" :") != summary else ""

@@ -1,4 +1,4 @@
-"""Filters that reject unusable comments. Each has a name, under which its comments are counted."""
+"""Filters that reject unusable comments; rejected comments are counted by the name of the filter."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simllm.code.languages import Function
-from train.corpus.english import english
+from train.corpus.english import is_english
 
 LONGEST_SUMMARY = 1_000  # characters; the longest sentence in Python's library has 664
 
 
 @dataclass(frozen=True)
-class Documented:
-    """A function and the prose of its comment."""
+class DocumentedFunction:
+    """A function, its language, and the summary from its comment."""
 
     function: Function
     language: str
     summary: str
 
 
-def reason(found: Documented) -> str | None:
-    """Return the name of the first filter that rejects a comment, None if the comment is kept."""
-    return next((name for name, takes in FILTERS.items() if takes(found)), None)
+def rejecting_filter(documented: DocumentedFunction) -> str | None:
+    """Return the name of the first filter that rejects a comment; None if the comment is kept."""
+    return next((name for name, rejects in FILTERS.items() if rejects(documented)), None)
 
 
-def generated(code: bytes) -> bool:
-    """Return whether a program wrote a file: its header says so, or its lines are too long."""
+def is_generated(code: bytes) -> bool:
+    """Return whether a file is generated code: its header says so, or its lines are too long."""
     minified = len(code) > 200 * (code.count(b"\n") + 1)
     return minified or bool(_GENERATED.search(code[:2000]))
 
@@ -84,36 +84,42 @@ _CODE = re.compile(
     r"(?:.*[=(].*[;{]$|\{.*\}$|[\w.$]+ ?:?=(?!=) ?\S|(?:if|for|while) ?\(|[\w.$>:-]+\([^)]*\);?$|"
     r"(?:return|import|var|let|const) [\w.]+;?$)"
 )
-_UNFINISHED = re.compile(  # code, which is gone, went on
+_UNFINISHED = re.compile(  # the rest of the sentence was code, which was removed
     r".*\b(?:(?<!as )is|are|an?|the|of|and|or|by|(?:so|such) that|where|computes|calculates|performs|solves)$"
 )
 _WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
 
 
-def _begins(pattern: re.Pattern[str]) -> Callable[[Documented], bool]:
-    return lambda found: bool(pattern.match(found.summary))
+def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
+    return lambda documented: bool(pattern.match(documented.summary))
 
 
-def _test(found: Documented) -> bool:
-    return bool(_TEST_NAME.search(found.function.name) or _TEST_HEAD.match(found.function.head))
+def _test(documented: DocumentedFunction) -> bool:
+    return bool(_TEST_NAME.search(documented.function.name) or _TEST_HEAD.match(documented.function.head))
 
 
-def _other(found: Documented) -> bool:
-    return found.language in ("javascript", "typescript", "php") and bool(_OTHER.search(found.function.text))
+def _other(documented: DocumentedFunction) -> bool:
+    return documented.language in ("javascript", "typescript", "php") and bool(
+        _OTHER.search(documented.function.text)
+    )
 
 
-def _inherited(found: Documented) -> bool:
-    return bool(_IMPLEMENTS.match(found.summary) if found.summary else _INHERITED.search(found.function.raw))
+def _inherited(documented: DocumentedFunction) -> bool:
+    return bool(
+        _IMPLEMENTS.match(documented.summary)
+        if documented.summary
+        else _INHERITED.search(documented.function.raw)
+    )
 
 
-# In this order: a comment is counted under the first filter that rejects it.
-FILTERS: dict[str, Callable[[Documented], bool]] = {
+# The filters in order; the first one that rejects a comment counts it.
+FILTERS: dict[str, Callable[[DocumentedFunction], bool]] = {
     "test": _test,
     "about something else": _other,
     "inherited": _inherited,
-    "no prose": lambda found: not found.summary,
-    "too long": lambda found: len(found.summary) > LONGEST_SUMMARY,
-    "licence": lambda found: bool(_LICENCE.search(found.summary)),
+    "no prose": lambda documented: not documented.summary,
+    "too long": lambda documented: len(documented.summary) > LONGEST_SUMMARY,
+    "licence": lambda documented: bool(_LICENCE.search(documented.summary)),
     "deprecated": _begins(_DEPRECATED),
     "template": _begins(_TEMPLATE),
     "to do": _begins(_TODO),
@@ -121,6 +127,6 @@ FILTERS: dict[str, Callable[[Documented], bool]] = {
     "see also": _begins(_SEE),
     "code": _begins(_CODE),
     "unfinished": _begins(_UNFINISHED),
-    "not English": lambda found: not english(found.summary),
-    "fewer than two words": lambda found: len(_WORD.findall(found.summary)) < 2,
+    "not English": lambda documented: not is_english(documented.summary),
+    "fewer than two words": lambda documented: len(_WORD.findall(documented.summary)) < 2,
 }

@@ -1,8 +1,7 @@
-"""Reads the files of git repositories, of work trees and bare ones, without a checkout.
+"""Safe reading of files from untrusted git repositories, without a checkout.
 
-A repository may come from anybody, and its configuration can name commands that git runs. So git
-never sees it: git works in an empty repository of ours and borrows only the objects. The names of
-commits are read here.
+The configuration of a repository can make git run commands. Therefore git works in an empty
+repository of ours, which uses only the objects of the other one. Refs are read by this module.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io.files import real
 
-MOST_FILES = 1_000_000  # of a revision; a few small trees can stand for billions of files
+MOST_FILES = 1_000_000  # files in a revision; a few small tree objects can represent billions of files
 _LARGEST_REFS = 1 << 26  # bytes
 _LARGEST_TAG = 1 << 16  # bytes
 _NAME = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
@@ -28,8 +27,8 @@ _DATE = re.compile(rb"(?m)^(?:tagger|committer) .* (\d{1,18}) [-+]\d+$")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A file of a revision; its content goes by the name `blob`."""
+class GitFile:
+    """A file of a revision; `blob` is the name of the object with its content."""
 
     path: str
     blob: str
@@ -37,18 +36,32 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Location:
-    """The folders of a git repository, all inside the source that it was found in."""
+class RepositoryPaths:
+    """The folders of a git repository, which are all inside its source.
 
-    folder: Path  # the work tree, or the bare repository
-    own: Path  # has HEAD
-    common: Path  # has the refs and the objects; a linked work tree shares it with others
+    Attributes:
+        folder: The work tree, or the bare repository.
+        own: The folder with HEAD.
+        common: The folder with refs and objects, which linked work trees share.
+    """
+
+    folder: Path
+    own: Path
+    common: Path
 
 
-def find(folder: Path, root: Path) -> Location | None:
-    """Return the repository in a folder of the source `root`, None if there is none.
+def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
+    """Find the git repository of a folder.
 
-    Raises InputError if it lies outside of `root`.
+    Args:
+        folder: The folder of a work tree or of a bare repository.
+        root: The source; all folders of the repository must be inside it.
+
+    Returns:
+        The repository; None if there is none.
+
+    Raises:
+        InputError: A folder of the repository is outside of `root`.
     """
     own = _git_folder(folder)
     if not own:
@@ -59,10 +72,11 @@ def find(folder: Path, root: Path) -> Location | None:
     for path in (own, common, real(common / "objects")):
         if not path.is_relative_to(real(root)):
             raise InputError(f"{folder}: its git folder {path} is outside of {root}")
-    return Location(folder, own, common)
+    return RepositoryPaths(folder, own, common)
 
 
 def _git_folder(folder: Path) -> Path | None:
+    """Return the folder with HEAD of a work tree or bare repository; None if there is none."""
     inner = folder / ".git"
     if os.path.isdir(inner):  # noqa: PTH112 (Path.is_dir raises for names that are too long)
         return inner
@@ -78,7 +92,7 @@ def _path(folder: Path, name: bytes) -> Path:
 
 
 @contextmanager
-def opened(location: Location) -> Iterator[Repository]:
+def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
     """Open a repository for reading; raise InputError if its objects cannot be read safely."""
     objects = location.common / "objects"
     _check_objects(location.folder, objects)
@@ -87,10 +101,16 @@ def opened(location: Location) -> Iterator[Repository]:
 
 
 class Repository:
-    """An open repository; every method raises InputError if git fails."""
+    """A repository that is open for reading; all methods raise InputError if git fails."""
 
-    def __init__(self, location: Location, objects: Path, scratch: Path) -> None:
-        """Make the empty repository in the folder `scratch`, in which git reads `objects`."""
+    def __init__(self, location: RepositoryPaths, objects: Path, scratch: Path) -> None:
+        """Make the empty repository for git.
+
+        Args:
+            location: The repository to read.
+            objects: Its folder of objects.
+            scratch: An empty folder for the empty repository.
+        """
         self.folder, self._location, self._scratch = location.folder, location, scratch
         self._packed = _packed_refs(location.common)
         head = self._commit("HEAD")
@@ -113,7 +133,7 @@ class Repository:
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
-            "HOME": str(scratch),  # of no interest to git, which looks for a configuration there
+            "HOME": str(scratch),  # has no configuration file
             "XDG_CONFIG_HOME": str(scratch),
             "LC_ALL": "C",
         }
@@ -126,24 +146,24 @@ class Repository:
         return self._head
 
     def tags(self, most: int) -> list[str]:
-        """Return the commits of at most `most` tags, from the newest, spread evenly over all tags."""
-        named = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
+        """Return at most `most` tagged revisions, spread evenly over all tags, the newest first."""
+        tags = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
         for file in _files(self._location.common / "refs" / "tags"):
             name = file.relative_to(self._location.common).as_posix()
             if sha := self._commit(name):
-                named[name] = sha
-        wanted = [sha for _, sha in sorted(named.items())]
-        sizes = self._sizes(wanted)
-        read = [sha for sha in wanted if sizes[sha] <= _LARGEST_TAG]
+                tags[name] = sha
+        objects = [sha for _, sha in sorted(tags.items())]
+        sizes = self._sizes(objects)
+        read = [sha for sha in objects if sizes[sha] <= _LARGEST_TAG]
         dates = [_DATE.search(data or b"") for data in self.contents(read)]
         dated = [(int(date[1]), sha) for date, sha in zip(dates, read, strict=True) if date]
         every = [sha for _, sha in sorted(dated, key=lambda pair: -pair[0])]
         chosen = min(most, len(every))
         return [every[i * len(every) // chosen] for i in range(chosen)]
 
-    def files(self, revision: str) -> list[Entry]:
-        """Return the ordinary files of a revision: no links, no submodules."""
-        entries: list[Entry] = []
+    def files(self, revision: str) -> list[GitFile]:
+        """Return the ordinary files of a revision, without links and submodules."""
+        entries: list[GitFile] = []
         with self._git("ls-tree", "-r", "-l", "-z", "--full-tree", revision) as git:
             assert git.stdout
             rest = b""
@@ -155,10 +175,10 @@ class Repository:
         return entries
 
     def contents(self, objects: Iterable[str]) -> Iterator[bytes | None]:
-        """Yield the contents of objects, None for one that is missing."""
+        """Yield the content of each object, None if it is missing."""
         with self._git("cat-file", "--batch") as git:
             assert git.stdout
-            for header in self._asked(git, objects):
+            for header in self._headers(git, objects):
                 if len(header) < 3:
                     yield None
                     continue
@@ -168,16 +188,19 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """The size of each commit or tag in bytes; of anything else, more than any size."""
+        """Return the size of each commit or tag in bytes; for other objects, a huge number."""
         with self._git("cat-file", "--batch-check") as git:
-            headers = list(self._asked(git, objects))
+            headers = list(self._headers(git, objects))
         return {
             name: int(header[2]) if header[1] in (b"commit", b"tag") else 1 << 62
             for name, header in zip(objects, headers, strict=True)
         }
 
-    def _asked(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
-        """Ask for objects one by one; yield the answers' headers: name, type and size, or `missing`."""
+    def _headers(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
+        """Ask git for objects one by one, and yield the headers of its answers.
+
+        A header is name, type and size, or name and `missing`.
+        """
         assert git.stdin
         assert git.stdout
         for name in objects:
@@ -215,7 +238,7 @@ class Repository:
             raise InputError(f"{self.folder}: {lines[0] if lines else 'git failed'}")
 
     def _commit(self, name: str) -> str:
-        """The object that a ref points to, "" if there is none."""
+        """Return the object that a ref points to; "" if there is none."""
         folder = self._location.own if name == "HEAD" else self._location.common
         for _ in range(5):  # refs that point to refs
             data = _read(folder / name, 4096).strip()
@@ -230,21 +253,24 @@ class Repository:
         return ""
 
 
-def _entry(line: bytes) -> Entry | None:
-    """A line of `git ls-tree`, None for what is no ordinary file."""
+def _entry(line: bytes) -> GitFile | None:
+    """Parse a line of `git ls-tree`; None if it is not an ordinary file."""
     facts, _, path = line.partition(b"\t")
     mode, _, blob, size = facts.split()
-    length = int(size) if size.isdigit() else 0  # of an object that is not there
-    return Entry(path.decode("utf-8", "replace"), blob.decode(), length) if mode.startswith(b"100") else None
+    length = int(size) if size.isdigit() else 0  # 0 for missing objects
+    return (
+        GitFile(path.decode("utf-8", "replace"), blob.decode(), length) if mode.startswith(b"100") else None
+    )
 
 
 def _packed_refs(common: Path) -> dict[str, str]:
+    """Return the objects of the refs in `packed-refs`, by the name of the ref."""
     rows = (line.partition(b" ") for line in _read(common / "packed-refs", _LARGEST_REFS).splitlines())
     return {os.fsdecode(name): sha.decode() for sha, _, name in rows if _NAME.match(sha)}
 
 
 def _check_objects(folder: Path, objects: Path) -> None:
-    """Raise InputError if git would leave the folder `objects`, or wait for ever, in reading it."""
+    """Raise InputError if git would read outside of the folder `objects`, or block on a pipe."""
     if _read(objects / "info" / "alternates", 1):
         raise InputError(f"{folder}: has objects in other repositories (objects/info/alternates)")
     for file in _files(objects, special=True):
@@ -252,7 +278,7 @@ def _check_objects(folder: Path, objects: Path) -> None:
 
 
 def _files(top: Path, special: bool = False) -> Iterator[Path]:
-    """The regular files below a folder; or, if `special`, all that are neither files nor folders."""
+    """Yield the regular files below a folder; if `special`, links, pipes and devices instead."""
     folders = [top]
     while folders:
         try:
@@ -263,11 +289,11 @@ def _files(top: Path, special: bool = False) -> Iterator[Path]:
                     elif entry.is_file(follow_symlinks=False) is not special:
                         yield Path(entry.path)
         except OSError:
-            continue  # git will say what it misses
+            continue  # git reports missing files itself
 
 
 def _read(file: Path, most: int) -> bytes:
-    """The first bytes of a regular file; nothing where there is none."""
+    """Return the first bytes of a regular file; nothing if there is none."""
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):  # noqa: PTH116
             return b""

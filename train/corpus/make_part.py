@@ -1,4 +1,4 @@
-"""Makes a part of a corpus from a batch of files and comments: comments, clean texts, a file."""
+"""Making of a part of a corpus: extract the comments of a batch, clean their texts, write a file."""
 
 from __future__ import annotations
 
@@ -15,51 +15,58 @@ from simllm.text import LONGEST, clean
 from train.corpus.comment import Comment
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.extract import document, extract
-from train.corpus.part_file import Row, Writer
+from train.corpus.part_file import CommentTexts, PartWriter
 from train.corpus.sources import Docstring, Item
 from train.corpus.tally import Tallies, Tally
 
 _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 
 
-def make(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
-    """Make a part of a pickled (source, batch)."""
-    source, batch = pickle.loads(data)  # of this very run: never from the disk
-    found, part = Tallies(), Writer()
+def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
+    """Make a part of a corpus.
+
+    Args:
+        data: The source and a batch of its items, pickled.
+        file: The file to write.
+        excluded: Texts to leave out.
+    """
+    source, batch = pickle.loads(data)  # safe: pickled by the same run, never read from disk
+    tallies, part = Tallies(), PartWriter()
     for item in batch:
-        for comment, single in _comments(item, found):
-            row = _cleaned(comment, excluded, found.texts)
+        for comment, single in _comments(item, tallies):
+            row = _clean_texts(comment, excluded, tallies.texts)
             if row.texts:
                 part.add(comment, row, single)
-    part.write(file, {"source": source, "found": found.facts()})
+    part.write(file, {"source": source, "found": tallies.facts()})
 
 
-def _comments(item: Item, found: Tallies) -> Iterator[tuple[Comment, bool]]:
-    """The comments of an item, and whether each is of the only function of that name in its file."""
+def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
+    """Yield the comments of an item, and whether no other function in the file has the same name."""
     if isinstance(item, Comment):
         yield item, False
         return
     if isinstance(item, Docstring):
-        yield from ((comment, False) for comment in _of_docstring(item, found.comments))
+        yield from ((comment, False) for comment in _from_docstring(item, tallies.comments))
         return
-    found.files.counts["read"] += 1
-    found.files.counts["bytes"] += len(item.data)
+    tallies.files.counts["read"] += 1
+    tallies.files.counts["bytes"] += len(item.data)
     comments = []
     try:
-        for comment in extract(item.data, item.language, found.comments.counts, found.comments.show):
+        for comment in extract(item.data, item.language, tallies.comments.counts, tallies.comments.show):
             comments.append(comment)
     except ImportError as error:
         raise InputError(f"reading {item.language} needs {error.name}: pip install '.[code]'") from None
-    except Exception as error:  # whatever a stranger's file does to a parser, the others are read
+    except Exception as error:  # an unusual file may break a parser; the other files are read
         where = f"{item.repository}: {item.path}"
-        found.files.add("unreadable code", f"{where}: {type(error).__name__}: {error}")
+        tallies.files.add("unreadable code", f"{where}: {type(error).__name__}: {error}")
     names = Counter(comment.function for comment in comments)
     for comment in comments:
         placed = replace(comment, path=item.path, repository=item.repository, licence=item.licence)
         yield placed, bool(comment.function) and names[comment.function] == 1
 
 
-def _of_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
+def _from_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
+    """Yield the comment of a docstring without code, unless a filter rejects it."""
     if item.language not in LANGUAGES.values():
         tally.add(f"of {item.language or 'no language'}", item.text)
         return
@@ -68,15 +75,16 @@ def _of_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
         yield replace(comment, path=item.path, repository=item.repository)
 
 
-def _cleaned(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Row:
+def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> CommentTexts:
+    """Return a comment with its cleaned texts, without those that are left out."""
     rest = comment.description.removeprefix(comment.summary).lstrip(" :")
     paragraphs = [text for text in re.split(r"\n\s*\n", rest) if text.strip()]
-    summary, *others = (_kept(text, excluded, tally) for text in (comment.summary, *paragraphs))
-    return Row(vars(comment), summary, [text for text in others if text])
+    summary, *others = (_clean_text(text, excluded, tally) for text in (comment.summary, *paragraphs))
+    return CommentTexts(vars(comment), summary, [text for text in others if text])
 
 
-def _kept(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
-    """The cleaned text, empty if it is to be left out."""
+def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
+    """Return the cleaned text; "" if it is left out, which is counted."""
     tally.counts["read"] += 1
     if len(raw) > LONGEST:
         tally.add("too long", raw)

@@ -1,6 +1,6 @@
-"""The prose of a documentation comment, without tags, sections and markup.
+"""Extraction of the prose of a documentation comment, without tags, sections and markup.
 
-First the text after the prose is cut off, then code and tables are removed. The rest is split into
+First the text after the prose is cut off. Then code and tables are removed. The rest is split into
 paragraphs, and the markup in each paragraph is removed.
 """
 
@@ -11,22 +11,27 @@ from html import unescape
 
 from train.corpus.dialects import DIALECTS, Rules
 
-LONGEST = 10_000  # characters that are looked at; the rules take time that grows faster than a text
-NARROW = 60  # nobody breaks lines at so few characters
+LONGEST = 10_000  # characters that are read; the time of the rules grows faster than the length
+NARROW = 60  # characters; authors do not break lines before this width
 _LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")  # @private, then the prose
 _DESCRIPTION = re.compile(r"(?m)^[ \t]*@(?:desc(?:ription)?|summary|details)\b[ \t]*")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S|=+[ \t]+\S|[-=~^*_]{3,}\s*\Z")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\([a-z0-9]\))\s+(?=\S)")
 _CAPITALIZED = re.compile(r"\s*[A-Z][a-z]*\s")
-_GOES_ON = re.compile(r"\b(?:an?|and|by|from|in|is|of|or|the|to|with)\Z")
+_CONTINUES = re.compile(r"\b(?:an?|and|by|from|in|is|of|or|the|to|with)\Z")
 _QUOTE = re.compile(r"\A\s*>\s+")
 _MARKED = re.compile(r"[`*_\[{<|+&]|:\s*\Z|\A\w+\s*:")
-_SIGNATURE = re.compile(r"[\w.$:#]+\([^()]*\)\W*\Z")  # as a title
-_LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")  # of which nothing is left
+_SIGNATURE = re.compile(r"[\w.$:#]+\([^()]*\)\W*\Z")  # a signature used as a title
+_LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")  # a label whose text was removed
 
 
 def paragraphs(text: str, language: str) -> list[str]:
-    """Return the paragraphs of a comment that has no comment marks, each on one line."""
+    """Return the paragraphs of a comment, each on one line.
+
+    Args:
+        text: The comment without comment marks.
+        language: A language of `DIALECTS`.
+    """
     dialect = DIALECTS[language]
     text = _LEADING.sub("", text[:LONGEST])
     prose = _before(dialect.ends, text)
@@ -35,16 +40,17 @@ def paragraphs(text: str, language: str) -> list[str]:
     for pattern, new in dialect.blocks:
         prose = pattern.sub(new, prose)
     plain = (_plain(block, dialect.inline) for block in _blocks(prose, dialect.code))
-    return _worth_reading([paragraph for paragraph in plain if re.search(r"\w", paragraph)])
+    return _without_remains([paragraph for paragraph in plain if re.search(r"\w", paragraph)])
 
 
 def _before(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text before the first match of a pattern."""
     match = pattern.search(text)
     return text[: match.start()] if match else text
 
 
 def _blocks(text: str, code: int) -> list[str]:
-    """Split prose at empty lines, list items and headings; leave out headings and indented code."""
+    """Split prose at empty lines, list items and headings, without headings and indented code."""
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
@@ -63,22 +69,23 @@ def _blocks(text: str, code: int) -> list[str]:
 
 
 def _new_sentence(before: str, line: str) -> bool:
-    """Return whether a line was begun although its first word would have fitted on the line before."""
+    """Return whether a line begins a sentence: its first word would have fitted on the previous line."""
     word = _CAPITALIZED.match(line)
     fitted = word and len(before) + len(word[0]) < NARROW
-    return bool(fitted and before[-1:].isalnum() and not _GOES_ON.search(before))
+    return bool(fitted and before[-1:].isalnum() and not _CONTINUES.search(before))
 
 
 def _plain(block: str, rules: Rules) -> str:
-    if _MARKED.search(block):  # most are not
+    """Return a paragraph on one line, without markup."""
+    if _MARKED.search(block):  # most paragraphs have no markup
         for pattern, new in rules:
             block = pattern.sub(new, block)
         block = unescape(block)
     return " ".join(block.split())
 
 
-def _worth_reading(prose: list[str]) -> list[str]:
-    """Leave out the remains of code and examples: titles, labels, announcements."""
+def _without_remains(prose: list[str]) -> list[str]:
+    """Return paragraphs without the remains of removed code: titles, labels, announcements."""
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]
     while len(prose) > 1 and prose[-1].endswith(":"):

@@ -1,4 +1,4 @@
-"""The file of a part of a corpus: comments with their cleaned texts, and tables of their hashes."""
+"""The file of one part of a corpus: comments with their cleaned texts, and tables of hashes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ from train.corpus.comment import Comment
 from train.corpus.deduplicate import SIGNATURE, signature
 from train.corpus.text_identity import identity
 
-# A text, and the comment and repository it is from; 0 for no repository.
+# Hashes of a text, its comment and its repository (0: none).
 TEXT = np.dtype([("identity", "u8"), ("comment", "u8"), ("repository", "u8")])
-# What a comment can be paired by, 0 for nothing; and, by their rows, what comments may override.
+# Hashes by which comments are paired (0: none), and names that the comment of a row may override.
 KEYS = np.dtype([("summary", "u8"), ("function", "u8"), ("name", "u8")])
 OVERRIDES = np.dtype([("row", "u8"), ("name", "u8")])
 _CHECKSUM = 16  # bytes
 
 
 @dataclass(frozen=True)
-class Row:
-    """A comment with its cleaned texts: its summary, empty if that was left out, and paragraphs."""
+class CommentTexts:
+    """A comment with its cleaned texts.
+
+    Attributes:
+        comment: The fields of the comment.
+        summary: The cleaned summary; "" if it was left out.
+        rest: The cleaned paragraphs that were not left out.
+    """
 
     comment: dict[str, str]
     summary: str
@@ -37,39 +43,43 @@ class Row:
 
     @property
     def texts(self) -> list[str]:
-        """The texts that are left, the summary first."""
+        """The cleaned texts, the summary first."""
         return [self.summary, *self.rest] if self.summary else self.rest
 
 
 class Part:
-    """A file of rows, with the tables about them. A checksum follows the tables."""
+    """The file of a part, which ends with a checksum."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def __getitem__(self, table: str) -> NDArray[Any]:
-        """`texts` (T,) of TEXT, `signatures` (T, SIGNATURE), `keys` (R,) of KEYS, or `overrides`."""
+        """Return a table by its name; raise InputError if the file is damaged.
+
+        The tables are `texts` (T,) of `TEXT`, `signatures` (T, SIGNATURE), `keys` (R,) of `KEYS`, and
+        `overrides` of `OVERRIDES`.
+        """
         data = self._read()
         if data is None:
-            raise InputError(f"{self.file}: is damaged; run the same command again to make it anew")
+            raise InputError(f"{self.file}: is damaged; rerun the same command to make it again")
         with np.load(io.BytesIO(data)) as arrays:
             return arrays[table]
 
     def is_whole(self) -> bool:
-        """Return whether the file is there and has the right checksum; raise InputError as `_read`."""
+        """Return whether the file exists and its checksum is right; raise InputError if it is unreadable."""
         return self._read() is not None
 
     def facts(self) -> dict[str, Any]:
-        """The `source` of the part, and the counts of what was `found` on the way from the source."""
+        """Return the `source` of the part, and under `found` its counts (`Tallies.facts`)."""
         return json.loads(self["facts"].tobytes())
 
-    def rows(self) -> Iterator[Row]:
-        """The comments of which a text is left."""
+    def rows(self) -> Iterator[CommentTexts]:
+        """Yield the comments with at least one text."""
         for line in self["rows"].tobytes().splitlines():
-            yield Row(*json.loads(line))
+            yield CommentTexts(*json.loads(line))
 
     def _read(self) -> bytes | None:
-        """The tables; None if the file is missing or damaged. Raises InputError if it cannot be read."""
+        """Return the bytes of the tables; None if the file is missing or damaged."""
         try:
             whole = self.file.read_bytes()
         except FileNotFoundError:
@@ -80,8 +90,8 @@ class Part:
         return data if _checksum(data) == checksum else None
 
 
-class Writer:
-    """Collects the rows of a part."""
+class PartWriter:
+    """Collects the comments of a part, and writes its file."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -90,8 +100,14 @@ class Writer:
         self.keys: list[tuple[int, int, int]] = []
         self.overrides: list[tuple[int, int]] = []
 
-    def add(self, comment: Comment, row: Row, single: bool) -> None:
-        """Add a comment; `single` if no other function in its file has the same name."""
+    def add(self, comment: Comment, row: CommentTexts, single: bool) -> None:
+        """Add a comment.
+
+        Args:
+            comment: The comment.
+            row: The comment with its cleaned texts, of which there is at least one.
+            single: Whether no other function in its file has the same name.
+        """
         repository = comment.repository
         identities = [_number(identity(text)) for text in row.texts]
         self.texts += [(each, identities[0], _hash(repository)) for each in identities]
@@ -106,7 +122,7 @@ class Writer:
         self.lines.append(json.dumps([row.comment, row.summary, row.rest]))
 
     def write(self, file: Path, facts: dict[str, Any]) -> None:
-        """Write the part, whole or not at all; raise InputError if it cannot be written."""
+        """Write the file atomically, with its facts; raise InputError if it cannot be written."""
         tables = io.BytesIO()
         np.savez(
             tables,
@@ -132,7 +148,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _hash(*names: str) -> int:
-    """Return 64 bits of some names, 0 if the first is empty."""
+    """Return a 64-bit hash of names; 0 if the first name is empty."""
     data = "\0".join(names).encode("utf-8", "replace")
     return _number(hashlib.blake2b(data, digest_size=8).digest()) if names[0] else 0
 

@@ -1,7 +1,7 @@
-"""Shares the work out: batches of the sources, each made into a part of the corpus on the disk.
+"""Making of all parts of a corpus in several processes, one part from each batch of the sources.
 
-A part's name has the hash of everything that decides on its content. So a part that is there is
-not made again, and the parts do not depend on the number of processes that make them.
+The name of a part contains a hash of everything that decides its content. Therefore existing parts
+are not made again, and the parts do not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -31,89 +31,101 @@ from simllm.io import folders
 from train.corpus import make_part, sources
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.part_file import Part
+from train.corpus.source_trees import Code
 from train.corpus.sources import Docstring, Item
 from train.corpus.tally import Tally
-from train.corpus.trees import Code
 from train.runtime.config import CorpusConfig
 
-BATCH = 4_000_000  # characters of code or comments a part, about
+BATCH = 4_000_000  # approximate characters of code or comments in a part
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{24}\.npz|\.\d{6,}-[0-9a-f]{24}\.npz\.\w+\.partial")
 
-# The code and the libraries that decide on the content of a part.
+# The code and the libraries that can change the content of a part.
 _CODE = ("train/corpus", "simllm/code", "simllm/io/files.py", "simllm/text.py")
 _LIBRARIES = re.compile("rensa|tokenizers|tree[-_]sitter.*")
 _PR_SET_PDEATHSIG = 1
 
-_excluded = ExcludedTexts(())  # in a worker
+_excluded = ExcludedTexts(())  # set in each worker process
 
 
-def make(
-    config: CorpusConfig, folder: Path, workers: int, excluded: ExcludedTexts, found: Tally
+def make_parts(
+    config: CorpusConfig, folder: Path, workers: int, excluded: ExcludedTexts, tally: Tally
 ) -> list[Part]:
-    """Make all parts of a corpus in `folder`; those that are there are left as they are.
+    """Make the missing parts of a corpus.
 
-    Raises InputError if a part cannot be written or read, or a worker is killed.
+    Args:
+        config: The configuration of the corpus.
+        folder: The folder of the parts.
+        workers: Number of processes.
+        excluded: Texts to leave out.
+        tally: Gets the counts of files that are read or left out.
+
+    Returns:
+        All parts, in the order of the sources.
+
+    Raises:
+        InputError: A part cannot be written or read, or a worker is killed.
     """
     folders.own(folder)
-    for name in _left(folder):
+    for name in _part_names(folder):
         if name.endswith(".partial"):
             (folder / name).unlink()
-    decides = _version() + excluded.digest.encode()
-    made: list[Part] = []
+    version = _version() + excluded.digest.encode()
+    parts: list[Part] = []
 
     def missing() -> Iterator[tuple[bytes, Path]]:
-        for number, batch in enumerate(_batches(config, found)):
+        for number, batch in enumerate(_batches(config, tally)):
             data = pickle.dumps(batch)
-            name = hashlib.blake2b(decides + data, digest_size=12).hexdigest()
-            made.append(Part(folder / f"{number:06}-{name}.npz"))
-            if not made[-1].is_whole():
-                if made[-1].file.exists():
-                    print(f"warning: {made[-1].file}: is damaged; it is made anew", file=sys.stderr)
-                yield data, made[-1].file
+            name = hashlib.blake2b(version + data, digest_size=12).hexdigest()
+            parts.append(Part(folder / f"{number:06}-{name}.npz"))
+            if not parts[-1].is_whole():
+                if parts[-1].file.exists():
+                    print(f"warning: {parts[-1].file}: is damaged; it is made again", file=sys.stderr)
+                yield data, parts[-1].file
 
     jobs = missing()
     first = list(itertools.islice(jobs, 2))
-    if workers == 1 or len(first) < 2:  # a process of its own would take longer to start
+    if workers == 1 or len(first) < 2:  # starting a process would take longer
         for data, file in itertools.chain(first, jobs):
-            make_part.make(data, file, excluded)
+            make_part.make_part(data, file, excluded)
     else:
-        _share_out(itertools.chain(first, jobs), excluded, workers)
-    return made
+        _run_in_processes(itertools.chain(first, jobs), excluded, workers)
+    return parts
 
 
-def remove(folder: Path) -> None:
-    """Remove a folder of parts; files that are no parts are kept."""
-    for name in _left(folder):
+def remove_parts(folder: Path) -> None:
+    """Remove a folder of parts, but keep files that are not parts."""
+    for name in _part_names(folder):
         (folder / name).unlink(missing_ok=True)
     folders.remove(folder)
 
 
-def _left(folder: Path) -> list[str]:
-    """The names of finished and unfinished parts in a folder, if there is one."""
-    found = folder.iterdir() if folder.is_dir() else []
-    return [file.name for file in found if _NAME.fullmatch(file.name)]
+def _part_names(folder: Path) -> list[str]:
+    """Return the names of finished and unfinished parts in a folder; none if the folder is missing."""
+    entries = folder.iterdir() if folder.is_dir() else []
+    return [file.name for file in entries if _NAME.fullmatch(file.name)]
 
 
 @functools.cache
 def _version() -> bytes:
-    """A hash of the code and the libraries that decide on the content of a part."""
+    """Return a hash of the code and the libraries that can change the content of a part."""
     digest = hashlib.blake2b(f"{sys.version_info[:2]}".encode())
     top = Path(simllm.__file__).parents[1]
     for name in _CODE:
         path = top / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
-    installed = {(str(found.name), found.version) for found in metadata.distributions()}
+    installed = {(str(package.name), package.version) for package in metadata.distributions()}
     digest.update(repr(sorted(pair for pair in installed if _LIBRARIES.fullmatch(pair[0]))).encode())
     return digest.digest()
 
 
-def _batches(config: CorpusConfig, found: Tally) -> Iterator[tuple[str, list[Item]]]:
+def _batches(config: CorpusConfig, tally: Tally) -> Iterator[tuple[str, list[Item]]]:
+    """Yield each source with batches of its items, and show the progress."""
     with tqdm(unit="B", unit_scale=True, desc="reading", disable=None, leave=False) as bar:
         for source in config.sources:
             batch: list[Item] = []
             size = 0
-            for item in sources.read(source, config.tags, found):
+            for item in sources.read(source, config.tags, tally):
                 batch.append(item)
                 size += _size(item)
                 if size >= BATCH:
@@ -125,16 +137,16 @@ def _batches(config: CorpusConfig, found: Tally) -> Iterator[tuple[str, list[Ite
 
 
 def _size(item: Item) -> int:
-    """Characters that there are to work on, about."""
+    """Return the approximate number of characters to process for an item."""
     if isinstance(item, Code):
         return len(item.data)
     return 100 + (len(item.text) if isinstance(item, Docstring) else len(item.summary + item.description))
 
 
-def _share_out(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedTexts, workers: int) -> None:
-    """Do the jobs in processes; only a few wait in memory at a time."""
-    context = multiprocessing.get_context("spawn")  # torch may run threads here: nothing to be forked
-    pool = ProcessPoolExecutor(workers, context, _start, (excluded, os.getpid()))
+def _run_in_processes(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedTexts, workers: int) -> None:
+    """Make parts in several processes, with only a few jobs in memory at a time."""
+    context = multiprocessing.get_context("spawn")  # not fork, because torch may run threads
+    pool = ProcessPoolExecutor(workers, context, _prepare_worker, (excluded, os.getpid()))
     running: set[Future[None]] = set()
     try:
         for data, file in jobs:
@@ -144,7 +156,7 @@ def _share_out(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedTexts, work
         _await(running)
     except BrokenProcessPool:
         raise InputError(
-            "a worker was killed, perhaps for want of memory; run the same command again to resume"
+            "a worker was killed, perhaps for lack of memory; rerun the same command to resume"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
@@ -157,19 +169,19 @@ def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Futu
     return others
 
 
-def _start(excluded: ExcludedTexts, parent: int) -> None:
-    """Prepare a worker."""
+def _prepare_worker(excluded: ExcludedTexts, parent: int) -> None:
+    """Prepare a worker process."""
     global _excluded
     _excluded = excluded
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent alone reports an interrupt
-    _end_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # only the parent reports an interrupt
+    _end_with_parent(parent)
 
 
-def _end_with(parent: int) -> None:
-    """End this process when its parent ends, also if the parent is killed."""
-    if sys.platform == "linux":  # the kernel sees to it, whatever this process is doing
+def _end_with_parent(parent: int) -> None:
+    """Make this process end when its parent ends, even if the parent is killed."""
+    if sys.platform == "linux":  # the kernel kills this process, even while it is in a library
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended just before
+    if os.getppid() != parent:  # the parent has ended before
         os._exit(1)
     threading.Thread(target=_exit_after_parent, daemon=True).start()
 
@@ -182,4 +194,4 @@ def _exit_after_parent() -> None:
 
 
 def _work(data: bytes, file: Path) -> None:
-    make_part.make(data, file, _excluded)
+    make_part.make_part(data, file, _excluded)

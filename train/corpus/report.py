@@ -1,4 +1,4 @@
-"""The report about a corpus, for people (`report.html`) and for programs (`report.json`)."""
+"""The report about a corpus, as a page (`report.html`) and as JSON (`report.json`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.io.files import printable
-from train.corpus.finished import PAGE, REPORT
-from train.corpus.part_file import Row
+from train.corpus.corpus_folder import PAGE, REPORT
+from train.corpus.part_file import CommentTexts
 from train.corpus.report_page import page
 from train.corpus.tally import Tallies, Tally
 
@@ -20,10 +20,14 @@ NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
 
 
 class Report:
-    """Counts and samples of a corpus, collected one comment at a time in little memory."""
+    """Counts and samples of a corpus, collected one comment at a time.
+
+    Args:
+        near: Indices of the near duplicates.
+        original: (T,) index of the text that each text repeats.
+    """
 
     def __init__(self, near: NDArray[np.int64], original: NDArray[np.int64]) -> None:
-        """Take the indices of the texts that nearly repeat another, and what each text repeats."""
         shown = near[np.linspace(0, len(near) - 1, min(NEAR_SHOWN, len(near))).astype(int)]
         self._near = [(int(index), int(original[index])) for index in shown]
         self._texts: dict[int, str | None] = {index: None for pair in self._near for index in pair}
@@ -36,14 +40,19 @@ class Report:
         self._count = 0
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
-    def near(self, at: int, texts: list[str]) -> None:
-        """Take texts, kept or not; the first one has the index `at`."""
+    def note_texts(self, at: int, texts: list[str]) -> None:
+        """Note consecutive texts, duplicates included, for the sample of near duplicates.
+
+        Args:
+            at: The index of the first text.
+            texts: The texts.
+        """
         for index, text in enumerate(texts, at):
             if index in self._texts:
                 self._texts[index] = text
 
-    def add(self, source: str, row: Row, kept: list[str]) -> None:
-        """Count a comment, and those of its texts that are kept."""
+    def add_comment(self, source: str, row: CommentTexts, kept: list[str]) -> None:
+        """Count a comment of a source, and its texts that are kept."""
         language = row.comment["language"] or "unknown"
         for counts in (
             self._languages.setdefault(language, Counter()),
@@ -59,8 +68,8 @@ class Report:
         for text in kept:
             self._text(text, "summary" if text == row.summary else "description")
 
-    def pair(self, a: str, b: str, kind: str) -> None:
-        """Count a pair."""
+    def add_pair(self, a: str, b: str, kind: str) -> None:
+        """Count a pair of texts of a kind."""
         self._pairs.add(kind, a, b)
 
     def _text(self, text: str, kind: str) -> None:
@@ -71,11 +80,11 @@ class Report:
         if not self._count & (self._count - 1):  # a power of two
             self._growth.append((self._count, len(self._vocabulary)))
 
-    def facts(self, found: Tallies) -> dict[str, Any]:
-        """Return the whole report, as it stands in `report.json`."""
+    def facts(self, tallies: Tallies) -> dict[str, Any]:
+        """Return the content of `report.json`."""
         texts = self._texts
         return {
-            "found": found.facts(),
+            "found": tallies.facts(),
             "languages": {name: dict(self._languages[name]) for name in sorted(self._languages)},
             "sources": {name: dict(counts) for name, counts in self._sources.items()},
             "repositories": dict(self._repositories.most_common(30)),
@@ -86,9 +95,9 @@ class Report:
             "samples": _sorted(self._samples),
         }
 
-    def write(self, folder: Path, found: Tallies) -> None:
-        """Write `report.json` and `report.html`."""
-        facts = self.facts(found)
+    def write(self, folder: Path, tallies: Tallies) -> None:
+        """Write `report.json` and `report.html` into a folder."""
+        facts = self.facts(tallies)
         (folder / REPORT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         (folder / PAGE).write_text(page(facts, LONGEST_BIN), encoding="utf-8")
 

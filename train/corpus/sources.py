@@ -1,4 +1,4 @@
-"""Readers of sources: each gives files of code, or comments, one by one."""
+"""Reading of the sources of a corpus: files of code, or comments."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.io.files import lines, parsed, printable, text_under
-from train.corpus import finished, trees
+from train.corpus import corpus_folder, source_trees
 from train.corpus.comment import Comment
+from train.corpus.source_trees import Code
 from train.corpus.tally import Tally
-from train.corpus.trees import Code
 
 INSTALLED_PYTHON = "installed-python"
-_KNOWN = [field.name for field in fields(Comment)]
+_FIELDS = [field.name for field in fields(Comment)]
 
 
 @dataclass(frozen=True)
 class Docstring:
-    """The documentation of a function as it was written; the code is not there."""
+    """The raw documentation of a function, without its code."""
 
     text: str
     language: str
@@ -35,33 +35,40 @@ Item = Code | Docstring | Comment
 
 
 def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
-    """Yield the files of code, or the comments, in a source.
+    """Yield the files of code, or the comments, of a source.
 
-    A source is a path or glob pattern of folders of source trees, git repositories, built
-    corpora, JSON lines (`*.jsonl`) or plain lines (any other file), gzipped if the name
-    ends in `.gz`; or `installed-python`, the Python modules on this machine. Unreadable files
-    are counted in `tally`. Raises InputError only if nothing has that name.
+    Args:
+        source: A path or glob pattern of source trees, git repositories, corpora, JSON lines (`*.jsonl`)
+            or plain lines (other files), gzipped if the name ends in `.gz`; or `installed-python`, the
+            Python modules on this machine.
+        tags: Number of tagged revisions to read from git repositories, besides the newest.
+        tally: Gets the counts of files that cannot be read.
+
+    Raises:
+        InputError: There is no such file.
     """
     if source == INSTALLED_PYTHON:
-        yield from trees.installed_python(tally)
+        yield from source_trees.read_installed_python(tally)
     for path in match_files(source):
-        if path.is_dir() and not finished.facts(path):
-            yield from trees.folder(path, tags, tally)
+        if path.is_dir() and not corpus_folder.read_facts(path):
+            yield from source_trees.read_folder(path, tags, tally)
             continue
         if str(path) != source and not (path.is_dir() or path.is_file()):
-            tally.add("no file", printable(path))  # a pipe that nobody writes to, or a device
+            tally.add("no file", printable(path))  # a pipe or a device
             continue
         try:
-            yield from _texts(path / finished.COMMENTS if path.is_dir() else path, tally)
+            yield from _texts(path / corpus_folder.COMMENTS if path.is_dir() else path, tally)
         except InputError as error:
             tally.add("unreadable file", str(error))
 
 
 def match_files(pattern: str) -> list[Path]:
-    """Return the files that a path or a glob pattern names, sorted.
+    """Return the sorted files that a path or glob pattern matches.
 
-    An existing path is taken as it is, whatever characters it has. Raises InputError if there is
-    no such file.
+    An existing path is not treated as a pattern, even if it has special characters.
+
+    Raises:
+        InputError: There is no such file.
     """
     if pattern == INSTALLED_PYTHON:
         return []
@@ -75,10 +82,11 @@ def match_files(pattern: str) -> list[Path]:
 
 def check(source: str) -> list[Path]:
     """Return the files and folders that a source reads; raise InputError if there is none."""
-    return list(trees.installed_folders()) if source == INSTALLED_PYTHON else match_files(source)
+    return list(source_trees.installed_folders()) if source == INSTALLED_PYTHON else match_files(source)
 
 
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
+    """Yield the comments in a file of plain lines or JSON lines."""
     for number, line in lines(file):
         if ".jsonl" not in file.suffixes:
             yield Comment(line)
@@ -91,9 +99,9 @@ def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
 
 
 def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
-    """A comment out of a line of JSON: of CodeSearchNet, of a corpus, or any other with a text."""
+    """Return the comment in a JSON line of CodeSearchNet, of a corpus, or with a `text`."""
     if "docstring" in row:
         text, language = text_under(row, "docstring", where), text_under(row, "language", where)
         return Docstring(text, language, *(str(row.get(key, "")) for key in ("func_name", "path", "repo")))
-    known = {name: str(row[name]) for name in _KNOWN if row.get(name) is not None}
-    return Comment(**{"summary": text_under(row, "summary" if "summary" in row else "text", where)} | known)
+    values = {name: str(row[name]) for name in _FIELDS if row.get(name) is not None}
+    return Comment(**{"summary": text_under(row, "summary" if "summary" in row else "text", where)} | values)

@@ -1,4 +1,4 @@
-"""The choice of the texts that are held out, to measure a model on texts it has not read."""
+"""The split of a corpus: the choice of held-out texts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ from numpy.typing import NDArray
 def choose_held_out(
     comments: NDArray[np.uint64], repositories: NDArray[np.uint64], new: NDArray[np.bool_], share: float
 ) -> NDArray[np.bool_]:
-    """Return (N,) whether each text is held out, by the hashes of its comment and its repository.
+    """Choose the held-out texts by hashes of their comments and repositories.
 
-    A repository is held out as a whole, in the order of the hashes, as long as it fits into
-    the share of what is `new`. If those that fit do not make half the share, as when there
-    are few, and where the repository is not known (0), single comments are held out.
+    Whole repositories are held out, in the order of their hashes, as long as the held-out share is not
+    exceeded. Single comments are held out if their repository is unknown (0), or if whole repositories
+    reach less than half of the share, because there are too few.
+
+    Args:
+        comments: (N,) hashes of the comments.
+        repositories: (N,) hashes of the repositories.
+        new: (N,) whether a text repeats no earlier text.
+        share: The share to hold out.
+
+    Returns:
+        (N,) bool, true for held-out texts.
     """
     by_comment = comments < np.uint64(share * 2**64)
-    known = repositories != 0
-    names, count = np.unique(repositories[known & new], return_counts=True)
+    has_repository = repositories != 0
+    names, count = np.unique(repositories[has_repository & new], return_counts=True)
     quota, taken = share * count.sum(), 0
     chosen = np.zeros(len(names), bool)
     for number in range(len(names)):
@@ -26,4 +35,4 @@ def choose_held_out(
             taken += count[number]
     if taken < quota / 2:
         return by_comment
-    return np.where(known, np.isin(repositories, names[chosen]), by_comment)
+    return np.where(has_repository, np.isin(repositories, names[chosen]), by_comment)

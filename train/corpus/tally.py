@@ -1,4 +1,4 @@
-"""Counts of kinds of things, with examples."""
+"""Counts of files, comments and texts by kind, with examples."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from zlib import crc32
 
-LONGEST = 400  # characters of an example that are kept
+LONGEST = 400  # characters of an example; the rest is cut
 
 
 class Tally:
-    """Counts of kinds of things, with a few examples of each kind.
+    """Counts by kind, with a few examples of each kind.
 
-    An example is one text or several. Which examples are kept does not depend on their order.
+    An example is one or several texts. The choice of examples does not depend on their order.
+
+    Args:
+        keep: Number of examples of each kind.
     """
 
     def __init__(self, keep: int = 8) -> None:
@@ -23,12 +26,12 @@ class Tally:
         self._examples: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
 
     def add(self, kind: str, *example: str) -> None:
-        """Count one thing of a kind, and offer it as an example."""
+        """Count one example of a kind."""
         self.counts[kind] += 1
         self.show(kind, *example)
 
     def show(self, kind: str, *example: str) -> None:
-        """Offer an example of something that is counted elsewhere."""
+        """Add an example without counting it, because it is counted elsewhere."""
         texts = [text[:LONGEST].encode("utf-8", "replace") for text in example]
         entry = (crc32(b"\t".join(texts)), tuple(text.decode() for text in texts))
         kept = self._examples.setdefault(kind, [])
@@ -38,29 +41,29 @@ class Tally:
 
     @property
     def examples(self) -> dict[str, list[tuple[str, ...]]]:
-        """A sample of each kind, in the order of the examples' hashes."""
+        """The examples of each kind, in the order of their hashes."""
         return {kind: [texts for _, texts in kept] for kind, kept in self._examples.items()}
 
 
 @dataclass(frozen=True)
 class Tallies:
-    """Counts of files, comments and texts that were read or left out; each example is one text."""
+    """Tallies of the files, comments and texts that were read or left out; each example is one text."""
 
     files: Tally = field(default_factory=Tally)
     comments: Tally = field(default_factory=Tally)
     texts: Tally = field(default_factory=Tally)
 
     def merge(self, facts: dict[str, Any]) -> None:
-        """Add another one's counts and examples, given as its `facts()`."""
-        for name, found in facts.items():
-            mine: Tally = getattr(self, name)
-            mine.counts.update(found["counts"])
-            for kind, examples in found["examples"].items():
+        """Add the counts and examples of other tallies, which `facts` returned."""
+        for name, other in facts.items():
+            own: Tally = getattr(self, name)
+            own.counts.update(other["counts"])
+            for kind, examples in other["examples"].items():
                 for example in examples:
-                    mine.show(kind, example)
+                    own.show(kind, example)
 
     def facts(self) -> dict[str, Any]:
-        """All counts and examples, for JSON."""
+        """Return all counts and examples as JSON values."""
         tallies: dict[str, Tally] = {part.name: getattr(self, part.name) for part in fields(self)}
         return {
             name: {
@@ -71,7 +74,7 @@ class Tallies:
         }
 
     def problems(self) -> list[str]:
-        """A line for each kind of files that could not be read."""
+        """Return one line for each kind of unreadable files."""
         return [
             f"{kind} ({count:,}): {self.files.examples[kind][0][0]}"
             for kind, count in self.files.counts.items()

@@ -1,4 +1,4 @@
-"""The identity of cleaned texts: texts with the same words are the same."""
+"""The identity of cleaned texts: a hash of their words, without punctuation."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def words(text: str) -> list[str]:
 
 
 def identity(text: str) -> bytes:
-    """Return 8 bytes that two texts share if their words are the same."""
+    """Return an 8-byte hash of the words of a cleaned text."""
     return hashlib.blake2b(" ".join(words(text)).encode(), digest_size=8).digest()

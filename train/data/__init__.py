@@ -1,1 +1,1 @@
-"""The public data sets: where each comes from, how it is fetched, converted and verified."""
+"""The public data sets: their origins, and fetching, converting and verifying them."""

@@ -1,13 +1,13 @@
-"""Fetch the public data sets that models are trained and measured on.
+"""Fetch the public data sets for training and evaluation.
 
     python -m train.data fetch
     python -m train.data fetch emse_deepcom stsb_en --root data
     python -m train.data fetch --list
 
 Each set comes from the git repository of its authors, or from a copy, at a fixed commit; only the
-files that are needed are read. Every converted file is verified. Files that are there and intact are
-left as they are: rerun the same command to resume. `--list` shows the licence and the terms of each
-set. Exit status: 0 done, 2 bad input or no connection, 130 from the keyboard.
+needed files are read. Each converted file is verified. Existing intact files are not changed, so rerun
+the same command to resume. `--list` shows the licence and the terms of each set. Exit status: 0 done, 2
+bad input or no connection, 130 interrupted from the keyboard.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from simllm.io import tables
 from train.data import catalog
 from train.data.catalog import Catalog, DataSet
 from train.data.fetch import fetch
-from train.data.origin import GITHUB
+from train.data.remote_repository import GITHUB
 from train.runtime import config as configs
 from train.runtime.tool_command import run_tool
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.data",
         description=__doc__,
@@ -46,7 +46,10 @@ def main() -> int:
         "--host", default=GITHUB, help="URL or folder of the repositories OWNER/NAME; default: %(default)s"
     )
     command.add_argument(
-        "--catalog", type=Path, default=catalog.FILE, help="table of the data sets; default: %(default)s"
+        "--catalog",
+        type=Path,
+        default=catalog.CATALOG_FILE,
+        help="table of the data sets; default: %(default)s",
     )
     options = parser.parse_args()
     return run_tool(lambda: _fetch(options))
@@ -54,18 +57,18 @@ def main() -> int:
 
 def _fetch(options: argparse.Namespace) -> None:
     table = configs.load(Catalog, options.catalog, [])
-    chosen = table.chosen(options.names)
+    sets = table.choose(options.names)
     if options.list:
-        _show(chosen)
+        _print_table(sets)
         return
     with TemporaryDirectory(prefix="simllm-data-") as cache:
-        fetch(table, chosen, options.root, options.host, Path(cache))
+        fetch(table, sets, options.root, options.host, Path(cache))
 
 
-def _show(sets: list[DataSet]) -> None:
-    """Print the sets as a table; the last columns are not cut."""
+def _print_table(sets: list[DataSet]) -> None:
+    """Print the sets as a table with full columns."""
     rows = [["name", "texts", "licence", "terms", "what"]]
-    rows += [[found.name, f"{found.rows:,}", found.licence, found.terms, found.about] for found in sets]
+    rows += [[one.name, f"{one.rows:,}", one.licence, one.terms, one.about] for one in sets]
     sys.stdout.write(tables.lines(rows, [max(map(len, column)) for column in zip(*rows, strict=True)]))
 
 

@@ -1,4 +1,4 @@
-"""The table of the data sets, `sets.yaml`: their repositories, files, converters and checksums."""
+"""The catalog of data sets, `sets.yaml`: their repositories, files, readers and checksums."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from simllm.errors import InputError
 from train.data.evaluation_texts import CLEANINGS
 from train.data.readers import READERS
 
-FILE = Path(__file__).with_name("sets.yaml")
+CATALOG_FILE = Path(__file__).with_name("sets.yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """Files of one repository that one reader turns into rows."""
+    """Files of one repository, and the reader that turns them into rows."""
 
     repository: str  # owner/name on GitHub
-    paths: tuple[str, ...]  # in the order in which they are read; `*` stands for any name
+    paths: tuple[str, ...]  # in the order in which they are read; `*` matches any name
     reader: str  # name of a function in readers.py
-    language: str = ""  # these two are added to each row
-    source: str = ""
+    language: str = ""  # added to each row
+    source: str = ""  # added to each row
 
     def __post_init__(self) -> None:
         if self.reader not in READERS:
@@ -31,13 +31,13 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputFile:
-    """A file that is made from the inputs, one after the other."""
+    """A converted file, made from the rows of its inputs."""
 
-    path: str  # below the root
-    rows: int
-    sha256: str  # of the content, decompressed
+    path: str  # relative to the folder of the data
+    rows: int  # number of rows
+    sha256: str  # of the decompressed content
     inputs: tuple[Input, ...]
-    cleaning: str = ""  # a function in evaluation_texts.py; none: all rows are kept
+    cleaning: str = ""  # name of a function in evaluation_texts.py; "": all rows are kept
 
     def __post_init__(self) -> None:
         if self.cleaning and self.cleaning not in CLEANINGS:
@@ -47,23 +47,23 @@ class OutputFile:
 
     @property
     def repositories(self) -> set[str]:
-        """The repositories that the file is made from."""
+        """The repositories of the inputs."""
         return {part.repository for part in self.inputs}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """A data set: one file or several, under the same terms."""
+    """A data set: one or several files with the same licence and terms."""
 
     name: str
     about: str
-    licence: str  # what the repositories say
-    terms: str  # what a user must know before using or passing on the texts
+    licence: str  # as stated in the repositories
+    terms: str  # conditions for using or sharing the texts
     files: tuple[OutputFile, ...]
 
     @property
     def rows(self) -> int:
-        """Texts or pairs in all files."""
+        """Number of texts or pairs in all files."""
         return sum(file.rows for file in self.files)
 
 
@@ -71,27 +71,28 @@ class DataSet:
 class Catalog:
     """All data sets."""
 
-    commits: dict[str, str]  # of each repository
-    evaluation_texts: tuple[Input, ...]  # no text of these is in a corpus
+    commits: dict[str, str]  # the commit of each repository
+    evaluation_texts: tuple[Input, ...]  # texts that are left out of all corpora
     sets: tuple[DataSet, ...]
 
     def __post_init__(self) -> None:
-        files = (file for found in self.sets for file in found.files)
-        named = set().union(
+        files = (file for one in self.sets for file in one.files)
+        repositories = set().union(
             {part.repository for part in self.evaluation_texts}, *(f.repositories for f in files)
         )
-        if without := sorted(named - self.commits.keys()):
+        if without := sorted(repositories - self.commits.keys()):
             raise InputError(f"commits must name a commit of {', '.join(without)}")
         for name, commit in self.commits.items():
             if not re.fullmatch("[0-9a-f]{40}", str(commit)):
                 raise InputError(f"commits: that of {name} must be 40 hexadecimal digits, not {commit}")
 
-    def chosen(self, names: Iterable[str]) -> list[DataSet]:
-        """Return the sets of these names, or all if there are no names.
+    def choose(self, names: Iterable[str]) -> list[DataSet]:
+        """Return the sets with the given names, or all sets without names.
 
-        Raises InputError for an unknown name.
+        Raises:
+            InputError: A name is unknown.
         """
-        by_name = {found.name: found for found in self.sets}
+        by_name = {one.name: one for one in self.sets}
         for name in names:
             if name not in by_name:
                 raise InputError(f"{name!r}: no such data set; there are {', '.join(by_name)}")

@@ -1,4 +1,4 @@
-"""Readers of texts about code: each yields rows with a `text`."""
+"""Readers of texts about code, which yield rows with a `text`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from train.data.source_file import Row, SourceFile
 
-_LONGEST = 400  # characters of a docstring
-_MARKUP = re.compile("DCNL|DCSP|DCTB")  # a line feed, a blank, a tab
-# What follows the description in a docstring.
+_LONGEST = 400  # characters of a docstring; the rest is cut
+_MARKUP = re.compile("DCNL|DCSP|DCTB")  # for a line feed, a space, a tab
+# The beginning of the sections after the description in a docstring.
 _REST = re.compile(":param|:type|:return|@param|Args:|Parameters|Returns:|>>>")
 
 
@@ -35,14 +35,14 @@ def titles(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def comment_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield one text a file: what follows "COM:" (FunCom)."""
+    """Yield one text per file: the text after "COM:" (FunCom)."""
     for file in files:
         _, _, comment = file.text.partition("COM:")
         yield {"text": comment.replace("<s>", "").replace("</s>", "")}
 
 
 def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the descriptions that quoted docstrings begin with (code-docstring-corpus)."""
+    """Yield the descriptions at the beginning of quoted docstrings (code-docstring-corpus)."""
     for file in files:
         for line in file.lines():
             text = _MARKUP.sub(" ", line).strip("'\" ")
@@ -50,7 +50,7 @@ def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the intents of CoNaLa, as found and as rewritten."""
+    """Yield the original and the rewritten intents of CoNaLa."""
     for file in files:
         for item in file.json():
             for name in ("intent", "rewritten_intent"):
@@ -67,7 +67,7 @@ def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def numbered_lists(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield every text of JSON objects whose keys are numbers and whose values are lists of texts."""
+    """Yield all texts in JSON objects that map numbers to lists of texts."""
     for file in files:
         for texts in file.json().values():
             for text in texts:

@@ -1,4 +1,4 @@
-"""Fetching data sets: read their origins, convert, verify and write each file whole or not at all."""
+"""Fetching of data sets: read their repositories, convert, verify and write each file atomically."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from train.data.catalog import Catalog, DataSet, Input, OutputFile
 from train.data.evaluation_texts import CLEANINGS, EvaluationTexts
-from train.data.origin import Origin
 from train.data.readers import READERS
+from train.data.remote_repository import RemoteRepository
 from train.data.source_file import Row
 
 
 def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cache: Path) -> None:
-    """Write the files of the sets below `root`; those that are there and intact are left as they are.
+    """Fetch data sets, except for files that exist and are intact.
 
     Args:
-        catalog: The table that the sets are from.
+        catalog: The catalog of the sets.
         sets: The data sets to fetch.
         root: The folder of the data; simllm must own it, unless nothing has to be written.
-        host: What stands before the repositories' names, as in `Origin`.
-        cache: An empty folder for what is read from the origins.
+        host: The URL or folder of the repositories, as in `RemoteRepository`.
+        cache: An empty folder for the repositories.
 
     Raises:
-        InputError: If the root holds files that simllm did not write, an origin cannot be
-            fetched, or a converted file has another checksum than the table.
+        InputError: The root holds files that simllm did not write, a repository cannot be fetched,
+            or a converted file has a wrong checksum.
     """
-    origins = Origins(catalog, host, cache)
-    for chosen in sets:
-        missing = [file for file in chosen.files if not _intact(root / file.path, file)]
+    converter = Converter(catalog, host, cache)
+    for one in sets:
+        missing = [file for file in one.files if not _is_intact(root / file.path, file)]
         if not missing:
-            print(f"{chosen.name}: already there", file=sys.stderr)
+            print(f"{one.name}: already there", file=sys.stderr)
             continue
         folders.own(root)
         with files.locked(root):
@@ -47,15 +47,12 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
                 path = root / file.path
                 again = f"warning: {path}: damaged or changed; fetching it again"
                 print(again if path.exists() else f"{path}: fetching", file=sys.stderr)
-                folders.add(root, file.path, _packed(file.path, origins.content(file)))
-        print(
-            f"{chosen.name}: {chosen.rows:,} texts; licence: {chosen.licence}; {chosen.terms}",
-            file=sys.stderr,
-        )
+                folders.add(root, file.path, _compress(file.path, converter.content(file)))
+        print(f"{one.name}: {one.rows:,} texts; licence: {one.licence}; {one.terms}", file=sys.stderr)
 
 
-def _intact(path: Path, file: OutputFile) -> bool:
-    """Whether a file is there and has its checksum."""
+def _is_intact(path: Path, file: OutputFile) -> bool:
+    """Return whether a file exists and has the right checksum."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error):
@@ -63,21 +60,28 @@ def _intact(path: Path, file: OutputFile) -> bool:
     return hashlib.sha256(content).hexdigest() == file.sha256
 
 
-def _packed(name: str, content: bytes) -> bytes:
+def _compress(name: str, content: bytes) -> bytes:
+    """Return the content, gzipped if the name ends in `.gz`."""
     return gzip.compress(content, mtime=0) if name.endswith(".gz") else content
 
 
-class Origins:
-    """The repositories of a table; each is fetched when it is first asked for."""
+class Converter:
+    """Converts files of remote repositories; each repository is opened on first use.
+
+    Args:
+        catalog: The catalog of the data sets.
+        host: The URL or folder of the repositories.
+        folder: A folder for the repositories.
+    """
 
     def __init__(self, catalog: Catalog, host: str, folder: Path) -> None:
         self._catalog = catalog
         self._host = host
         self._folder = folder
-        self._open: dict[str, Origin] = {}
+        self._open: dict[str, RemoteRepository] = {}
 
     def content(self, file: OutputFile) -> bytes:
-        """Return the converted content of a file; raise InputError if its checksum is another."""
+        """Return the converted content of a file; raise InputError if its checksum is wrong."""
         try:
             rows = self.rows(file.inputs)
             if file.cleaning:
@@ -85,29 +89,31 @@ class Origins:
             content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
         except InputError as error:
             raise InputError(f"{file.path}: {error}") from None
-        found = hashlib.sha256(content).hexdigest()
-        if found != file.sha256:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != file.sha256:
             raise InputError(
-                f"{file.path}: not written; its SHA-256 is {found}, but {file.sha256} was expected"
+                f"{file.path}: not written; its SHA-256 is {digest}, but {file.sha256} was expected"
             )
         return content
 
     def rows(self, inputs: Iterable[Input]) -> Iterator[Row]:
-        """Yield the rows of the inputs, one after the other, with language and source if they are given."""
+        """Yield the rows of all inputs, with their language and source if these are given."""
         for part in inputs:
             labels = {name: value for name in ("language", "source") if (value := getattr(part, name))}
-            for row in READERS[part.reader](self._origin(part.repository).files(part.paths)):
+            for row in READERS[part.reader](self._repository(part.repository).files(part.paths)):
                 yield {**labels, **row}
 
     @cached_property
     def evaluation_texts(self) -> EvaluationTexts:
-        """The texts that no corpus may hold."""
+        """The texts that are left out of all corpora."""
         names = ("text", "reference", "candidate", "candidate_clean")
         rows = self.rows(self._catalog.evaluation_texts)
         return EvaluationTexts(row[name] for row in rows for name in names if name in row)
 
-    def _origin(self, repository: str) -> Origin:
+    def _repository(self, repository: str) -> RemoteRepository:
         if repository not in self._open:
             folder = self._folder / repository.replace("/", "+")
-            self._open[repository] = Origin(repository, self._catalog.commits[repository], self._host, folder)
+            self._open[repository] = RemoteRepository(
+                repository, self._catalog.commits[repository], self._host, folder
+            )
         return self._open[repository]

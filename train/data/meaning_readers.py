@@ -1,4 +1,4 @@
-"""Readers of pairs that mean the same or not: rows with `a`, `b` and `label`; and of abbreviations."""
+"""Readers of pairs with the same or another meaning (rows with `a`, `b`, `label`), and of abbreviations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of PAWS: `different` or `same`; quotes of two marks become plain ones."""
+    """Yield the pairs of PAWS with the label `different` or `same`; '' and `` become plain quotes."""
     labels = {"0": "different", "1": "same"}
     for file in files:
         for columns in file.columns():
@@ -42,7 +42,7 @@ def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def parallel_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield first sentence, second sentence and label from the same lines of three files."""
+    """Yield pairs from three parallel files with first sentences, second sentences and labels."""
     for a, b, label in zip(*(file.lines() for file in files), strict=True):
         yield {"a": a, "b": b, "label": label}
 
@@ -55,12 +55,12 @@ def negations(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield opposite words, two a line."""
+    """Yield pairs of opposite words, one pair per line."""
     return _word_pairs(files, "opposite")
 
 
 def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield words of the same meaning, two a line."""
+    """Yield pairs of words with the same meaning, one pair per line."""
     return _word_pairs(files, "same")
 
 
@@ -73,7 +73,7 @@ def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
 
 
 def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield words, their abbreviations and how far each is recommended."""
+    """Yield words with their abbreviations, and the degree of recommendation."""
     for file in files:
         for item in file.json():
             for short in item["abbrs"]:

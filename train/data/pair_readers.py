@@ -1,4 +1,4 @@
-"""Readers of pairs of texts about code: paraphrases by people, and references with generated summaries."""
+"""Readers of pairs of texts about code: human paraphrases, and references with generated summaries."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import combinations
 
 from train.data.source_file import Row, SourceFile
 
-_MOST = 5  # descriptions of one command that are paired
-_LONGEST = 120  # characters of a command that name a group
+_MOST = 5  # descriptions of one command that are paired with each other
+_LONGEST = 120  # characters of a command in the name of its group
 
 
 def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all pairs of the texts that share the id before the tab (CodeNN)."""
+    """Yield all pairs of texts with the same id, which is before the tab (CodeNN)."""
     for file in files:
         groups: dict[str, list[str]] = {}
         for identifier, text in file.columns():
@@ -24,7 +24,10 @@ def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of the descriptions of one command: the first file's lines, by the second's (nl2bash)."""
+    """Yield pairs of descriptions of the same command (nl2bash).
+
+    The first file has the descriptions, the second file the command of each.
+    """
     descriptions, commands = (file.lines() for file in files)
     groups: dict[str, dict[str, None]] = {}
     for text, command in zip(descriptions, commands, strict=True):
@@ -35,7 +38,7 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the intents of CoNaLa that a person has rewritten, with the rewritten ones."""
+    """Yield intents of CoNaLa, paired with the versions that people have rewritten."""
     for file in files:
         for item in file.json():
             a, b = item["intent"].strip(), (item["rewritten_intent"] or "").strip()
@@ -44,7 +47,7 @@ def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield references and what models made of them (CodeSumEvaluation).
+    """Yield references with the summaries that models generated (CodeSumEvaluation).
 
     A line of a `test.pred` belongs to the same line of the nearest `test.gold`, in its folder or above.
     """

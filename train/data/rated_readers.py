@@ -1,4 +1,4 @@
-"""Readers of summaries and snippets that people have rated."""
+"""Readers of rated summaries and rated code snippets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from simllm.errors import InputError
 from train.data.source_file import Row, SourceFile
 
-# Columns of Haque et al. that are not values of metrics.
+# Columns of Haque et al. that do not contain metrics.
 _HAQUE = {"", "Unnamed: 0", "function_id", "user_id", "accurate", "adequate", "concise", "similarity"}
 _HAQUE |= {"source", "text", "text.1", "function", "bleu_cat"}
 _ASPECTS = ("accurate", "adequate", "concise")
@@ -20,10 +20,10 @@ _SHEN_METRICS = ("bleu4", "bleu42", "rouge", "cider", "ciderd")
 
 
 def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of Haque et al. (2022), each with its ratings and the authors' metrics.
+    """Yield the pairs of Haque et al. (2022), with their ratings and the authors' metrics.
 
-    A pair is rated by six people. Three see the reference first, three the candidate; each rates
-    the first text's accuracy, adequacy and conciseness, and the similarity of both.
+    Six people rate a pair: three see the reference first, and three the candidate. Each person rates
+    the accuracy, adequacy and conciseness of the first text, and the similarity of both texts.
     """
     for file in files:
         groups: dict[str, list[dict[str, str]]] = {}
@@ -59,9 +59,10 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of Shen et al. (2021), each with one merged rating; from an Excel sheet.
+    """Yield the pairs of Shen et al. (2021) from an Excel sheet, each with one merged rating.
 
-    Raises InputError if the package `xlrd` is not installed.
+    Raises:
+        InputError: The package `xlrd` is not installed.
     """
     try:
         import xlrd
@@ -71,7 +72,7 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
         sheet = xlrd.open_workbook(file_contents=file.data, logfile=io.StringIO()).sheet_by_index(0)
         header, *rows = (sheet.row_values(number) for number in range(sheet.nrows))
         rows = [dict(zip(header, row, strict=True)) for row in rows]
-        rows = [row for row in rows if row["human"] != "human"]  # the header stands in the middle, too
+        rows = [row for row in rows if row["human"] != "human"]  # the header is repeated in the middle
         for number, row in enumerate(rows):
             yield {
                 "id": number,
@@ -87,7 +88,7 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the snippets of Evtikhiev et al. (2023): five systems against a reference, with grades."""
+    """Yield the code snippets of five systems with references and grades (Evtikhiev et al., 2023)."""
     for file in files:
         for number, item in enumerate(file.json()):
             systems = [key.removeprefix("grade-") for key in item if key.startswith("grade-")]
@@ -105,14 +106,14 @@ def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def commit_messages(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield commit messages and those generated for them, which people have rated (CommitMsgEmpirical)."""
+    """Yield commit messages with generated messages, which people have rated (CommitMsgEmpirical)."""
     for file in files:
         for row in csv.DictReader(io.StringIO(file.text, newline="")):
             yield {"reference": row["Reference"], "candidate": row["Generation"]}
 
 
 def texts_of_workbook(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the texts in an Excel workbook (.xlsx), wherever they stand."""
+    """Yield all texts in the cells of an Excel workbook (.xlsx)."""
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
             strings = ElementTree.fromstring(archive.read("xl/sharedStrings.xml"))

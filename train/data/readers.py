@@ -1,4 +1,4 @@
-"""All readers by name: functions from the files of an input to rows."""
+"""All readers by name; a reader turns the files of an input into rows."""
 
 from __future__ import annotations
 

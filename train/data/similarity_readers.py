@@ -1,4 +1,4 @@
-"""Readers of sentence pairs whose similarity people have rated: rows with `a`, `b` and `score`."""
+"""Readers of sentence pairs with human similarity ratings, which yield rows with `a`, `b` and `score`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def stsb(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of SICK, each also with its judgement of entailment, `nli`."""
+    """Yield the pairs of SICK, with their entailment judgement as `nli`."""
     for file in files:
         rows = file.columns()
         next(rows)  # the header

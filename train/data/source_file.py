@@ -1,4 +1,4 @@
-"""Files as their authors published them."""
+"""Files of remote repositories, and their formats."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
-
-from simllm.errors import InputError
 
 Row = dict[str, Any]  # an object of a JSON-lines file
 
@@ -24,25 +22,22 @@ class SourceFile:
 
     @property
     def text(self) -> str:
-        """The content as text; raises InputError if it is not UTF-8."""
-        try:
-            return self.data.decode("utf-8", "replace").removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{self.path}: not UTF-8 ({error.reason})") from None
+        """The content as text; bytes that are not UTF-8 become U+FFFD."""
+        return self.data.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def lines(self) -> list[str]:
-        """The lines; only line feeds, alone or after a carriage return, end a line."""
+        r"""Return the lines, which end with `\n` or `\r\n`."""
         lines = self.text.split("\n")
         if not lines[-1]:
             del lines[-1]
         return [line.removesuffix("\r") for line in lines]
 
     def columns(self) -> Iterator[list[str]]:
-        """Yield the tab-separated columns of each line; quotes have no meaning."""
+        """Yield the tab-separated columns of each line; quotes are not special."""
         return (line.split("\t") for line in self.lines())
 
     def json(self) -> Any:
-        """The value in a JSON file."""
+        """Return the value in a JSON file."""
         return json.loads(self.text)
 
     def csv(self) -> Iterator[list[str]]:

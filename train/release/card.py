@@ -111,7 +111,8 @@ def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Return the section with the figures of ablations."""
     lines = [[row["variant"], *(f"{value:.3f}" for value in _main_figures(row).values())] for row in rows]
     intro = (
-        "Short runs of the second stage with one seed each; differences of .01 are noise. The variants "
+        "Short runs of `configs/contrastive.yaml`, the recipe without teachers, with one seed each; "
+        "differences of .01 are noise. The variants "
         'called "short pretraining" have a short first stage of their own and should be compared with '
         'each other. Compare all other variants with "recipe".'
     )

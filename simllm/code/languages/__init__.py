@@ -1,4 +1,4 @@
-"""The programming languages whose documented functions can be found."""
+"""The supported programming languages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simllm.code.languages.base import Function, Language
 
 __all__ = ["LANGUAGES", "Function", "Language", "load"]
 
-# Suffix of a file -> language.
+# The language of each file suffix.
 LANGUAGES = {
     ".py": "python",
     ".pyi": "python",
@@ -29,7 +29,7 @@ LANGUAGES = {
 
 
 def load(name: str) -> Language:
-    """Return a language by its name; raise KeyError where there is none."""
+    """Return the language with a name; raise KeyError if there is none."""
     if name not in LANGUAGES.values():
         raise KeyError(name)
     language: Language = import_module(f"simllm.code.languages.{name}").LANGUAGE

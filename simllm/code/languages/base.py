@@ -12,78 +12,93 @@ from importlib import import_module
 from tree_sitter import Language as Grammar
 from tree_sitter import Node, Parser
 
-from simllm.code.languages.node_path import Cursor, NodePath
+from simllm.code.languages.node_path import NodePath, TreeCursor
 
-LONGEST_PARSE = 10.0  # seconds of processor time; code takes a hundredth of it, some data takes hours
+LONGEST_PARSE = 10.0  # seconds of processor time; code takes a hundredth of it, but some data takes hours
 _CHUNK = 1 << 12  # bytes that the parser reads at once
-_LONGEST_COMMENT = 20_000  # bytes
-_LONGEST_NAME, _LONGEST_HERITAGE = 1_000, 2_000  # characters
-_DEEPEST = 1_000  # nodes around a function in which its classes are looked for
+_LONGEST_COMMENT = 20_000  # bytes; the rest is cut
+_LONGEST_NAME, _LONGEST_HERITAGE = 1_000, 2_000  # characters; the rest is cut
+_DEEPEST = 1_000  # nodes above a function that are searched for its classes
 
 
 @dataclass(frozen=True)
 class Function:
-    """A documented function as it stands in the source."""
+    """A documented function.
 
-    name: str  # Class.method where the class is known
-    raw: str  # its comment, with all marks
-    text: str  # its comment, without the marks of a comment
-    head: str  # how its declaration begins, with annotations
-    supertypes: str = ""  # of its class, separated by spaces
+    Attributes:
+        name: The name, with the names of its classes: Class.method.
+        raw: The documentation comment with its comment marks.
+        text: The documentation comment without comment marks.
+        head: The beginning of the declaration, including annotations.
+        supertypes: The supertypes of its class, separated by spaces.
+    """
+
+    name: str
+    raw: str
+    text: str
+    head: str
+    supertypes: str = ""
 
 
 @dataclass(frozen=True)
-class Place:
-    """The byte offsets of what may be a documentation comment, and of the declaration it is about."""
+class CommentPlace:
+    """The byte offsets of a possible documentation comment and of its declaration."""
 
     start: int
     end: int
-    declaration: int  # where the node to look at begins
+    declaration: int  # start of the declaration
 
 
 @dataclass(frozen=True)
 class Language:
-    """The rules that find the documented functions of a language.
+    """A programming language, with the rules that find its documented functions.
 
-    `places` looks at bytes alone, which is fast; a file in which it finds nothing is never parsed.
-    `function` takes the path to the node at a place's declaration. It returns the path to the
-    function that begins there, if any.
+    Attributes:
+        grammars: Module and function of tree-sitter grammars; the next is used if one finds errors.
+        places: Finds possible documentation comments in the bytes of a file. This is fast; a file
+            without any is not parsed.
+        function: Takes the path to the node of a declaration, and returns the path to the function that
+            begins there, or None.
+        strip_marks: Removes the comment marks of a comment.
+        name: Returns the name of the function at a node.
+        classes: Types of nodes whose names are part of the names of the functions inside.
     """
 
-    grammars: tuple[tuple[str, str], ...]  # module, function; the second where the first finds errors
-    places: Callable[[bytes], Iterator[Place]]
+    grammars: tuple[tuple[str, str], ...]
+    places: Callable[[bytes], Iterator[CommentPlace]]
     function: Callable[[NodePath], NodePath | None]
-    undress: Callable[[str], str]  # takes the marks of a comment away
+    strip_marks: Callable[[str], str]
     name: Callable[[Node], str]
-    classes: frozenset[str] = frozenset()  # types of nodes that give their name to what is inside
+    classes: frozenset[str] = frozenset()
 
     def parse(self, code: bytes) -> Node:
         """Return the root of the syntax tree.
 
-        Raises TimeoutError if parsing takes more than `LONGEST_PARSE` seconds.
+        Raises:
+            TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds.
         """
         roots = []
         for grammar in self.grammars:
-            roots.append(_parsed(Parser(_grammar(*grammar)), code))
+            roots.append(_parse(Parser(_grammar(*grammar)), code))
             if not roots[-1].has_error:
                 return roots[-1]
         return roots[0]
 
     def functions(self, code: bytes) -> Iterator[Function]:
-        """Yield the documented functions of a file, in order; raise TimeoutError as `parse`."""
+        """Yield the documented functions of a file, in order; raise TimeoutError like `parse`."""
         places = list(self.places(code))
         if not places:
             return
         root = self.parse(code)
-        comments, declarations = Cursor(root), Cursor(root)
+        comments, declarations = TreeCursor(root), TreeCursor(root)
         for place in places:
             comment = comments.path(place.start)[-1]
-            if comment.start_byte != place.start:  # inside a string
+            if comment.start_byte != place.start:  # not a comment, but part of a string
                 continue
             if path := self.function(declarations.path(place.declaration)):
-                yield self._described(path, code, place)
+                yield self._describe(path, code, place)
 
-    def _described(self, path: NodePath, code: bytes, place: Place) -> Function:
+    def _describe(self, path: NodePath, code: bytes, place: CommentPlace) -> Function:
         function = path[-1]
         classes = [node for node in path[-_DEEPEST:-1] if node.type in self.classes]
         names = [*(field(node, "name") for node in classes), self.name(function)]
@@ -91,13 +106,13 @@ class Language:
         return Function(
             name=".".join(filter(None, names)).replace("::", ".")[-_LONGEST_NAME:],
             raw=raw,
-            text=self.undress(raw),
+            text=self.strip_marks(raw),
             head=code[function.start_byte : function.start_byte + 200].decode(errors="replace"),
             supertypes=supertypes(classes[-1]) if classes else "",
         )
 
 
-def _parsed(parser: Parser, code: bytes) -> Node:
+def _parse(parser: Parser, code: bytes) -> Node:
     started = time.process_time()
 
     def check(offset: int, has_error: bool) -> bool:
@@ -115,7 +130,7 @@ def _grammar(module: str, function: str) -> Grammar:
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source of a node's field, "" where it has none."""
+    """Return the source of a field of a node, or "" if the node has no such field."""
     child = node.child_by_field_name(name)
     return text(child) if child else ""
 
@@ -125,8 +140,8 @@ def text(node: Node) -> str:
     return (node.text or b"").decode(errors="replace")
 
 
-def beginning(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Return the path to the innermost node of one of the types that begins where `path`'s node does."""
+def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
+    """Return the path to the innermost node of given types that begins where the last node of `path` does."""
     start = path[-1].start_byte
     for at in range(len(path) - 1, -1, -1):
         if path[at].start_byte != start:

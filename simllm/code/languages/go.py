@@ -1,4 +1,4 @@
-"""Go: the comment right before a function, or before a method in an interface."""
+"""Go: documentation is the comment directly before a function, or before a method of an interface."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from simllm.code.languages.base import Language, Place, beginning, field
-from simllm.code.languages.comment_marks import runs, undress_block, undress_lines
+from simllm.code.languages.base import CommentPlace, Language, field, path_to_type
+from simllm.code.languages.comment_marks import line_comments, strip_block_marks, strip_line_marks
 from simllm.code.languages.node_path import NodePath
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*//[^\n]*\n)++)[ \t]*(func\b|[A-Z]\w*\()?")
@@ -16,20 +16,20 @@ _BLOCK = re.compile(rb"(?m)^(/\*(?s:.*?)(?:\*/|\Z))[ \t]*\n?(func\b)?")
 _FUNCTIONS = frozenset({"function_declaration", "method_declaration", "method_elem"})
 
 
-def _places(code: bytes) -> Iterator[Place]:
-    found = [*runs(code, _LINES), *(runs(code, _BLOCK) if b"*/\nfunc" in code else ())]
-    yield from sorted(found, key=lambda place: place.start)
+def _places(code: bytes) -> Iterator[CommentPlace]:
+    places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"*/\nfunc" in code else ())]
+    yield from sorted(places, key=lambda place: place.start)
 
 
 def _function(path: NodePath) -> NodePath | None:
-    return beginning(path, _FUNCTIONS)
+    return path_to_type(path, _FUNCTIONS)
 
 
-def _undress(raw: str) -> str:
+def _strip_marks(raw: str) -> str:
     if raw.startswith("/*"):
-        return undress_block(raw)
+        return strip_block_marks(raw)
     directives = re.compile(r"(?<![ \t])[ \t]*//(?:[a-z]+:[a-z]|nolint|export |line |\+build)[^\n]*\n")
-    return undress_lines(directives.sub("", raw), "//")
+    return strip_line_marks(directives.sub("", raw), "//")
 
 
 def _name(node: Node) -> str:
@@ -41,7 +41,7 @@ LANGUAGE = Language(
     grammars=(("tree_sitter_go", "language"),),
     places=_places,
     function=_function,
-    undress=_undress,
+    strip_marks=_strip_marks,
     name=_name,
     classes=frozenset({"type_spec"}),
 )

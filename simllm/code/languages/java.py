@@ -1,7 +1,7 @@
-"""Java: a Javadoc comment before a method or constructor."""
+"""Java: documentation is a Javadoc comment before a method or constructor."""
 
-from simllm.code.languages.base import Language, beginning, field
-from simllm.code.languages.comment_marks import blocks, undress_block
+from simllm.code.languages.base import Language, field, path_to_type
+from simllm.code.languages.comment_marks import block_comments, strip_block_marks
 from simllm.code.languages.node_path import NodePath
 
 _FUNCTIONS = frozenset(
@@ -15,14 +15,14 @@ _FUNCTIONS = frozenset(
 
 
 def _function(path: NodePath) -> NodePath | None:
-    return beginning(path, _FUNCTIONS)
+    return path_to_type(path, _FUNCTIONS)
 
 
 LANGUAGE = Language(
     grammars=(("tree_sitter_java", "language"),),
-    places=blocks,
+    places=block_comments,
     function=_function,
-    undress=undress_block,
+    strip_marks=strip_block_marks,
     name=lambda node: field(node, "name"),
     classes=frozenset(
         {

@@ -1,4 +1,4 @@
-"""JavaScript: a JSDoc comment before a function, a method or what a function is assigned to."""
+"""JavaScript: documentation is a JSDoc comment before a function, a method, or an assigned function."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 from tree_sitter import Node
 
-from simllm.code.languages.base import Language, beginning, field, text
-from simllm.code.languages.comment_marks import blocks, undress_block
+from simllm.code.languages.base import Language, field, path_to_type, text
+from simllm.code.languages.comment_marks import block_comments, strip_block_marks
 from simllm.code.languages.node_path import NodePath
 
 _NAMED = frozenset(
@@ -22,7 +22,7 @@ _NAMED = frozenset(
 )
 _ANONYMOUS = frozenset({"arrow_function", "function_expression", "generator_function"})
 
-# What stands around a function -> the field that leads to it.
+# Nodes that may contain a function, and the field of the function ("": the first child).
 _AROUND = {
     "ambient_declaration": "",
     "assignment_expression": "right",
@@ -40,18 +40,18 @@ _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_de
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the declaration that begins here, past its decorators, if it holds a function."""
-    found = beginning(path, _OPENS) or beginning(path, _DECORATOR)
-    if not found:
+    """Return the path to the declaration after the decorators that begin here, if it has a function."""
+    start = path_to_type(path, _OPENS) or path_to_type(path, _DECORATOR)
+    if not start:
         return None
-    declaration: Node | None = found[-1]
+    declaration: Node | None = start[-1]
     while declaration and declaration.type == "decorator":
         declaration = declaration.next_named_sibling
-    return [*found[:-1], declaration] if declaration and _inside(declaration) else None
+    return [*start[:-1], declaration] if declaration and _function_inside(declaration) else None
 
 
-def _inside(node: Node) -> Node | None:
-    """Return the function inside a declaration, None if there is none."""
+def _function_inside(node: Node) -> Node | None:
+    """Return the function in a declaration, or None."""
     here: Node | None = node
     while here and here.type in _AROUND:
         by = _AROUND[here.type]
@@ -79,16 +79,16 @@ _CLASSES = frozenset(
 
 
 def language(*grammars: tuple[str, str]) -> Language:
-    """Return JavaScript or TypeScript, which differ in their grammar alone."""
+    """Return JavaScript or TypeScript, which differ only in their grammars."""
     return Language(
         grammars=grammars,
-        places=blocks,
+        places=block_comments,
         function=_function,
-        undress=undress_block,
+        strip_marks=strip_block_marks,
         name=_name,
         classes=_CLASSES,
     )
 
 
-# Where the first finds errors, the source may be Flow, which looks like TypeScript.
+# If the first grammar finds errors, the source may be Flow, which is similar to TypeScript.
 LANGUAGE = language(("tree_sitter_javascript", "language"), ("tree_sitter_typescript", "language_tsx"))

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
-NodePath = Sequence[Node]  # from the root to a node, each inside the one before
+NodePath = Sequence[Node]  # the ancestors of a node, from the root, and the node itself
 
 
-class Cursor:
+class TreeCursor:
     """Finds the innermost node at a byte offset, and its ancestors.
 
-    Offsets that rise take linear time in all, since every node is visited once. The tree's own
-    `descendant_for_byte_range` and `parent` begin at the root each time.
+    For increasing offsets each node is visited once, so that all calls together take linear time.
+    (`descendant_for_byte_range` and `parent` of tree-sitter begin at the root each time.)
     """
 
     def __init__(self, root: Node) -> None:
@@ -22,7 +22,7 @@ class Cursor:
         self._restart()
 
     def path(self, offset: int) -> NodePath:
-        """Return the path to the innermost node that holds the byte at `offset`."""
+        """Return the path to the innermost node that contains the byte at `offset`."""
         if offset < self._offset:
             self._restart()
         self._offset = offset
@@ -37,7 +37,7 @@ class Cursor:
         self._no_child = False  # whether no child of the last node reaches the offset
 
     def _leave(self, offset: int) -> None:
-        """Go to the first node that ends after `offset`, to the right or outwards."""
+        """Move to the first node that ends after `offset`, to the right or up."""
         while self._path[-1].end_byte <= offset:
             if self._next():
                 self._no_child = False
@@ -45,7 +45,7 @@ class Cursor:
                 return
 
     def _enter(self, offset: int) -> None:
-        """Go down to the innermost node that holds `offset`, or begins after it."""
+        """Move down to the innermost node that contains `offset` or begins after it."""
         while not self._no_child and self._path[-1].start_byte <= offset:
             if not self._cursor.goto_first_child():
                 return
@@ -56,14 +56,14 @@ class Cursor:
                     return
 
     def _next(self) -> bool:
-        """Go to the next sibling, if there is one."""
+        """Move to the next sibling; return whether there is one."""
         if not self._cursor.goto_next_sibling():
             return False
         self._path[-1] = self._here()
         return True
 
     def _up(self) -> bool:
-        """Go from a last child to its parent, if there is one."""
+        """Move from a last child to its parent; return whether there is one."""
         if not self._cursor.goto_parent():
             return False
         self._path.pop()

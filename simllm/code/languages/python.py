@@ -1,4 +1,4 @@
-"""Python: a docstring is the first statement of a function."""
+"""Python: documentation is a string as the first statement of a function."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import re
 from collections.abc import Iterator
 from inspect import cleandoc
 
-from simllm.code.languages.base import Language, Place, field
+from simllm.code.languages.base import CommentPlace, Language, field
 from simllm.code.languages.node_path import NodePath
 
-# A colon at the end of a line, empty lines and comments, and a string. Where no string follows, the
-# match is still as long: no colon in these comments can do better, and the file is read once.
+# A colon at the end of a line, empty lines and comments, and a string. The match has the same length
+# without a string, so that each byte is matched once.
 _DOCSTRING = re.compile(
     rb""":[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*+[ \t]*"""
     rb"""([rRuU]?(?:(\"\"\"|''')(?s:.*?)(?:(?<!\\)\2|\Z)|"[^"\n]*"|'[^'\n]*'))?"""
 )
 
 
-def _places(code: bytes) -> Iterator[Place]:
+def _places(code: bytes) -> Iterator[CommentPlace]:
     for match in _DOCSTRING.finditer(code):
         if match[1]:
-            yield Place(match.start(1), match.end(1), match.start(1))
+            yield CommentPlace(match.start(1), match.end(1), match.start(1))
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the function of which the string at the end of `path` is the docstring."""
+    """Return the path to the function whose docstring is the last node of `path`, or None."""
     start = path[-1].start_byte
     at = len(path) - 1
     while at > 0 and path[at].start_byte == start and path[at].type != "block":
@@ -34,7 +34,7 @@ def _function(path: NodePath) -> NodePath | None:
     return None
 
 
-def _undress(raw: str) -> str:
+def _strip_marks(raw: str) -> str:
     quoted = raw.lstrip("rRuU")
     inside = quoted.strip(quoted[:1])
     if raw[:1] not in "rR":
@@ -46,7 +46,7 @@ LANGUAGE = Language(
     grammars=(("tree_sitter_python", "language"),),
     places=_places,
     function=_function,
-    undress=_undress,
+    strip_marks=_strip_marks,
     name=lambda node: field(node, "name"),
     classes=frozenset({"class_definition"}),
 )

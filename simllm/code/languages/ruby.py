@@ -1,12 +1,12 @@
-"""Ruby: the comment right before a `def`."""
+"""Ruby: documentation is the comment directly before a `def`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from simllm.code.languages.base import Language, Place, beginning, field
-from simllm.code.languages.comment_marks import runs, undress_lines
+from simllm.code.languages.base import CommentPlace, Language, field, path_to_type
+from simllm.code.languages.comment_marks import line_comments, strip_line_marks
 from simllm.code.languages.node_path import NodePath
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")
@@ -14,28 +14,28 @@ _BLOCK = re.compile(rb"(?m)^(=begin(?s:.*?)(?:^=end|\Z))[^\n]*\n?[ \t]*(def\b)?"
 _FUNCTIONS = frozenset({"method", "singleton_method"})
 
 
-def _places(code: bytes) -> Iterator[Place]:
-    found = [*runs(code, _LINES), *(runs(code, _BLOCK) if b"\n=begin" in code else ())]
-    yield from sorted(found, key=lambda place: place.start)
+def _places(code: bytes) -> Iterator[CommentPlace]:
+    places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"\n=begin" in code else ())]
+    yield from sorted(places, key=lambda place: place.start)
 
 
 def _function(path: NodePath) -> NodePath | None:
-    return beginning(path, _FUNCTIONS)
+    return path_to_type(path, _FUNCTIONS)
 
 
-def _undress(raw: str) -> str:
+def _strip_marks(raw: str) -> str:
     if raw.startswith("=begin"):
         return re.sub(r"\A=begin[^\n]*|\n=end.*\Z", "", raw).strip()
     hidden = re.compile(r"(?ms)^[ \t]*#--[ \t]*$.*?(?:^[ \t]*#\+\+[ \t]*$|\Z)")
     magic = re.compile(r"(?m)^[ \t]*#[ \t]*(?:frozen_string_literal|encoding|rubocop|typed:|-\*-).*$")
-    return undress_lines(magic.sub("", hidden.sub("", raw)), "#+")
+    return strip_line_marks(magic.sub("", hidden.sub("", raw)), "#+")
 
 
 LANGUAGE = Language(
     grammars=(("tree_sitter_ruby", "language"),),
     places=_places,
     function=_function,
-    undress=_undress,
+    strip_marks=_strip_marks,
     name=lambda node: field(node, "name"),
     classes=frozenset({"class", "module"}),
 )

@@ -1,4 +1,4 @@
-"""TypeScript: as JavaScript; with JSX where it does not parse without."""
+"""TypeScript: like JavaScript; the grammar with JSX is used if the other one finds errors."""
 
 from simllm.code.languages.javascript import language
 

@@ -1,5 +1,5 @@
-"""Edits of summaries by rule: some keep the meaning, some change it.
+"""Edits of summaries by rule, which keep or change the meaning.
 
-Training uses them to make positives and hard negatives. The evaluation of robustness measures how
-far each of them moves a metric. All of them take and return cleaned texts.
+Training uses them as positives and hard negatives. The robustness evaluation measures how much they
+change the scores of a metric. All functions take and return cleaned texts.
 """

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from itertools import product
 
 from simllm.perturb.summaries.function_words import CONJUNCTIONS, DETERMINERS, PREPOSITIONS
-from simllm.perturb.summaries.inflection import Irregular, family
+from simllm.perturb.summaries.inflection import Irregular, word_family
 from simllm.text import clean
 
 _CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # no text can do without these words
@@ -27,7 +27,7 @@ class HeldOutWords:
             frozenset(forms)
             for a, b in pairs
             if not _CLOSED & {a, b}
-            for forms in product(family(clean(a), irregular), family(clean(b), irregular))
+            for forms in product(word_family(clean(a), irregular), word_family(clean(b), irregular))
         }
         self.words = frozenset(word for pair in self.pairs for word in pair)
 

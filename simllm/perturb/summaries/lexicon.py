@@ -1,8 +1,8 @@
-"""The lexicon: which words mean the same in a summary, which do not, and their forms.
+"""The lexicon: word lists with synonyms, opposites, neighbours, phrases and irregular forms.
 
 synonyms.txt       verb: compute, calculate
-antonyms.txt       verb: open | close, shut          any of the left against any of the right
-neighbours.txt     noun: row, column, cell           of one category, each something else
+antonyms.txt       verb: open | close, shut          words on the left are opposites of those on the right
+neighbours.txt     noun: row, column, cell           words of one category with different meanings
 phrases.txt        ^returns true if {1}$ | ^checks whether {1}$     see `templates`
 abbreviations.txt  config: configuration
 irregular.txt      verb: send, sends, sent, sent, sending
@@ -18,87 +18,101 @@ from pathlib import Path
 
 from simllm.io.files import lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
-from simllm.perturb.summaries.inflection import Forms, Irregular, inflected
-from simllm.perturb.summaries.templates import Template, templates
+from simllm.perturb.summaries.inflection import Forms, Irregular, inflect
+from simllm.perturb.summaries.templates import Template, load_templates
 from simllm.text import clean
 
 FOLDER = Path(__file__).parent / "data"
-_OPEN = ("verb", "noun", "adjective", "adverb")  # kinds of words of which there are too many to list
+_OPEN = ("verb", "noun", "adjective", "adverb")  # open classes of words
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """A word that may replace another, and its part of speech."""
+    """A word that may replace another word, and its part of speech."""
 
     kind: str
     word: str
 
 
-Replacements = dict[str, list[Replacement]]  # by the word or the words that they replace
+Replacements = dict[str, list[Replacement]]  # the replacements of each word or phrase
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Everything in `data`, without the held-out pairs."""
+    """The content of the word lists, without the held-out pairs.
 
-    synonyms: Replacements  # abbreviations among them
-    abbreviations: Replacements  # a word for its abbreviation, and the other way round
+    Attributes:
+        synonyms: Words with the same meaning, including abbreviations.
+        abbreviations: Abbreviations and the words that they stand for, in both directions.
+        opposites: Words with the opposite meaning.
+        neighbours: Words of the same category with another meaning.
+        templates: Phrases that may replace each other.
+        verb_forms: All forms of a verb, by each of its forms.
+        nouns: All forms of nouns.
+    """
+
+    synonyms: Replacements
+    abbreviations: Replacements
     opposites: Replacements
     neighbours: Replacements
     templates: list[Template]
-    verb_forms: dict[str, Forms]  # by each of them
-    nouns: frozenset[str]  # forms
+    verb_forms: dict[str, Forms]
+    nouns: frozenset[str]
 
     def is_base(self, word: str) -> bool:
-        """Whether this is a verb as it stands after `to`."""
+        """Return whether a word is the base form of a verb."""
         return self.verb_forms.get(word, ("",))[0] == word
 
 
 def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> Lexicon:
-    """Read the lexicon, without the pairs of words that are held out for tests.
+    """Load the lexicon.
 
-    No two synonyms, and no two phrases, differ by a held-out pair in any form. The verbs, nouns,
-    adjectives and adverbs of these pairs are not among opposites and neighbours at all.
+    Args:
+        held_out: Word pairs to leave out, in all their forms. Synonyms and phrases that differ by such a
+            pair are left out. Opposites and neighbours are left out if a verb, noun, adjective or
+            adverb is in any of the pairs.
+        folder: The folder of the word lists.
     """
-    irregular = irregular_forms(folder)
+    irregular = load_irregular_forms(folder)
     held = HeldOutWords(held_out, irregular)
 
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
-        found: Replacements = defaultdict(list)
+        replacements: Replacements = defaultdict(list)
         for kind, bases in groups:
             for a, b in bases:
-                old, new = (inflected(kind, base, irregular) for base in (a, b))
+                old, new = (inflect(kind, base, irregular) for base in (a, b))
                 if held.holds_out(a, b) or (
                     kind in _OPEN and words.intersection(" ".join(old + new).split())
                 ):
                     continue
-                forms = dict(zip(old, new, strict=True))  # `displayed` is a participle more often than a past
-                forms[old[0]] = new[0]  # and `set` the base
+                # If several forms are equal, the last one counts: `displayed` is a participle more often
+                # than a past form. But the base form counts before all others, as in `set`.
+                forms = dict(zip(old, new, strict=True)) | {old[0]: new[0]}
                 for form, other in forms.items():
-                    if (replacement := Replacement(kind, other)) not in found[form] and form != other:
-                        found[form].append(replacement)
-        return dict(found)
+                    if (replacement := Replacement(kind, other)) not in replacements[form] and form != other:
+                        replacements[form].append(replacement)
+        return dict(replacements)
 
     synonyms = table(_groups(folder / "synonyms.txt"), frozenset())
     abbreviations: Replacements = {}
     for old, new in _abbreviations(folder / "abbreviations.txt"):
         if not held.holds_out(old, new):
-            for known in (synonyms, abbreviations):
-                known.setdefault(old, []).append(Replacement("noun", new))
-    opposites = table(_sides(folder / "antonyms.txt"), held.words)
+            for replacements in (synonyms, abbreviations):
+                replacements.setdefault(old, []).append(Replacement("noun", new))
+    opposites = table(_opposites(folder / "antonyms.txt"), held.words)
     neighbours = table(_groups(folder / "neighbours.txt"), held.words)
-    phrases = templates(folder / "phrases.txt", held)
+    phrases = load_templates(folder / "phrases.txt", held)
     return Lexicon(synonyms, abbreviations, opposites, neighbours, phrases, *_forms(folder, irregular))
 
 
-def irregular_forms(folder: Path = FOLDER) -> Irregular:
-    """Return the forms of irregular verbs and nouns, by kind and base."""
+def load_irregular_forms(folder: Path = FOLDER) -> Irregular:
+    """Load the forms of irregular verbs and nouns, by kind and base form."""
     words = ((kind, tuple(_words(rest))) for kind, rest in _entries(folder / "irregular.txt"))
     return {(kind, forms[0]): forms for kind, forms in words}
 
 
 def _entries(file: Path) -> Iterator[tuple[str, str]]:
-    """The kind and the rest of each `kind: rest` line."""
+    """Yield the two parts of each line `kind: rest`."""
     for _, line in lines(file):
         if line.strip() and not line.startswith("#"):
             kind, _, rest = line.partition(":")
@@ -110,11 +124,13 @@ def _words(text: str) -> list[str]:
 
 
 def _groups(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the kind and all ordered pairs of the words of each line."""
     for kind, rest in _entries(file):
         yield kind, list(permutations(_words(rest), 2))
 
 
-def _sides(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _opposites(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the kind and the pairs of opposites of each line, in both orders."""
     for kind, rest in _entries(file):
         left, _, right = rest.partition("|")
         pairs = [(a, b) for a in _words(left) for b in _words(right)]
@@ -122,23 +138,24 @@ def _sides(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _abbreviations(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield each abbreviation with its long form, in both orders."""
     for short, long in _entries(file):
         a, b = clean(short), clean(long)
         yield from ((a, b), (b, a))
 
 
 def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozenset[str]]:
-    """All forms of all verbs by each form, and all forms of nouns; held-out words are among them."""
+    """Return the forms of all verbs by each form, and all forms of nouns; held-out words are included."""
     files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "neighbours")]
     entries = [(kind, rest.replace("|", ",")) for file in files for kind, rest in _entries(file)]
     verbs: dict[str, Forms] = {}
     nouns: set[str] = set()
     for kind, base in [*irregular, *((kind, base) for kind, rest in entries for base in _words(rest))]:
         if kind == "verb" and " " not in base:
-            forms = inflected(kind, base, irregular)
+            forms = inflect(kind, base, irregular)
             for form in forms:
                 verbs.setdefault(form, forms)
-            verbs[base] = forms  # `lay` is a verb of its own, not only a form of `lie`
+            verbs[base] = forms  # `lay` is a verb itself, and not only a form of `lie`
         elif kind == "noun":
-            nouns |= set(inflected(kind, base, irregular))
+            nouns |= set(inflect(kind, base, irregular))
     return verbs, frozenset(nouns)

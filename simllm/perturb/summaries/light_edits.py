@@ -1,4 +1,4 @@
-"""Small edits that keep the meaning of a summary, one at a time; a metric should hardly notice them."""
+"""Light edits, which keep the meaning of a summary; each function yields texts with one edit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def typos(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
 def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Write out an abbreviation, or abbreviate a word, for each such word."""
-    return _said_otherwise(text, lexicon.abbreviations, lexicon)
+    return _replace_each(text, lexicon.abbreviations, lexicon)
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
@@ -53,7 +53,7 @@ def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterat
 
 def synonyms(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Replace a word by a synonym, for each word that has one."""
-    return _said_otherwise(text, lexicon.synonyms, lexicon)
+    return _replace_each(text, lexicon.synonyms, lexicon)
 
 
 KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] = {
@@ -67,7 +67,8 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 }
 
 
-def _said_otherwise(text: str, table: Replacements, lexicon: Lexicon) -> Iterator[str]:
+def _replace_each(text: str, table: Replacements, lexicon: Lexicon) -> Iterator[str]:
+    """Yield the text once for each word and each of its replacements in the table."""
     words = text.split()
     for start, end, options in replaceable(words, table, lexicon):
         yield from (" ".join(replace(words, start, end, option)) for option in options)

@@ -1,4 +1,4 @@
-"""Edits that change the meaning of a summary, one at a time."""
+"""Changes of meaning; each function yields summaries with one change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from simllm.perturb.summaries.numerals import other_number
 from simllm.perturb.summaries.sentence import replace, replaceable
 from simllm.text import clean
 
-# Patterns that add or remove a negation. (?!…) keeps a negation from being added twice. `if` is not
-# replaced where it means `whether`.
+# Patterns that add or remove a negation. (?!…) prevents double negations. `if` is not replaced if it
+# means `whether`.
 _ASKING = (
     "check checks checking test tests determine determines verify verifies tell tells see know out ask asks"
 )
@@ -45,7 +45,11 @@ _SWAPPED_AROUND = frozenset("to from into onto with by of in on before after ove
 
 
 def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[str, str] | None:
-    """Change the meaning once, by a kind drawn at random; return (kind, text), or None if no kind fits."""
+    """Change the meaning of a summary once, by a random kind of change.
+
+    Returns:
+        The kind of change and the changed summary; None if no kind is possible.
+    """
     for number in random.permutation(len(KINDS)):
         name = list(KINDS)[number]
         changed = (clean(option) for option in KINDS[name](text, lexicon, random))
@@ -61,7 +65,7 @@ def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
 
 
 def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Replace a word by another one of its category, for each word that has a category."""
+    """Replace a word by another word of its category, for each word that has a category."""
     return _exchanged(text, lexicon.neighbours, lexicon, random)
 
 
@@ -69,7 +73,7 @@ def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterato
     """Replace a number by another one, for each number."""
     words = text.split()
     for place, word in enumerate(words):
-        if word != "one" and (other := other_number(word, random)) is not None:  # it may be no number
+        if word != "one" and (other := other_number(word, random)) is not None:  # "one" may be a pronoun
             yield " ".join(replace(words, place, place + 1, other))
 
 
@@ -91,7 +95,7 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
 
 
 def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Exchange the two things around a preposition (copies a to b, copies b to a), for each preposition."""
+    """Exchange the two noun phrases around a preposition: "copies a to b" becomes "copies b to a"."""
     words = text.split()
     if _SYMMETRIC.search(text):
         return
@@ -156,9 +160,10 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 def _exchanged(
     text: str, table: Replacements, lexicon: Lexicon, random: np.random.Generator
 ) -> Iterator[str]:
+    """Yield the text once for each word in the table, with a random replacement of that word."""
     words = text.split()
     for start, end, options in replaceable(words, table, lexicon):
-        others = [option for option in options if option not in words]  # "between min and min" says nothing
+        others = [option for option in options if option not in words]  # avoid "between min and min"
         if others:
             new = others[random.integers(len(others))]
             if not (new in DETERMINERS and DETERMINERS.intersection(words[end : end + 1])):  # "no the"

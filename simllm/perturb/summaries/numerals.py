@@ -1,4 +1,4 @@
-"""Numbers in digits and in words."""
+"""Numbers written in digits and in words."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ import numpy as np
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _TIMES = "once twice".split()
-_JOINTS = frozenset("-./:_#")  # of names with numbers
+_JOINERS = frozenset("-./:_#")  # marks in names with numbers, such as utf - 8
 
 
 def other_spelling(words: list[str], place: int) -> str:
-    """Return `2` for `two` and `two` for `2`, up to 12; any other word, or part of a name, unchanged."""
+    """Spell a number in the other way: `two` for `2`, or `2` for `two`.
+
+    Numbers above 12, parts of names and other words are returned unchanged.
+
+    Args:
+        words: The words of a summary.
+        place: The index of the number.
+    """
     word = words[place]
     before, after = words[:place][-1:], words[place + 1 : -1][:1]  # the last word may be a full stop
-    if _JOINTS.intersection(before + after):  # utf - 8, python 3 . 11
+    if _JOINERS.intersection(before + after):
         return word
     if word in _WORDS[2:]:
         return str(_WORDS.index(word))
@@ -23,7 +30,7 @@ def other_spelling(words: list[str], place: int) -> str:
 
 
 def other_number(word: str, random: np.random.Generator) -> str | None:
-    """Draw another number, written like this one; None for a word that is no number."""
+    """Draw another number in the same spelling; None if the word is not a number."""
     for series in (_WORDS, _ORDINALS, _TIMES):
         if word in series:
             others = [other for other in series if other != word][:7]

@@ -1,4 +1,4 @@
-"""Edits of a summary's structure that keep its meaning: voice, order, genitives, mood."""
+"""Changes of the structure of a summary that keep its meaning: voice, order, genitives, mood."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from simllm.perturb.summaries.lexicon import Lexicon
 
 _PLURAL = ("s", "data", "children", "indices", "vertices", "people")
 _SUBJECTS = ("this method", "this function", "the method", "it")
-_MOVABLE = PREPOSITIONS - {"of", "than", "as", "about"}  # what these begin belongs to the whole sentence
+_MOVABLE = PREPOSITIONS - {"of", "than", "as", "about"}  # begin phrases that modify the whole sentence
 
 
 def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str]:
-    """Change the structure of a sentence by one rule; return it unchanged if no rule fits."""
+    """Change the structure of a sentence by one random rule; return it unchanged if no rule fits."""
     for number in random.permutation(len(_RULES)):
         changed = _RULES[number](words, lexicon, random)
         if changed and changed != words:
@@ -25,7 +25,7 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
 
 
 def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Make the sentence passive: "copies the file to the disk", "the file is copied to the disk"."""
+    """Make the sentence passive: "copies the file to a" becomes "the file is copied to a"."""
     forms = lexicon.verb_forms.get(words[0], ("",))
     end = _thing(words, 1)
     if words[0] not in forms[:2] or end == 1 or {",", "and"} & set(words):
@@ -55,7 +55,7 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
 
 
 def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move a phrase to the front: "copies the file to the disk", "to the disk, copies the file"."""
+    """Move a phrase to the front: "copies the file to a" becomes "to a, copies the file"."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     places = [i for i, word in enumerate(body) if i > 1 and word in _MOVABLE]
@@ -67,7 +67,7 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move an adverb: "recursively copies the folder", "copies the folder recursively", or back."""
+    """Move an adverb: "recursively copies it" becomes "copies it recursively", or vice versa."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     if len(body) < 3:
@@ -78,7 +78,7 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
 
 
 def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change a genitive: "the size of the list", "the list's size" or "the list size", or back."""
+    """Change a genitive: "the size of the list", "the list's size" and "the list size" are exchanged."""
     for place, word in enumerate(words):
         if word == "of" and place:
             start, end = _before(words, place), _thing(words, place + 1)
@@ -97,7 +97,7 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
 
 
 def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change the mood: "returns the list", "return the list", "this method returns the list"."""
+    """Change the mood: "returns it", "return it" and "this method returns it" are exchanged."""
     forms = lexicon.verb_forms.get(words[0], ("",))
     for subject in _SUBJECTS:
         size = len(subject.split())

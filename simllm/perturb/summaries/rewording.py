@@ -1,4 +1,4 @@
-"""Rewordings: summaries said in other words, by rule."""
+"""Rewording of summaries by rule."""
 
 from __future__ import annotations
 
@@ -18,11 +18,8 @@ _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 
 
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Say the same in other words; the share of changed words is drawn at random, too.
-
-    A text that no rule fits is returned unchanged.
-    """
-    strength = random.choice([0.15, 0.5, 0.9])
+    """Reword a summary by random rules; a text that no rule fits is returned unchanged."""
+    strength = random.choice([0.15, 0.5, 0.9])  # probability of each rule
     for _ in range(2):
         if random.random() < strength:
             text = rephrase(text, lexicon, random)
@@ -42,37 +39,36 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 
 
 def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Replace one phrase by another of the same meaning, if the text has a known phrase."""
+    """Replace one phrase of the lexicon by another one with the same meaning, if there is one."""
     words = frozenset(text.split())
     fitting = [template for template in lexicon.templates if template.words <= words]
     for number in random.permutation(len(fitting)):
         template = fitting[number]
         other = template.others[random.integers(len(template.others))]
-        rephrased = _in_place(text, template, other, lexicon)
+        rephrased = _replace_phrase(text, template, other, lexicon)
         if rephrased and not _WRONG.search(rephrased):
             return rephrased
     return text
 
 
-def _in_place(text: str, template: Template, other: str, lexicon: Lexicon) -> str | None:
-    """Replace the template's phrase by another; return None if it does not fit."""
+def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon) -> str | None:
+    """Replace the phrase of a template by another one; return None if one of them does not fit."""
     match = template.pattern.search(text)
     if match is None:
         return None
     for name, value in match.groupdict().items():
         if name != "end":
             slot, words = f"{{{name[1:]}}}", value.split()
-            goes_on = any(
-                a == "and" and b in lexicon.verb_forms for a, b in pairwise(words)
-            )  # `it and returns`
-            if goes_on or (f"{slot}'s" in other and len(words) > 3):
+            # After `it and returns`, another clause begins.
+            has_clause = any(a == "and" and b in lexicon.verb_forms for a, b in pairwise(words))
+            if has_clause or (f"{slot}'s" in other and len(words) > 3):
                 return None
             other = other.replace(slot, value)
     return text[: match.start()] + other + match["end"] + text[match.end() :]
 
 
 def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generator, share: float) -> list[str]:
-    """Replace this share of the words that have synonyms, at least one of them."""
+    """Replace words by synonyms: on average a `share` of the words that have any, and at least one."""
     places = list(replaceable(words, lexicon.synonyms, lexicon))
     if not places:
         return words
@@ -86,6 +82,6 @@ def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generato
 
 
 def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:
-    """Remove the articles, all or some of them."""
+    """Remove all articles, or about half of them."""
     share = random.choice([0.5, 1.0])
     return [word for word in words if word not in ("the", "a", "an") or random.random() >= share] or words

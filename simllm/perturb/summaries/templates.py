@@ -1,10 +1,10 @@
-"""Phrases with slots that mean the same.
+"""Templates: phrases with slots that have the same meaning.
 
     ^returns the {1}$ | ^gets the {1}$ | ^the {1}$
 
-{1} stands for one to eight words, `^` for the start of the text and `$` for its end, or the full stop
-there. Any phrase of a line may be replaced by any other. But phrases with `^the`, `^a` or `^an` only
-replace others: a text that begins with an article may be a whole sentence.
+{1} stands for one to eight words, `^` for the start of the text, and `$` for its end (with or without a
+full stop). Each phrase of a line may be replaced by each other phrase. Phrases with `^the`, `^a` or
+`^an` replace others, but are not replaced, because a text with an article may be a whole sentence.
 """
 
 from __future__ import annotations
@@ -17,25 +17,31 @@ from simllm.io.files import lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.text import clean
 
-# A slot ends at a mark, and begins with no word that belongs to what is before it.
+# Words in a slot: they contain no punctuation mark that ends a phrase.
 _WORD = r"(?![,;:.()](?: |$))\S+"
 
 
 @dataclass(frozen=True)
 class Template:
-    """A phrase with slots, as a pattern, and the phrases that may replace it."""
+    """A phrase with slots, and the phrases that may replace it.
+
+    Attributes:
+        pattern: A pattern for the phrase.
+        words: The words of the phrase; texts without all of them cannot match.
+        others: The phrases that may replace it.
+    """
 
     pattern: re.Pattern[str]
-    words: frozenset[str]  # that a text must have for the pattern to be there
+    words: frozenset[str]
     others: list[str]
 
 
-def templates(file: Path, held: HeldOutWords) -> list[Template]:
-    """Read the phrases; those that differ by a held-out pair of words do not replace each other."""
-    found = []
+def load_templates(file: Path, held: HeldOutWords) -> list[Template]:
+    """Load the phrases; phrases that differ by a held-out pair do not replace each other."""
+    templates = []
     for _, line in lines(file):
         if line.strip() and not line.startswith("#"):
-            phrases = [_cleaned(phrase) for phrase in line.split(" | ")]
+            phrases = [_clean_phrase(phrase) for phrase in line.split(" | ")]
             for phrase in phrases:
                 others = [
                     p
@@ -43,12 +49,12 @@ def templates(file: Path, held: HeldOutWords) -> list[Template]:
                     if p != phrase and not held.holds_out(phrase.strip("^$"), p.strip("^$"))
                 ]
                 if others and not phrase.startswith(("^the ", "^a ", "^an ")):
-                    found.append(_template(phrase, others))
-    return found
+                    templates.append(_template(phrase, others))
+    return templates
 
 
-def _cleaned(phrase: str) -> str:
-    """A phrase as it reads in cleaned texts; `^` and `$` are kept at its ends."""
+def _clean_phrase(phrase: str) -> str:
+    """Clean a phrase like a text, but keep its slots and `^` and `$` at its ends."""
     inside = phrase.strip().removeprefix("^").removesuffix("$")
     text = clean(re.sub(r"\{(\d)\}", r"slot\1slot", inside))
     start, end = phrase.strip().startswith("^"), phrase.strip().endswith("$")
@@ -65,4 +71,5 @@ def _template(phrase: str, others: list[str]) -> Template:
 
 
 def _slot(number: re.Match[str]) -> str:
+    """Return the pattern of a slot: one to eight words, which do not begin with a conjunction."""
     return rf"(?P<s{number[1]}>(?!(?:or|and|not|but) ){_WORD}(?: {_WORD}){{0,7}}?)"

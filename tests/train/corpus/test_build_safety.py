@@ -16,7 +16,7 @@ from simllm.errors import InputError
 from simllm.io import folders
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
-from train.corpus import build, make_part, part_workers, trees
+from train.corpus import build, make_part, part_workers, source_trees
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.tally import Tally
 from train.runtime.config import CorpusConfig
@@ -104,7 +104,7 @@ def test_an_output_at_inside_or_above_a_source_is_refused(source, out, tree, tmp
     monkeypatch.chdir(tmp_path)
     tree(tmp_path / "all" / "code", 3)
     (tmp_path / "link").symlink_to("all")
-    monkeypatch.setattr(trees, "installed_folders", lambda: (tmp_path / "all", tmp_path / "packages"))
+    monkeypatch.setattr(source_trees, "installed_folders", lambda: (tmp_path / "all", tmp_path / "packages"))
     with pytest.raises(InputError, match=r"is the source|holds files"):
         build.build(config(source), tmp_path / out)
     (tmp_path / "all" / folders.MARKER).write_text('{"files": []}')
@@ -121,7 +121,7 @@ def test_the_current_folder_is_refused(texts, tmp_path, command):
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_the_work(texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(part_workers, "make", None)
+    monkeypatch.setattr(part_workers, "make_parts", None)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file: is not a folder"):
         build.build(config(texts), tmp_path / "file" / "corpus")
@@ -193,7 +193,7 @@ def parts(tmp_path, monkeypatch):
 
     def make():
         asked = config(tmp_path / "a.txt")
-        return part_workers.make(asked, tmp_path / "parts", 1, ExcludedTexts(()), Tally())
+        return part_workers.make_parts(asked, tmp_path / "parts", 1, ExcludedTexts(()), Tally())
 
     return make
 
@@ -211,11 +211,11 @@ def test_a_damaged_part_is_made_anew(damage, parts, capsys):
     file.write_bytes(
         {"cut": whole[2][:-9], "flipped": data, "emptied": b"", "swapped": whole[2][::-1]}[damage]
     )
-    with pytest.raises(InputError, match=r"is damaged; run the same command again"):
+    with pytest.raises(InputError, match=r"is damaged; rerun the same command"):
         made[2].facts()
     stamps = [part.file.stat().st_mtime_ns for part in made]
     assert content(parts()) == whole
-    assert f"{file}: is damaged; it is made anew" in capsys.readouterr().err
+    assert f"{file}: is damaged; it is made again" in capsys.readouterr().err
     changed = [part.file.stat().st_mtime_ns != stamp for part, stamp in zip(made, stamps, strict=True)]
     assert changed == [n == 2 for n in range(len(made))]
 
@@ -245,8 +245,8 @@ def test_a_build_that_failed_is_resumed(tmp_path, texts, monkeypatch):
             raise KeyboardInterrupt
         make_original(data, file, excluded)
 
-    make_original = make_part.make
-    monkeypatch.setattr(make_part, "make", make)
+    make_original = make_part.make_part
+    monkeypatch.setattr(make_part, "make_part", make)
     with pytest.raises(KeyboardInterrupt):
         build.build(config(texts), tmp_path / "corpus", workers=1)
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "whole", ".corpus.parts"}

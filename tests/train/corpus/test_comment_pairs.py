@@ -5,7 +5,7 @@ import numpy as np
 
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import build
-from train.corpus.deduplicate import Near, signature
+from train.corpus.deduplicate import NearDuplicates, signature
 from train.corpus.text_identity import words
 from train.runtime.config import CorpusConfig
 
@@ -55,7 +55,7 @@ def test_no_text_that_is_held_out_is_in_a_pair(tmp_path):
     pairs = rows(tmp_path / "corpus", "pairs.jsonl")
     assert len(held) > 50
     assert len(pairs) > 50
-    near = Near(np.array([signature(text) for text in held]))
+    near = NearDuplicates(np.array([signature(text) for text in held]))
     paragraphs = [text for text in held if not 10 < len(words(text)) < 60]  # no halves
     for pair in pairs:
         assert not near(np.array([signature(pair[key]) for key in "ab"])).any()
@@ -71,7 +71,7 @@ def test_a_text_between_one_to_train_on_and_one_that_is_held_out_is_in_no_pair(t
             for row in ({"summary": first}, {"summary": last}, described):
                 file.write(json.dumps(row) + "\n")
     build.build(CorpusConfig((str(tmp_path / "a.jsonl"),), test_share=0.3), tmp_path / "corpus")
-    near = Near(np.array([signature(text) for text in lines(tmp_path / "corpus", "test.txt")]))
+    near = NearDuplicates(np.array([signature(text) for text in lines(tmp_path / "corpus", "test.txt")]))
     pairs = [row["b"] for row in rows(tmp_path / "corpus", "pairs.jsonl")]
     assert len(pairs) > 5
     assert not near(np.array([signature(text) for text in pairs])).any()

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simllm.text import clean
-from train.corpus.deduplicate import NEAR, SHORT, SIGNATURE, Near, originals, signature, similarity
+from train.corpus.deduplicate import (
+    NEAR,
+    SHORT,
+    SIGNATURE,
+    NearDuplicates,
+    find_originals,
+    signature,
+    similarity,
+)
 from train.corpus.text_identity import identity, words
 
 TEXTS = st.lists(
@@ -17,7 +25,7 @@ TEXTS = st.lists(
 def found(texts):
     identities = np.array([int.from_bytes(identity(text), "big") for text in texts], np.uint64)
     signatures = np.array([signature(text) for text in texts], np.uint8).reshape(-1, SIGNATURE)
-    return originals(identities, signatures)
+    return find_originals(identities, signatures)
 
 
 def pairs(text):
@@ -61,16 +69,16 @@ def test_texts_near_to_one_of_a_set_are_found():
         row[random.choice(SIGNATURE, random.integers(0, 12), replace=False)] += 4
     expected = [bool((similarity(some, row[None]) >= NEAR).any()) for row in others]
     assert 100 < sum(expected) < 500
-    assert Near(some)(others).tolist() == expected
-    assert not Near(some[:0])(others).any()
-    assert not len(Near(some)(others[:0]))
+    assert NearDuplicates(some)(others).tolist() == expected
+    assert not NearDuplicates(some[:0])(others).any()
+    assert not len(NearDuplicates(some)(others[:0]))
 
 
 def test_a_text_with_too_many_to_compare_counts_as_near():
     some = np.random.default_rng(0).integers(0, 256, (200, SIGNATURE), np.uint8)
     some[:, :5] = 1
-    assert Near(some)(np.ones((1, SIGNATURE), np.uint8)).tolist() == [True]
-    assert Near(some[:90])(np.ones((1, SIGNATURE), np.uint8)).tolist() == [False]
+    assert NearDuplicates(some)(np.ones((1, SIGNATURE), np.uint8)).tolist() == [True]
+    assert NearDuplicates(some[:90])(np.ones((1, SIGNATURE), np.uint8)).tolist() == [False]
 
 
 def test_the_estimate_is_close_to_the_overlap(comments):

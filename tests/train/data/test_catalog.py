@@ -4,10 +4,10 @@ import re
 
 from tests.conftest import ROOT
 from tests.train.data.conftest import fetch
-from train.data.catalog import FILE, Catalog
+from train.data.catalog import CATALOG_FILE, Catalog
 from train.runtime.config import load
 
-TABLE = load(Catalog, FILE, [])
+TABLE = load(Catalog, CATALOG_FILE, [])
 FILES = [file for found in TABLE.sets for file in found.files]
 
 

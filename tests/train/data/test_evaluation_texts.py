@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.train.data.conftest import a_file, a_set, digest, fetch, packed_lines, write_catalog
-from train.data.evaluation_texts import EvaluationTexts, corpus, key, third_of_pairs
+from train.data.evaluation_texts import EvaluationTexts, clean_corpus, key, third_of_pairs
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_key_keeps_letters_and_digits_of_english():
 def test_a_corpus_keeps_the_first_of_equal_texts_and_none_of_one_word():
     texts = ["Adds  two ", "adds two.", "adds", "", "sets the old name", "sets it\tall"]
     rows = [{"source": str(n), "text": text} for n, text in enumerate(texts)]
-    assert list(corpus(rows, EvaluationTexts(["Sets the old name!"]))) == [
+    assert list(clean_corpus(rows, EvaluationTexts(["Sets the old name!"]))) == [
         {"source": "0", "text": "Adds two"},
         {"source": "5", "text": "sets it all"},
     ]

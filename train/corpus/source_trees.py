@@ -1,4 +1,4 @@
-"""Readers of the code in source trees and git repositories."""
+"""Reading of code from source trees and git repositories."""
 
 from __future__ import annotations
 
@@ -15,23 +15,29 @@ from train.corpus import git
 from train.corpus.extract import LANGUAGES, LARGEST
 from train.corpus.tally import Tally
 
-_NOT_OWN = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
+_DEPENDENCIES = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
 _LICENCES = ("licence", "license", "copying", "unlicense")
 
 
 @dataclass(frozen=True)
 class Code:
-    """A file of code."""
+    """A file of code, with its repository and the name of the licence file of that repository."""
 
     data: bytes
     language: str
     path: str
     repository: str
-    licence: str = ""  # the name of the repository's licence file
+    licence: str = ""
 
 
-def folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the code below a folder. A git repository is one repository, and so is a folder in `root`."""
+def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
+    """Yield the code below a folder.
+
+    Args:
+        root: The folder. It is a git repository itself, or each of its subfolders is a repository.
+        tags: Number of tagged revisions to read from git repositories, besides the newest.
+        tally: Gets the counts of files and folders that are left out.
+    """
     if repository := _repository(root, root, tally):
         yield from _revisions(repository, _name(root, 2), tags, tally)
         return
@@ -42,8 +48,8 @@ def folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
             yield from _file(path, root, _name(root), "", tally)
 
 
-def installed_python(tally: Tally) -> Iterator[Code]:
-    """Yield this Python's standard library and installed packages; every top-level name is a repository."""
+def read_installed_python(tally: Tally) -> Iterator[Code]:
+    """Yield the code of the standard library and of installed packages; each package is a repository."""
     library, packages = installed_folders()
     for path, is_folder in _entries(library, tally):
         walk = _walk(path, tally) if is_folder else iter([path])
@@ -57,7 +63,7 @@ def installed_python(tally: Tally) -> Iterator[Code]:
 
 
 def installed_folders() -> tuple[Path, Path]:
-    """The folders of this Python's standard library and of the installed packages."""
+    """Return the folders of the standard library and of the installed packages of this Python."""
     library, packages = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
     return library, packages
 
@@ -69,7 +75,7 @@ def _name(folder: Path, parts: int = 1) -> str:
 def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
     """Yield the code in a folder of `root`, and in the git repositories in that folder."""
     licence = _licence(_names(top))
-    repositories: list[git.Location] = []
+    repositories: list[git.RepositoryPaths] = []
     for file in _walk(top, tally, repositories, root):
         yield from _file(file, top, printable(top.name), licence, tally)
     for inner in repositories:
@@ -79,14 +85,17 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 def _names(folder: Path) -> list[str]:
     try:
         return [printable(name) for name in os.listdir(folder)]  # noqa: PTH208
-    except OSError:  # counted where its files are read
+    except OSError:  # counted when its files are read
         return []
 
 
 def _walk(
-    top: Path, tally: Tally, repositories: list[git.Location] | None = None, root: Path | None = None
+    top: Path, tally: Tally, repositories: list[git.RepositoryPaths] | None = None, root: Path | None = None
 ) -> Iterator[Path]:
-    """The files below a folder, sorted; git repositories in `root` are left out and listed, if asked."""
+    """Yield the files below a folder, sorted.
+
+    If `repositories` is given, git repositories are not walked, but appended to it.
+    """
     folders = [top]
     while folders:
         here = folders.pop()
@@ -102,34 +111,38 @@ def _walk(
         folders += reversed(inner)
 
 
-def _repository(folder: Path, root: Path, tally: Tally) -> git.Location | None:
-    """The git repository in a folder; if it leads out of `root`, only plain files are read."""
+def _repository(folder: Path, root: Path, tally: Tally) -> git.RepositoryPaths | None:
+    """Return the git repository of a folder; None if there is none, or if it is outside of `root`."""
     try:
-        return git.find(folder, root)
+        return git.find_repository(folder, root)
     except InputError as error:
         tally.add("git folder elsewhere", str(error))
         return None
 
 
 def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
-    """The files and folders in a folder, sorted, without links, hidden ones and dependencies."""
-    found = []
+    """Return the sorted entries of a folder, and whether each is a folder.
+
+    Links, hidden folders and folders of dependencies are left out.
+    """
+    paths = []
     try:
         with os.scandir(here) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.is_dir(follow_symlinks=False):
-                    if not _foreign(entry.name):
-                        found.append((Path(entry.path), True))
+                    if not _is_skipped(entry.name):
+                        paths.append((Path(entry.path), True))
                 elif entry.is_file(follow_symlinks=False):
-                    found.append((Path(entry.path), False))
+                    paths.append((Path(entry.path), False))
                 else:
                     tally.add("symbolic link" if entry.is_symlink() else "no file", printable(entry.path))
     except OSError as error:
         tally.add("unreadable folder", f"{printable(here)}: {error.strerror}")
-    return found
+    return paths
 
 
 def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -> Iterator[Code]:
+    """Yield a file if it is code that can be read."""
     language = LANGUAGES.get(file.suffix)
     if not language:
         return
@@ -146,11 +159,11 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
         yield Code(data, language, printable(file.relative_to(root).as_posix()), repository, licence)
 
 
-def _revisions(location: git.Location, name: str, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the code of a git repository's revisions; a file that did not change is read once."""
+def _revisions(location: git.RepositoryPaths, name: str, tags: int, tally: Tally) -> Iterator[Code]:
+    """Yield the code of the revisions of a git repository; unchanged files are read once."""
     name, seen = name.removesuffix(".git"), set[str]()
     try:
-        with git.opened(location) as repository:
+        with git.open_repository(location) as repository:
             for revision in [repository.head, *_tags(repository, tags, tally)]:
                 try:
                     yield from _revision(repository, revision, name, seen, tally)
@@ -171,30 +184,30 @@ def _tags(repository: git.Repository, most: int, tally: Tally) -> list[str]:
 def _revision(
     repository: git.Repository, revision: str, name: str, seen: set[str], tally: Tally
 ) -> Iterator[Code]:
-    """Yield the code of a revision, without the files that were `seen` in another one."""
-    wanted = []
+    """Yield the code of a revision, without files that were `seen` in another revision."""
+    code_files = []
     files = repository.files(revision)
     for entry in files:
         path = PurePath(entry.path)
-        if path.suffix not in LANGUAGES or any(map(_foreign, path.parts[:-1])) or entry.blob in seen:
+        if path.suffix not in LANGUAGES or any(map(_is_skipped, path.parts[:-1])) or entry.blob in seen:
             continue
         seen.add(entry.blob)
         if entry.size > LARGEST:
             tally.add("file too large", f"{repository.folder}: {entry.path}: {entry.size:,} bytes")
         else:
-            wanted.append(entry)
+            code_files.append(entry)
     licence = _licence([entry.path for entry in files])
-    contents = repository.contents(entry.blob for entry in wanted)
-    for entry, data in zip(wanted, contents, strict=True):
+    contents = repository.contents(entry.blob for entry in code_files)
+    for entry, data in zip(code_files, contents, strict=True):
         if data is None:
             tally.add("unreadable file", f"{repository.folder}: {entry.path}: not in the repository")
         else:
             yield Code(data, LANGUAGES[PurePath(entry.path).suffix], entry.path, name, licence)
 
 
-def _foreign(folder: str) -> bool:
-    """Whether a folder of this name holds other people's code, or none."""
-    return folder.startswith(".") or folder in _NOT_OWN
+def _is_skipped(folder: str) -> bool:
+    """Return whether a folder is hidden, or has dependencies, by its name."""
+    return folder.startswith(".") or folder in _DEPENDENCIES
 
 
 def _licence(names: list[str]) -> str:
@@ -202,12 +215,12 @@ def _licence(names: list[str]) -> str:
 
 
 def _installed_licences() -> dict[str, str]:
-    """The licence file of each top-level name that is installed, from site-packages."""
-    found = {}
+    """Return the licence file of each installed package, relative to site-packages."""
+    licences = {}
     for name, distributions in metadata.packages_distributions().items():
         try:
             files = metadata.files(distributions[0]) or []
         except (ValueError, metadata.PackageNotFoundError):  # a broken installation
             continue
-        found[name] = min((str(f) for f in files if f.name.lower().startswith(_LICENCES)), default="")
-    return found
+        licences[name] = min((str(f) for f in files if f.name.lower().startswith(_LICENCES)), default="")
+    return licences

@@ -1,4 +1,4 @@
-"""The files of a finished corpus folder, and its facts."""
+"""The names of the files in a corpus folder, and the reading of its `corpus.json`."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ FACTS = "corpus.json"
 _KEYS = {"config", "sha256", "excluded_sha256", "counts", "comments_left_out", "files"}
 
 
-def facts(folder: Path) -> dict[str, Any] | None:
-    """Return what `corpus.json` in a folder holds; None if the folder is no finished corpus.
+def read_facts(folder: Path) -> dict[str, Any] | None:
+    """Return the content of `corpus.json`; None if the folder is not a finished corpus.
 
-    Somebody else's `corpus.json` does not make a folder a corpus. Raises InputError if the file
-    cannot be read.
+    Raises:
+        InputError: The file cannot be read.
     """
     names = (FACTS, TRAIN, TEST, COMMENTS, PAIRS)
     if not all(os.path.isfile(folder / name) for name in names):  # noqa: PTH113 (Path.is_file may raise)
         return None
     try:
-        found = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{folder / FACTS}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
         return None
-    is_ours = isinstance(found, dict) and found.keys() >= _KEYS and isinstance(found["config"], dict)
-    return found if is_ours else None
+    # A `corpus.json` of another program has other keys.
+    is_ours = isinstance(facts, dict) and facts.keys() >= _KEYS and isinstance(facts["config"], dict)
+    return facts if is_ours else None

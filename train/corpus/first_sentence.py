@@ -1,13 +1,13 @@
-"""The end of the first sentence of a paragraph."""
+"""The first sentence of a paragraph."""
 
 from __future__ import annotations
 
 import re
 
 _END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s)|[。！？]")  # noqa: RUF001
-_SEEN = re.compile(r"\S")
+_VISIBLE = re.compile(r"\S")
 
-# After these a point ends no sentence; after those only where the next word is capitalized.
+# After the first list, a point never ends a sentence; after the second, only before a capital letter.
 _NEVER = """
 e.g eg i.e ie cf vs viz approx resp incl excl fig eq eqs sec dr mr mrs ms prof a.k.a aka w.r.t wrt dept eds
 vol pp al
@@ -19,29 +19,33 @@ _never, _sometimes = frozenset(_NEVER.split()), frozenset(_SOMETIMES.split())
 
 
 def first_sentence(paragraph: str) -> str:
-    """Return the beginning of a paragraph up to the end of its first sentence.
+    """Return the first sentence of a paragraph.
 
-    >>> first_sentence("Rounds, e.g. to 1.5. Never fails.")
-    'Rounds, e.g. to 1.5.'
+    Examples:
+        >>> first_sentence("Rounds, e.g. to 1.5. Never fails.")
+        'Rounds, e.g. to 1.5.'
     """
     word = re.search(r"\w", paragraph)
     if not word:
         return paragraph
     for match in _END.finditer(paragraph, word.end()):
         before = paragraph[max(0, match.start() - 40) : match.start()]
-        after = _SEEN.search(paragraph, match.end())
+        after = _VISIBLE.search(paragraph, match.end())
         if _ends(before, match[0], after[0] if after else ""):
             return paragraph[: match.end()]
     return paragraph
 
 
 def _ends(before: str, mark: str, after: str) -> bool:
-    """Return whether a sentence ends at `mark`.
+    """Return whether a sentence ends at a mark.
 
-    `before` is the 40 characters before it, `after` the next character that is no space.
+    Args:
+        before: The 40 characters before the mark.
+        mark: The mark.
+        after: The next character that is not a space.
     """
     word = re.split(r"[\s(\[\"'/]", before)[-1].lower()
-    quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")  # '.' speaks of a point
+    quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")  # the mark itself is quoted: '.'
     if quoted or word in _never:
         return False
     if word in _sometimes or mark.startswith("..") or not mark.startswith("."):

@@ -2,7 +2,7 @@ import doctest
 
 import pytest
 
-from train.corpus import english, summary
+from train.corpus import english, first_sentence
 
 SENTENCES = [
     "Adds two numbers.",
@@ -26,10 +26,10 @@ SENTENCES = [
 def test_a_sentence_ends_where_it_does(sentence, rest):
     if sentence == "Never ends":
         rest = ""
-    assert summary.first_sentence(sentence + rest) == sentence
+    assert first_sentence.first_sentence(sentence + rest) == sentence
 
 
-@pytest.mark.parametrize("module", [summary, english])
+@pytest.mark.parametrize("module", [first_sentence, english])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -47,4 +47,4 @@ def test_examples(module):
     ],
 )
 def test_english_is_told_from_the_rest(text, expected):
-    assert english.english(text) is expected
+    assert english.is_english(text) is expected

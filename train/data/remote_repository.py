@@ -1,4 +1,4 @@
-"""Fetching from git repositories elsewhere at one commit: all files of it, or only chosen ones."""
+"""Fetching of files from a remote git repository at one commit."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from train.data.source_file import SourceFile
 
 GITHUB = "https://github.com"
 
-# No variable may point git to another repository; git must not ask for a password.
+# Variables that could point git to another repository; they are removed.
 _LOCAL = frozenset(
     "GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_NAMESPACE GIT_SHALLOW_FILE "
     "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CONFIG GIT_CONFIG_PARAMETERS".split()
 )
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
-# A connection that stalls for a minute is given up.
+# A connection that stalls for a minute is closed.
 _SETTINGS = ("gc.auto=0", "http.lowSpeedLimit=1", "http.lowSpeedTime=60", "fetch.negotiationAlgorithm=noop")
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
 _NO_CONTENTS = "--filter=blob:none"
-_BATCH = 20_000  # files that are asked for at once, so that no request is too large for a server
+_BATCH = 20_000  # files in one request, so that no request is too large for a server
 
 
-class Origin:
-    """A repository elsewhere, at one commit, and the local folder that takes what is fetched from it."""
+class RemoteRepository:
+    """A remote repository at one commit, and a local folder for the fetched objects."""
 
     def __init__(self, repository: str, commit: str, host: str, folder: Path) -> None:
-        """Make the folder a bare repository, unless it is one; nothing is fetched yet.
+        """Make the local folder a bare repository; nothing is fetched yet.
 
         Args:
             repository: Owner and name, as in "owner/name".
             commit: The full hash of the commit.
-            host: What stands before the repository's name in its URL, or a folder of repositories.
+            host: The URL before "/owner/name", or a local folder of repositories.
             folder: A new folder, or one without files of git.
         """
         self._commit = commit
@@ -43,31 +43,36 @@ class Origin:
         self._url = f"{host if '://' in host else Path(host).absolute().as_uri()}/{repository}"
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
         self._git = ["git", *settings, f"--git-dir={folder}"]
-        self._blobs: dict[str, str] = {}  # of each ordinary file, by its path
+        self._blobs: dict[str, str] = {}  # the object of each ordinary file, by its path
         self._run("init", "--quiet", "--bare", "--template=", str(folder))
 
     def fetch_all(self) -> None:
-        """Fetch all files of the commit, without its history; HEAD becomes the commit.
+        """Fetch all files of the commit without its history, and set HEAD to the commit.
 
-        Raises InputError if that fails.
+        Raises:
+            InputError: git fails.
         """
         self._run(*_FETCH, "--depth=1", self._url, self._commit)
         self._run("update-ref", "--no-deref", "HEAD", self._commit)
 
     def files(self, patterns: Iterable[str]) -> list[SourceFile]:
-        """Fetch the files of these paths; raise InputError if one is missing or cannot be fetched.
+        """Fetch the files with given paths.
 
-        Files that one pattern with `*` matches are in the order of their names.
+        Args:
+            patterns: Paths, or patterns with `*`, whose files are sorted by name.
+
+        Raises:
+            InputError: A file is missing or cannot be fetched.
         """
         if not self._blobs:
             self._list_files()
-        paths = [path for pattern in patterns for path in self._matching(pattern)]
+        paths = [path for pattern in patterns for path in self._match(pattern)]
         blobs = [self._blobs[path] for path in paths]
-        different = list(dict.fromkeys(blobs))
-        for first in range(0, len(different), _BATCH):
-            wanted = "\n".join(different[first : first + _BATCH])
-            self._run(*_FETCH, _NO_CONTENTS, "--stdin", self._url, given=wanted)
-        contents = self._run("cat-file", "--batch=%(objectsize)", given="\n".join(blobs))
+        distinct = list(dict.fromkeys(blobs))
+        for first in range(0, len(distinct), _BATCH):
+            request = "\n".join(distinct[first : first + _BATCH])
+            self._run(*_FETCH, _NO_CONTENTS, "--stdin", self._url, stdin=request)
+        contents = self._run("cat-file", "--batch=%(objectsize)", stdin="\n".join(blobs))
         files, place = [], 0
         for path in paths:
             begin = contents.index(b"\n", place) + 1
@@ -77,7 +82,7 @@ class Origin:
         return files
 
     def _list_files(self) -> None:
-        """Fetch the names of the files, without contents, and without links and submodules."""
+        """Fetch the names of the ordinary files, without their contents."""
         self._run(*_FETCH, _NO_CONTENTS, "--depth=1", self._url, self._commit)
         for line in self._run("ls-tree", "-r", "-z", "--full-tree", self._commit).split(b"\0")[:-1]:
             facts, _, path = line.partition(b"\t")
@@ -85,27 +90,29 @@ class Origin:
             if mode.startswith("100"):
                 self._blobs[path.decode("utf-8", "surrogateescape")] = blob
 
-    def _matching(self, pattern: str) -> list[str]:
+    def _match(self, pattern: str) -> list[str]:
+        """Return the paths that a pattern matches; raise InputError if there is none."""
         if pattern in self._blobs:
             return [pattern]
-        found = [path for path in self._blobs if fnmatchcase(path, pattern)] if "*" in pattern else []
-        if not found:
+        paths = [path for path in self._blobs if fnmatchcase(path, pattern)] if "*" in pattern else []
+        if not paths:
             raise InputError(f"{self._failure} (no file {pattern} there)")
-        return found
+        return paths
 
-    def _run(self, *arguments: str, given: str = "") -> bytes:
+    def _run(self, *arguments: str, stdin: str = "") -> bytes:
+        """Run git and return its output; raise InputError with its message if it fails."""
         environment = {name: value for name, value in os.environ.items() if name not in _LOCAL} | _QUIET
         try:
             done = subprocess.run(
                 [*self._git, *arguments],
                 env=environment,
-                input=given.encode(),
+                input=stdin.encode(),
                 capture_output=True,
                 check=False,
             )
         except FileNotFoundError:
             raise InputError(f"{self._failure} (git is not installed)") from None
         if done.returncode:
-            said = " ".join(done.stderr.decode("utf-8", "replace").split())
-            raise InputError(f"{self._failure} ({said})")
+            message = " ".join(done.stderr.decode("utf-8", "replace").split())
+            raise InputError(f"{self._failure} ({message})")
         return done.stdout
