@@ -92,16 +92,17 @@ class RuleMadePairs:
         for _ in range(100):
             text = self.texts[int(random.integers(len(self.texts)))]
             chance = random.random()
+            second, label = text, SAME
             if chance < 0.05:
-                return MeaningPair(text, self.texts[int(random.integers(len(self.texts)))], DIFFERENT)
-            if chance < 0.5:
+                second, label = self.texts[int(random.integers(len(self.texts)))], DIFFERENT
+            elif chance < 0.5:
                 second = reword(text, self.lexicon, random)
-                if second != text:
-                    return MeaningPair(text, second, SAME)
             elif changed := change(text, self.lexicon, random):
                 # A change is often reworded, too, so that few changed words are no sign of either label.
                 second = reword(changed[1], self.lexicon, random) if random.random() < 0.4 else changed[1]
-                return MeaningPair(text, second, DIFFERENT)
+                label = DIFFERENT
+            if second != text:
+                return MeaningPair(text, second, label)
         raise InputError("meaning: a hundred texts in a row can be neither reworded nor changed")
 
 
@@ -145,6 +146,7 @@ def _fitting(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> l
 
 
 def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
+    """Read labelled pairs; leave out other labels, empty, equal and long texts."""
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []
     for file in match_files(config.source):
@@ -152,6 +154,8 @@ def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
             first, second = (clean(text_under(row, name, where)) for name in config.fields[:2])
             label = SAME if len(config.fields) == 2 else labels.get(str(row.get(config.fields[2])))
             longest = max(first.count(" "), second.count(" "))
-            if label is not None and first and second and longest < config.max_words:
+            if label is None or not first or not second or longest >= config.max_words:
+                continue
+            if first != second:  # equal texts say the same, whatever their label
                 pairs.append(MeaningPair(first, second, label))
     return pairs

@@ -237,7 +237,7 @@ class MeaningConfig:
     sources: tuple[MeaningSourceConfig, ...]
     pairs: int  # an update
     weight: float  # of this loss beside that of the positives
-    freeze_encoder: bool = False  # train the head alone
+    freeze_encoder: bool = False  # this loss trains the head alone
 
     def __post_init__(self) -> None:
         if not self.sources:
