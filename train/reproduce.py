@@ -25,21 +25,14 @@ from train.runtime.config import data_root
 from train.runtime.tool_command import run_tool
 
 # The data sets that the configurations of the recipe name.
-_SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
-_SETS += "paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair stsb_en sick".split()
+_SETS = "emse_deepcom java_tlc_csn python_wan2018 python_edinburgh misc_nl funcom_useloss".split()
+_SETS += "code_paraphrases unrated_java haque2022 shen2021_leclair stsb_en sick semeval_sts".split()
 # Outputs of the steps, with the names that the configurations use.
-_CORPUS, _GLOSSES, _HELD_OUT = (
-    Path("runs/repositories"),
-    Path("runs/glosses.txt"),
-    Path("runs/held-out.jsonl"),
-)
+_CORPUS, _FIRST, _CONTROL = Path("runs/repositories"), Path("runs/mini"), Path("runs/contrastive-held-out")
 _WORDNET = (Path("runs/wordnet.jsonl"), Path("runs/wordnet-held-out.jsonl"))
-_DISTILLED, _CONTROL = Path("runs/distill"), Path("runs/meaning-control")
-# The control model is trained without the deciding words of the contrast set.
-_WITHOUT_WORDS = ["hold_out_contrast=true", f"positives.2.source={_WORDNET[1]}"]
+# The control model: a shorter run without the deciding words of the contrast set.
+_HELD_OUT = ["hold_out_contrast=true", f"positives.3.source={_WORDNET[1]}", "updates=1000"]
 _RATED = ("haque2022", "shen2021_leclair")
-_LABELLED = ("*nli*", "paws_wiki", "cannot_wikifactcheck")
-_TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")
 
 
 def main() -> int:
@@ -50,9 +43,6 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--trees", type=Path, required=True, help="folder of the cloned repositories")
-    parser.add_argument(
-        "--teachers", type=Path, required=True, help=f"folder with the models {' and '.join(_TEACHERS)}"
-    )
     parser.add_argument("--out", type=Path, default=Path("checkpoints/default"), help="default: %(default)s")
     parser.add_argument(
         "--wordnet", type=Path, default=Path("/usr/share/wordnet"), help="default: %(default)s"
@@ -61,7 +51,9 @@ def main() -> int:
         "--data", type=Path, metavar="FOLDER", help="take the data sets from this folder and fetch none"
     )
     parser.add_argument("--host", default=GITHUB, help="where all repositories are; default: %(default)s")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of the last stage (default: %(default)s)")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="runs of the second stage (default: %(default)s)"
+    )
     options = parser.parse_args()
     return run_tool(lambda: reproduce(Recipe(**vars(options))))
 
@@ -72,16 +64,14 @@ class Recipe:
 
     Attributes:
         trees: Folder of the cloned repositories.
-        teachers: Folder of the teachers' folders.
         out: The model folder to make.
         wordnet: Folder of WordNet's files.
         data: Folder of the data sets; None fetches them.
         host: Where all repositories are.
-        seeds: Number of runs of the last stage.
+        seeds: Number of runs of the second stage.
     """
 
     trees: Path
-    teachers: Path
     out: Path
     wordnet: Path
     data: Path | None
@@ -91,14 +81,13 @@ class Recipe:
 
 def reproduce(recipe: Recipe) -> None:
     """Run all steps; exit with the status of a step that fails."""
-    teachers = [recipe.teachers / name for name in _TEACHERS]
-    for folder in (recipe.wordnet, *teachers, *([recipe.data] if recipe.data else [])):
+    for folder in (recipe.wordnet, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    for folder in (_CORPUS, _DISTILLED, *_last_runs(recipe.seeds), _CONTROL, recipe.out):
+    for folder in (_CORPUS, _FIRST, *_second_runs(recipe.seeds), _CONTROL, recipe.out):
         folders.check(folder)
     for file in _WORDNET:
-        is_up_to_date(file, _CORPUS / "train.txt")
+        is_up_to_date(file, _FIRST / "corpus" / "train.txt")
     repositories = read_repositories(Path("configs/repositories.tsv"))
     data = str(recipe.data or data_root())
     if not recipe.data:
@@ -129,9 +118,9 @@ def is_up_to_date(output: Path, source: Path) -> bool:
     return True
 
 
-def _last_runs(seeds: int) -> list[Path]:
-    """Return the folders of the runs of the last stage, one for each seed."""
-    return [Path("runs/meaning"), *(Path(f"runs/meaning-{seed}") for seed in range(2, seeds + 1))]
+def _second_runs(seeds: int) -> list[Path]:
+    """Return the folders of the runs of the second stage, one for each seed."""
+    return [Path("runs/contrastive"), *(Path(f"runs/contrastive-{seed}") for seed in range(2, seeds + 1))]
 
 
 def read_repositories(file: Path) -> list[tuple[str, str]]:
@@ -164,29 +153,23 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
         trees: The repositories.
     """
     rated = [f"{data}/rated/{name}.jsonl" for name in _RATED]
-    labelled = [f"{data}/meaning/{name}.jsonl.gz" for name in _LABELLED]
-    train, test = (str(_CORPUS / name) for name in ("train.txt", "test.txt"))
+    train, test = (str(_FIRST / "corpus" / name) for name in ("train.txt", "test.txt"))
     steps = []
     if not (_CORPUS / "corpus.json").is_file():
-        built = ["train.corpus", "build", *map(os.fspath, trees), "--installed-python"]
-        steps.append([*built, "--out", str(_CORPUS), "--exclude", *rated])
-    if not _GLOSSES.exists():
-        steps.append(["train.distill.glosses", str(recipe.wordnet), str(_GLOSSES)])
-    if not _HELD_OUT.exists():
-        steps.append(["train.data.hold_out", *labelled, "-o", str(_HELD_OUT)])
+        built = ["train.corpus", "build", *map(os.fspath, trees), "--out", str(_CORPUS)]
+        steps.append([*built, "--exclude", *rated])
+    steps.append(["train.pretrain", "configs/mini.yaml"])
     for file, *more in ((_WORDNET[0],), (_WORDNET[1], "--hold-out-contrast")):
         if not is_up_to_date(file, Path(train)):
             steps.append(["train.contrastive.wordnet_pairs", str(recipe.wordnet), train, str(file), *more])
-    teachers = [str(recipe.teachers / name) for name in _TEACHERS]
-    overrides = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
-    steps.append(["train.distill", "configs/distill.yaml", f"out={_DISTILLED}", *overrides])
-    last = ["train.contrastive", "configs/meaning.yaml"]
-    runs = [str(run) for run in _last_runs(recipe.seeds)]
-    steps += [[*last, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
-    steps.append([*last, f"out={_CONTROL}", *_WITHOUT_WORDS])
-    release = ["train.release", str(_DISTILLED), runs[0], "--out", str(recipe.out)]
-    release += ["--held-out", str(_CONTROL), "--notes", "checkpoints/notes.md", "--centre", test]
-    release += ["--calibrate", test, rated[1], "--calibrate-meaning", str(_HELD_OUT), "--seeds", *runs[1:]]
+    second = ["train.contrastive", "configs/contrastive.yaml"]
+    runs = [str(run) for run in _second_runs(recipe.seeds)]
+    steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
+    steps.append([*second, f"out={_CONTROL}", *_HELD_OUT])
+    release = ["train.release", str(_FIRST), runs[0], "--start-share", "0.15"]
+    release += ["--out", str(recipe.out), "--held-out", str(_CONTROL)]
+    release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated[1]]
+    release += ["--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]

@@ -18,7 +18,6 @@ from train.corpus import source_trees as corpus_trees
 from train.corpus.tally import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
-from train.distill.config import DistillConfig
 from train.reproduce import Recipe, read_repositories, remaining_commands
 from train.runtime.config import ContrastiveConfig, load
 
@@ -69,30 +68,21 @@ def test_the_recipe_names_its_repositories_and_what_is_missing(call, tmp_path):
     named = read_repositories(ROOT / "configs" / "repositories.tsv")
     assert len(named) > 100
     assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
-    done = call(reproduce, "--trees", tmp_path, "--teachers", tmp_path, "--wordnet", tmp_path / "none")
+    done = call(reproduce, "--trees", tmp_path, "--wordnet", tmp_path / "none")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "no such folder" in done.stderr
 
 
-def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where no step is finished
-    places = dict.fromkeys(("trees", "teachers", "out", "wordnet"), tmp_path)
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=2), "data", [tmp_path / "tree"])
-    assert [step[0] for step in steps] == [
-        "train.corpus",
-        "train.distill.glosses",
-        "train.data.hold_out",
-        *["train.contrastive.wordnet_pairs"] * 2,
-        "train.distill",
-        *["train.contrastive"] * 3,
-        "train.release",
-    ]
+def test_every_step_of_the_recipe_is_a_command_that_loads(tmp_path):
+    places = {"trees": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path, "data": None}
+    steps = remaining_commands(Recipe(**places, host="", seeds=2), "data", [tmp_path / "tree"])
+    assert {step[0].rpartition(".")[2] for step in steps} >= {
+        "pretrain", "wordnet_pairs", "contrastive", "release",
+    }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
-    (distillation,) = (step for step in steps if step[0] == "train.distill")
-    assert len(load(DistillConfig, ROOT / distillation[1], distillation[2:]).teachers) == 2
-    last = [step for step in steps if step[0] == "train.contrastive"]
-    runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in last]
+    second = [step for step in steps if step[0] == "train.contrastive"]
+    runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
     assert [run.hold_out_contrast for run in runs] == [False, False, True]
     assert [run.seed for run in runs] == [1, 2, 1]
     made = {step[3] for step in steps if step[0] == "train.contrastive.wordnet_pairs"}
@@ -109,10 +99,7 @@ def command(*arguments):
 
 def test_the_data_sets_are_fetched_first(tmp_path, monkeypatch):
     monkeypatch.setenv("SIMLLM_DATA", str(tmp_path / "data"))
-    for name in reproduce._TEACHERS:
-        (tmp_path / name).mkdir()
-    places = ("--trees", tmp_path, "--teachers", tmp_path, "--wordnet", tmp_path)
-    done = command(*places, "--host", "file:///nowhere")
+    done = command("--trees", tmp_path, "--wordnet", tmp_path, "--host", "file:///nowhere")
     assert done.returncode == 2
     first, *_, last = done.stderr.splitlines()
     assert first.startswith("$ python -m train.data fetch emse_deepcom ")
@@ -125,7 +112,7 @@ def test_the_data_sets_are_fetched_first(tmp_path, monkeypatch):
 def test_every_data_file_that_the_configurations_name_is_fetched():
     table = load(Catalog, catalog.CATALOG_FILE, [])
     fetched = [file.path for one in table.choose(reproduce._SETS) for file in one.files]
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("mini", "contrastive", "measure")]
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
     for path in named:
@@ -133,10 +120,8 @@ def test_every_data_file_that_the_configurations_name_is_fetched():
 
 
 def test_data_that_are_there_are_not_fetched(tmp_path):
-    for name in reproduce._TEACHERS:
-        (tmp_path / name).mkdir()
-    options = ["--trees", tmp_path / "trees", "--teachers", tmp_path, "--wordnet", tmp_path]
-    done = command(*options, "--data", tmp_path, "--host", "file:///nowhere")
+    options = ["--trees", tmp_path / "trees", "--wordnet", tmp_path, "--data", tmp_path]
+    done = command(*options, "--host", "file:///nowhere")
     assert done.returncode == 2
     assert "train.data" not in done.stderr
     assert "cannot be fetched at" in done.stderr.splitlines()[-1]
@@ -147,8 +132,6 @@ def checkout(tmp_path, monkeypatch):
     """A checkout with no repositories to clone, in which no step does anything; and the steps."""
     for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in reproduce._TEACHERS:
-        (tmp_path / "teachers" / name).mkdir(parents=True)
     (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()
     monkeypatch.chdir(tmp_path / "checkout")
     steps = []
@@ -159,15 +142,15 @@ def checkout(tmp_path, monkeypatch):
 
 
 def recipe(call, checkout):
-    trees, teachers, wordnet = (checkout.folder.parent / name for name in ("trees", "teachers", "wordnet"))
-    places = ("--trees", trees, "--teachers", teachers, "--wordnet", wordnet)
-    return call(reproduce, *places, "--out", "runs/default", "--data", wordnet)
+    trees, wordnet = checkout.folder.parent / "trees", checkout.folder.parent / "wordnet"
+    return call(reproduce, "--trees", trees, "--wordnet", wordnet, "--out", "runs/default", "--data", wordnet)
 
 
 def test_finished_files_are_not_made_again(call, checkout):
     assert recipe(call, checkout).returncode == 0
     assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
-    corpus = checkout.folder / "runs" / "repositories"
+    corpus = checkout.folder / "runs" / "mini" / "corpus"
+    folders.own(corpus.parent)
     with folders.replacing(corpus) as partial:
         (partial / "train.txt").write_text("adds two lists\n")
     for name in ("wordnet", "wordnet-held-out"):
@@ -181,11 +164,11 @@ def test_finished_files_are_not_made_again(call, checkout):
     checkout.steps.clear()
     done = recipe(call, checkout)
     assert (done.returncode, checkout.steps) == (2, [])
-    made = "was not made from runs/repositories/train.txt, which is newer or missing; move it away"
+    made = "was not made from runs/mini/corpus/train.txt, which is newer or missing; move it away"
     assert done.stderr == f"error: runs/wordnet.jsonl: {made}\n"
 
 
-@pytest.mark.parametrize("name", ["distill", "meaning-3", "meaning-control", "default", "repositories"])
+@pytest.mark.parametrize("name", ["mini", "contrastive-3", "contrastive-held-out", "default", "repositories"])
 def test_the_files_of_a_user_are_refused_before_the_first_step(call, checkout, name):
     (checkout.folder / "runs" / name).mkdir()
     (checkout.folder / "runs" / name / "notes.txt").write_text("mine\n")
