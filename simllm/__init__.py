@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simllm.scoring.scores import Scores as Scores
     from simllm.text import clean as clean
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names are imported on first use, because torch takes over a second to import.
 _MODULES = {

@@ -16,12 +16,13 @@ from simllm.errors import InputError
 from simllm.metrics.protocol import Example, candidates_and_references
 from simllm.model import checkpoint
 from simllm.model.checkpoint import default_model
-from simllm.model.inference import MODES, make_engine
+from simllm.model.inference import MODES, make_engine, prepare_module
 from simllm.model.pooling import get_pooling
 from simllm.model.similarity import get_similarity
 from simllm.scoring import encode, token_matching
 from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.encode import Tokenized
+from simllm.scoring.meaning_scorer import MeaningScorer
 from simllm.scoring.pair_scorers import PairScorer, PooledScorer, TokenScorer
 from simllm.scoring.scores import Scores, concatenate, issue_warnings
 from simllm.scoring.streaming import CHUNK, Pair, chunks, score_in_chunks
@@ -84,6 +85,10 @@ class SimLLM:
         self._similarity = None if self.by_token else get_similarity(self.similarity)
         is_calibrated = (self.pooling, self.similarity) == (info.pooling, info.similarity)
         self.calibration = info.calibration if is_calibrated else None
+        # The head reads the states of the encoder beside the pooled embeddings; token matching has none.
+        self.head, self.meaning = None, info.meaning
+        if self.checkpoint.head and not self.by_token:
+            self.head = prepare_module(self.checkpoint.head.to(device), mode)
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], **options: Any) -> SimLLM:
@@ -203,6 +208,8 @@ class SimLLM:
             "dtype": str(MODES[self.mode]).removeprefix("torch."),
             "max_length": self.checkpoint.encoder.config.max_length,
         }
+        if self.head and not by_token:
+            parts["head"] = self.checkpoint.head_hash
         if by_token:
             parts["frequencies"] = frequencies.hash if frequencies else "references"
         if self.on_long == "window":
@@ -227,7 +234,10 @@ class SimLLM:
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
         scorer: PairScorer
-        if self._similarity:
+        if self._similarity and self.head:
+            assert self.meaning
+            scorer = MeaningScorer(self.engine, self._pool, self._similarity, self.head, self.meaning)
+        elif self._similarity:
             scorer = PooledScorer(self.engine, self._pool, self._similarity)
         else:
             assert frequencies is not None
@@ -238,7 +248,8 @@ class SimLLM:
     @property
     def no_scores(self) -> Scores:
         """Scores of zero pairs, with this metric's signature and calibration."""
-        return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration)
+        same = np.empty(0) if self.head else None
+        return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same)
 
     def __repr__(self) -> str:
         return f"SimLLM({self.signature})"

@@ -15,6 +15,7 @@ import torch
 from simllm.model import checkpoint
 from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
+from simllm.model.meaning_head import HeadConfig, MeaningHead
 from simllm.model.tokenizer import Tokenizer
 from simllm.text import clean
 from train.corpus import source_trees
@@ -94,6 +95,18 @@ def model_folder(tokenizer, small_config, tmp_path_factory):
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("models") / "small"
     checkpoint.save(folder, Encoder(small_config), tokenizer, checkpoint.ModelInfo(), "# A card\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def head_folder(model_folder, tmp_path_factory):
+    """The model of `model_folder` with a meaning head of random weights."""
+    loaded = checkpoint.load(model_folder)
+    torch.manual_seed(1)
+    head = MeaningHead(HeadConfig(16, 2, 2), loaded.encoder.config)
+    info = checkpoint.ModelInfo(meaning=checkpoint.MeaningInfo(head.config))
+    folder = tmp_path_factory.mktemp("models") / "with-head"
+    checkpoint.save(folder, loaded.encoder, loaded.tokenizer, info, "# A card\n", head=head)
     return folder
 
 

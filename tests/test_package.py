@@ -1,5 +1,6 @@
 """The wheel that users install, and its content."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -9,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import simllm
 from tests.conftest import ROOT
 
 
@@ -55,3 +57,9 @@ def test_constraints_pin_every_dependency_to_a_supported_version():
         for requirement in map(Requirement, group):
             if requirement.name != "simllm":
                 assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)])
+
+
+def test_one_version_everywhere():
+    assert f"\nversion: {simllm.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    sections = re.findall(r"^## \[(.*)\] - ", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert sections[0] == simllm.__version__

@@ -8,7 +8,7 @@ its tokens. The match of a word is the word of the other text with the most simi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # first character of a token that begins a word
 Values = NDArray[np.float64]
+_GAIN = 0.2  # of the probability: the least that makes a word a reason
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Word:
     contribution: float  # its part of the score
     match: str  # the most similar word of the other text
     similarity: float  # cosine of the word and its match, -1..1
+    same_without: float | None = None  # probability that the texts say the same without word and match
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,21 @@ class Explanation:
     reference: list[Word]
     rest: tuple[float, float]
     signature: str
+    same: float | None = None  # probability that the texts say the same; None without a meaning head
+    changed: bool = False  # whether the texts are similar, but probably do not say the same
+
+    @property
+    def changing_words(self) -> list[str]:
+        """Up to two words of each text without which the texts would more likely say the same."""
+        if self.same is None:
+            return []
+        chosen = []
+        for side in (self.candidate, self.reference):
+            gains = sorted(
+                ((word.same_without or 0.0) - self.same, -i, word.text) for i, word in enumerate(side)
+            )
+            chosen += [text for gain, _, text in gains[::-1][:2] if gain > max(_GAIN, gains[-1][0] / 2)]
+        return list(dict.fromkeys(chosen))
 
 
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
@@ -70,7 +87,6 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
         raise InputError("explain: a text is empty after cleaning; expected two texts with words")
     if any(len(windows) > 1 for windows in texts.inputs):
         raise InputError("explain: a text is longer than the model reads; use on_long='truncate'")
-    metric.warn_about_texts(2, len(texts.long), 0)
     whole = [
         state.astype(np.float64)
         for state in token_matching.token_states(metric.engine, texts, boundaries=True)
@@ -98,7 +114,40 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
     ]
     score = float(cosine(means[0][None], means[1][None])[0])  # the sum of the shares, with less rounding
     rest = tuple(float(share[0] + share[-1]) for share in shares)
-    return Explanation(score, sides[0], sides[1], (rest[0], rest[1]), metric.signature)
+    scores = metric.score([candidate], [reference])  # warns about truncated texts
+    explanation = Explanation(
+        score,
+        sides[0],
+        sides[1],
+        (rest[0], rest[1]),
+        metric.signature,
+        None if scores.same is None else float(scores.same[0]),
+        bool(scores.changed[0]),
+    )
+    return explanation if scores.same is None else _with_probabilities(metric, explanation)
+
+
+def _with_probabilities(metric: SimLLM, explanation: Explanation) -> Explanation:
+    """Add to each word the probability that the texts say the same once the word is left out.
+
+    The larger of two is taken: the word is left out alone, or together with its match.
+    """
+    sides = [explanation.candidate, explanation.reference]
+    texts = [[word.text for word in side] for side in sides]
+    pairs: list[tuple[str, str]] = []
+    for own, other in ((0, 1), (1, 0)):
+        for place, word in enumerate(sides[own]):
+            rest = " ".join(texts[own][:place] + texts[own][place + 1 :])
+            match = texts[other].index(word.match)
+            pairs.append((rest, " ".join(texts[other])))
+            pairs.append((rest, " ".join(texts[other][:match] + texts[other][match + 1 :])))
+    same = metric.score([a for a, _ in pairs], [b for _, b in pairs]).on("same").reshape(-1, 2).max(1)
+    first = len(sides[0])
+    changed = [
+        [replace(word, same_without=float(p)) for word, p in zip(side, values, strict=True)]
+        for side, values in zip(sides, (same[:first], same[first:]), strict=True)
+    ]
+    return replace(explanation, candidate=changed[0], reference=changed[1])
 
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:

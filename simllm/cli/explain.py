@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm.cli import metric_choice
+from simllm.cli.score_table import CHANGED
 from simllm.io import files, tables
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def run(options: argparse.Namespace) -> None:
 def to_text(explanation: Explanation, coloured: bool) -> str:
     """Return the explanation as lines for a terminal."""
     lines = [f"score {explanation.score:.4f}"]
+    if explanation.same is not None:
+        lines.append(f"same  {explanation.same:.4f}{_note(explanation)}")
     most = _largest_contribution(explanation)
     for name, words, rest in _sides(explanation):
         lines += ["", f"{name:30} adds    matched with"]
@@ -78,6 +81,12 @@ def to_html(explanation: Explanation) -> str:
 def _largest_contribution(explanation: Explanation) -> float:
     """Return the largest absolute contribution of a word; 1 if no word contributes anything."""
     return max(abs(word.contribution) for word in (*explanation.candidate, *explanation.reference)) or 1.0
+
+
+def _note(explanation: Explanation) -> str:
+    """Return the remark that the meaning may have changed, with the words that changed it, or nothing."""
+    words = ", ".join(explanation.changing_words)
+    return f"  {CHANGED}{': ' if words else ''}{words}" if explanation.changed else ""
 
 
 def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:

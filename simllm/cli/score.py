@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from simllm.cli import pair_source, score_metrics
-from simllm.cli.pair_source import PairWithId
+from simllm.cli.score_table import ScoreTable
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
 from simllm.io.partial_file import PartialFile
@@ -62,6 +62,10 @@ def add_options(score: argparse.ArgumentParser) -> None:
         help="texts longer than the model reads: truncate (the default), window or error",
     )  # fmt: skip
     score.add_argument(
+        "--measure", default="similarity", choices=("similarity", "same"),
+        help="the score: similarity (the default), or the probability that both texts say the same",
+    )  # fmt: skip
+    score.add_argument(
         "--scale", default="raw", metavar="NAME",
         help="raw (the default), percentile among random pairs, or rating: what the raters would say that "
         "the model was calibrated on (the included one: 1 to 5)",
@@ -85,6 +89,11 @@ def run(options: argparse.Namespace) -> None:
         files.check_output(partial_file.path_of(target), source.files, overwrite=True)
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
+    if options.measure == "same" and options.scale != "raw":
+        raise InputError("--measure same is a probability; it goes without --scale")
+    if options.scale == "same":
+        raise InputError("--scale same: expected raw, percentile or rating; use --measure same")
+    scale = "same" if options.measure == "same" else options.scale
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
     from simllm.scoring import resumable
@@ -97,12 +106,12 @@ def run(options: argparse.Namespace) -> None:
         on_long=options.on_long,
         frequencies=_frequencies(options.frequencies),
     )
-    metric.no_scores.on(options.scale)  # a wrong scale is refused now, not after an hour
+    metric.no_scores.on(scale)  # a wrong scale is refused now, not after an hour
     if metric.by_token and metric.frequencies is None and source.repeatable:
         metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
     bar = tqdm(total=total, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
     if target is None:
-        _write(options, metric, _with_bar(metric.stream(source.rows()), bar))
+        _write(options, scale, metric, _with_bar(metric.stream(source.rows()), bar))
         return
     with files.locked(target):
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
@@ -114,60 +123,33 @@ def run(options: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"after {done:,} pairs; --resume continues after them") from None
         files.check_output(target, (), options.overwrite)  # another program may have just written it
-        _write(options, metric, resumable.read_chunks(partial, metric.no_scores))
+        _write(options, scale, metric, resumable.read_chunks(partial, metric.no_scores))
         partial.remove()
 
 
-def _write(options: argparse.Namespace, metric: SimLLM, chunks: Iterable[Chunk]) -> None:
+def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> None:
     """Write the table of scored pairs, with their mean; for TSV the mean goes to standard error."""
     from simllm.scoring.scores import concatenate
 
     form = tables.format_for(options.format, options.output)
+    table = ScoreTable(scale, form, options.id_field is not None, metric.no_scores)
     parts: list[Scores] = []
-    columns = [
-        *(["id"] if options.id_field else []),
-        "score",
-        *(["low", "high"] if options.scale == "rating" else []),
-        "candidate",
-        "reference",
-    ]
 
     def rows() -> Iterator[tables.Rows]:
         for pairs, scores in chunks:
             parts.append(scores)
-            intervals = scores.rating_intervals if options.scale == "rating" else ()
-            numbers = (column.tolist() for column in (scores.on(options.scale), *intervals))
-            yield [
-                [
-                    *pair_source.shown_id(PairWithId(*pair), form if options.id_field else None),
-                    *values,
-                    *pair[:2],
-                ]
-                for pair, *values in zip(pairs, *numbers, strict=True)
-            ]
+            yield table.rows(pairs, scores)
 
     def summary() -> dict[str, Any]:
-        return _summary(concatenate(parts, metric.no_scores), options.scale)
+        return table.summary(concatenate(parts, metric.no_scores))
 
-    tables.write_chunks(columns, rows(), summary, form, options.output)
+    tables.write_chunks(table.columns, rows(), summary, form, options.output)
     scores = concatenate(parts, metric.no_scores)
     count = len(scores.values)
     metric.warn_about_texts(2 * count, scores.truncated, scores.unreadable)
     if form == "tsv" and not (options.texts or options.quiet):
-        mean = f"mean {options.scale} score {scores.on(options.scale).mean():.4f}"
+        mean = f"mean {scale} score {scores.on(scale).mean():.4f}"
         print(f"simllm: {count:,} pairs, {mean}, {scores.signature}", file=sys.stderr)
-
-
-def _summary(scores: Scores, scale: str) -> dict[str, Any]:
-    return {
-        "pairs": len(scores.values),
-        "mean": float(scores.on(scale).mean()),
-        **({"scale": scale} if scale != "raw" else {}),
-        "empty": scores.empty,
-        "truncated": scores.truncated,
-        "deduplicated": scores.deduplicated,
-        "signature": scores.signature,
-    }
 
 
 def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:

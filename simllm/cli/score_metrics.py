@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 # Options of `simllm score` that only the learned metric has, with their defaults.
 _LEARNED_ONLY: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
-_LEARNED_ONLY |= {"mode": "exact", "on_long": "truncate", "scale": "raw", "resume": False}
+_LEARNED_ONLY |= {"mode": "exact", "on_long": "truncate", "scale": "raw"}
+_LEARNED_ONLY |= {"measure": "similarity", "resume": False}
 
 
 def run(options: argparse.Namespace, source: PairSource) -> None:

@@ -27,6 +27,7 @@ from simllm.model.pooling import POOLINGS
 from simllm.model.similarity import SIMILARITIES
 from simllm.scoring import token_matching
 from simllm.scoring.encode import Tokenized
+from simllm.scoring.pair_scorers import PairValues
 from simllm.scoring.streaming import CHUNK, score_in_chunks
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
@@ -70,7 +71,10 @@ def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequ
     """Return the (n, variants) scores of n pairs."""
     tokenizer = learned.checkpoint.tokenizer
     weights = learned.count_frequencies(references).weights(tokenizer)
-    scorer = partial(_variant_columns, learned.engine, weights)
+
+    def scorer(texts: Tokenized) -> PairValues:
+        return PairValues(_variant_columns(learned.engine, weights, texts))
+
     pairs = zip(candidates, references, strict=True)
     chunks = score_in_chunks(pairs, learned.tokenize, scorer, CHUNK, learned.no_scores)
     return np.concatenate([scores.values for _, scores in chunks])

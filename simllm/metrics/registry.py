@@ -14,16 +14,17 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
+from typing import Any
 
 import simllm
 from simllm.errors import InputError
 from simllm.metrics import text
-from simllm.metrics.protocol import Example, FunctionMetric, Metric, PlainScores, pair_scores
+from simllm.metrics.protocol import Example, Floats, FunctionMetric, Metric, PlainScores, pair_scores
 from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import BASELINES, UnavailableError
 
 GROUP = "simllm.metrics"  # group of entry points
-BUILT_IN = ("simllm", *BASELINES)
+BUILT_IN = ("simllm", "simllm-same", *BASELINES)
 _COLUMN = "column"
 
 
@@ -60,9 +61,10 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     """Load a metric.
 
     Args:
-        name: `name` or `name=argument`. `simllm=FOLDER` is the learned metric with another model;
-            `column=NAME` means scores that are stored with rated pairs.
-        model: The model folder of `simllm`; by default the included one.
+        name: `name` or `name=argument`. `simllm=FOLDER` is the learned metric with another model, and
+            `simllm-same` its probability that both texts say the same; `column=NAME` means scores that
+            are stored with rated pairs.
+        model: The model folder of `simllm` and `simllm-same`; by default the included one.
 
     Returns:
         The metric. Metrics that come with simllm cache their scores.
@@ -77,9 +79,10 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         if not argument:
             raise UnavailableError("name it as column=NAME")
         return ColumnMetric(name, argument)
-    if kind == "simllm":
+    if kind in ("simllm", "simllm-same"):
         # Imported by name, because `simllm.metric` imports this package.
-        return model_metric(name, import_module("simllm.metric").SimLLM(argument or model))
+        learned = import_module("simllm.metric").SimLLM(argument or model)
+        return model_metric(name, learned) if kind == "simllm" else same_metric(name, learned)
     if kind in BASELINES:
         return _baseline(name, kind, argument)
     metric: Metric = _entry_points()[kind].load()(argument)
@@ -119,6 +122,25 @@ def load_all(
 def model_metric(name: str, learned: Metric) -> Metric:
     """Return a cached metric with a given name, which scores like a loaded `SimLLM`."""
     return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
+
+
+def same_metric(name: str, learned: Any) -> Metric:
+    """Return a cached metric whose scores are the probabilities that both texts say the same.
+
+    Args:
+        name: The name of the metric.
+        learned: A `SimLLM`, which this package cannot import.
+
+    Raises:
+        UnavailableError: The model has no meaning head.
+    """
+    if learned.no_scores.same is None:
+        raise UnavailableError("the model folder has no meaning head")
+
+    def compute(candidates: Sequence[str], references: Sequence[str]) -> Floats:
+        return learned.score(candidates, references).on("same")
+
+    return CachedMetric(FunctionMetric(name, f"same|{learned.signature}", compute))
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:

@@ -4,6 +4,7 @@ config.json               shape of the encoder (transformers reads it as an MPNe
 model.safetensors         weights under transformers' names, in one file or in shards with an index
 tokenizer.json            vocabulary and cleaning
 simllm.json               pooling, similarity, provenance, calibration
+meaning_head.safetensors  weights of the meaning head; optional, and unknown to the other libraries
 README.md                 model card
 tokenizer_config.json, modules.json, …   settings for the other two libraries
 """
@@ -20,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from simllm.errors import InputError
@@ -29,10 +31,30 @@ from simllm.io.strict import build, read_json
 from simllm.model import weights
 from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
+from simllm.model.meaning_head import HeadConfig, MeaningHead
 from simllm.model.score_scale import Calibration
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
+HEAD = "meaning_head.safetensors"
+
+
+@dataclass(frozen=True)
+class MeaningInfo:
+    """What `simllm.json` holds about the meaning head.
+
+    Attributes:
+        head: The shape of the head.
+        slope: Factor of the logits in the calibrated probability sigmoid(slope * logit + intercept)
+            (Platt, 1999).
+        intercept: The summand in it.
+        fitted_on: The pairs that slope and intercept were fitted on; empty if they were not fitted.
+    """
+
+    head: HeadConfig
+    slope: float = 1.0
+    intercept: float = 0.0
+    fitted_on: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,22 +66,29 @@ class ModelInfo:
         similarity: Name of the similarity that the model was trained for.
         provenance: Facts about the training, such as configuration, date and hardware.
         calibration: The map from scores to percentiles and ratings; None if there is none.
+        meaning: The shape and the calibration of the meaning head; None if there is none.
     """
 
     pooling: str = "mean"
     similarity: str = "cosine"
     provenance: dict[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
+    meaning: MeaningInfo | None = None
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded model folder; `hash` identifies configuration and weights."""
+    """A loaded model folder; `hash` identifies configuration and weights.
+
+    `head_hash` identifies the weights and the calibration of the meaning head; it is empty without one.
+    """
 
     encoder: Encoder
     tokenizer: Tokenizer
     info: ModelInfo
     hash: str
+    head: MeaningHead | None = None
+    head_hash: str = ""
 
 
 # Parts of our parameter names, and of transformers' names.
@@ -126,7 +155,27 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
     digest = hashlib.sha256((folder / CONFIG).read_bytes())
     for file in stored:
         digest.update(file.read_bytes())
-    return Checkpoint(encoder.eval(), tokenizer, info, digest.hexdigest()[:12])
+    head, head_hash = _load_head(folder, info, config)
+    return Checkpoint(encoder.eval(), tokenizer, info, digest.hexdigest()[:12], head, head_hash)
+
+
+def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[MeaningHead | None, str]:
+    """Load the meaning head, if the folder has one, with the hash of its weights and calibration."""
+    if info.meaning is None:
+        return None, ""
+    file = folder / HEAD
+    head = MeaningHead(info.meaning.head, config)
+    try:
+        stored = {name: tensor.float() for name, tensor in load_file(file).items()}
+        head.load_state_dict(stored)
+    except (OSError, SafetensorError, RuntimeError, json.JSONDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{file}: not the meaning head that {INFO} describes ({reason})") from None
+    for name, tensor in stored.items():
+        if not tensor.isfinite().all():
+            raise InputError(f"{file}: {name} holds values that are not finite")
+    digest = hashlib.sha256(file.read_bytes() + json.dumps(asdict(info.meaning)).encode())
+    return head.eval(), digest.hexdigest()[:12]
 
 
 def _encoder_weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
@@ -161,6 +210,7 @@ def save(
     info: ModelInfo,
     card: str,
     dtype: torch.dtype = torch.float32,
+    head: MeaningHead | None = None,
 ) -> None:
     """Save a model folder; an interruption leaves the old folder or the new one, never a mixture.
 
@@ -171,6 +221,7 @@ def save(
         info: The content of `simllm.json`.
         card: The model card, in Markdown.
         dtype: The type of the stored weights.
+        head: The meaning head, if the model has one. `info.meaning` describes it.
 
     Raises:
         InputError: The folder cannot be written, or simllm did not write it.
@@ -184,6 +235,12 @@ def save(
         save_file(state, partial / weights.SINGLE_FILE, metadata={"format": "pt"})
         # save_file makes a file that other users cannot read.
         shutil.copymode(partial / CONFIG, partial / weights.SINGLE_FILE)
+        if head:
+            weights_of_head = {
+                name: tensor.detach().to("cpu", dtype) for name, tensor in head.state_dict().items()
+            }
+            save_file(weights_of_head, partial / HEAD)
+            shutil.copymode(partial / CONFIG, partial / HEAD)
         files.write(partial / TOKENIZER, tokenizer.backend.to_str(pretty=True))
         files.write(partial / "README.md", card)
         for name, values in {INFO: asdict(info), **_other_libraries_files(encoder.config, info)}.items():

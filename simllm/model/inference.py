@@ -12,12 +12,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder, attention
+
+Module = TypeVar("Module", bound=nn.Module)
 
 # plain: the encoder itself, not a copy, so that the weights may change in training
 # exact: a copy in float32, packed for the CPU; fast: a copy in bfloat16, packed for the CPU
@@ -60,20 +63,22 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
     """
     if mode not in MODES:
         raise InputError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
+    is_fast_cpu = mode == "fast" and encoder.device.type == "cpu"
+    return Engine(prepare_module(encoder, mode), matmul_attention if is_fast_cpu else attention)
+
+
+def prepare_module(module: Module, mode: str) -> Module:
+    """Return a module as a mode needs it: itself if plain, else a copy in the type of the mode.
+
+    On a CPU the linear layers of the copy are packed for oneDNN, if oneDNN works.
+    """
     if mode == "plain":
-        return Engine(encoder)
-    if encoder.device.type == "cpu":
-        return Engine(
-            pack_linear_layers(encoder, MODES[mode]), attention if mode == "exact" else matmul_attention
-        )
-    return Engine(copy.deepcopy(encoder).to(MODES[mode]))
-
-
-def pack_linear_layers(encoder: Encoder, dtype: torch.dtype) -> Encoder:
-    """Copy an encoder in `dtype`, with its linear layers packed for oneDNN if oneDNN works."""
-    linear = [module for module in encoder.modules() if isinstance(module, nn.Linear)]
-    copies = {id(module): PackedLinear(module, dtype) for module in linear if can_pack(dtype)}
-    return copy.deepcopy(encoder, copies).to(dtype)
+        return module
+    dtype = MODES[mode]
+    on_cpu = next(module.parameters()).device.type == "cpu"
+    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
+    copies = {id(part): PackedLinear(part, dtype) for part in linear if on_cpu and can_pack(dtype)}
+    return copy.deepcopy(module, copies).to(dtype)
 
 
 @cache

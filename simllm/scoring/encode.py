@@ -6,8 +6,9 @@ of tokens; the results are returned in input order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,7 +21,9 @@ from simllm.model.tokenizer import PAD_ID, Tokenizer
 from simllm.text import LONGEST
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
+Windows = list[Ids]  # the windows of one text; usually one window with the whole text
 Floats = NDArray[np.float32]
+Reduced = TypeVar("Reduced")
 
 ON_LONG = ("truncate", "window", "error")
 _EMPTY = 2  # tokens of an empty text: <s> and </s>
@@ -30,7 +33,7 @@ _EMPTY = 2  # tokens of an empty text: <s> and </s>
 class Tokenized:
     """n tokenized texts."""
 
-    inputs: list[list[Ids]]  # the windows of each text; usually one window with the whole text
+    inputs: list[Windows]  # one for each text
     long: list[int] = field(default_factory=list)  # indices of texts longer than the longest input
 
     @property
@@ -95,26 +98,26 @@ def _windows(ids: list[int], longest: int) -> list[Ids]:
 def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:
     """Return the embeddings of n texts, (n, D) float32.
 
-    The embedding of a text with several windows is their mean, weighted by the number of tokens.
-
     Args:
         engine: The encoder.
         texts: n tokenized texts, at least one.
         pool: Pools (B, L, D) states with a (B, L) mask into (B, D) embeddings.
     """
     pooled = run_encoder(engine, texts, lambda hidden, mask: pool(hidden, mask).float().cpu().numpy())
-    rows = [
-        pooled[windows[0]]
-        if len(windows) == 1
-        else np.average([pooled[ids] for ids in windows], axis=0, weights=[len(ids) - 2 for ids in windows])
-        for windows in texts.inputs
-    ]
-    return np.stack(rows).astype(np.float32, copy=False)
+    return np.stack([mean_of_windows(pooled, windows) for windows in texts.inputs])
+
+
+def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Floats:
+    """Return the embedding of a text, (D,): the mean of its windows, weighted by their numbers of tokens."""
+    if len(windows) == 1:
+        return embeddings[windows[0]]
+    weights = [len(ids) - 2 for ids in windows]
+    return np.average([embeddings[ids] for ids in windows], axis=0, weights=weights).astype(np.float32)
 
 
 def run_encoder(
-    engine: Engine, texts: Tokenized, reduce: Callable[[Tensor, Tensor], Iterable[Floats]]
-) -> dict[Ids, Floats]:
+    engine: Engine, texts: Tokenized, reduce: Callable[[Tensor, Tensor], Iterable[Reduced]]
+) -> dict[Ids, Reduced]:
     """Run the encoder once on every distinct window.
 
     The batches depend on the set of windows, not on the order of the texts.
@@ -122,13 +125,13 @@ def run_encoder(
     Args:
         engine: The encoder.
         texts: n tokenized texts.
-        reduce: Turns (B, L, D) states and a (B, L) mask into one array for each of the B windows.
+        reduce: Turns (B, L, D) states and a (B, L) mask into one result for each of the B windows.
 
     Returns:
-        The reduced array of each window.
+        The result of each window.
     """
     unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
-    reduced: dict[Ids, Floats] = {}
+    reduced: dict[Ids, Reduced] = {}
     with torch.inference_mode():
         for rows in batch_slices(unique, engine.batch_tokens):
             tokens, mask = (tensor.to(engine.device) for tensor in pad(unique[rows]))
@@ -158,6 +161,7 @@ def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     Returns:
         (B, L) token ids, and the (B, L) mask, true for tokens that are not padding.
     """
-    longest = max(map(len, ids))
+    lengths = torch.tensor([len(text) for text in ids])
+    longest = int(lengths.max())
     tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
-    return tokens, tokens != PAD_ID
+    return tokens, torch.arange(longest) < lengths[:, None]  # other tokenizers use PAD_ID for a word

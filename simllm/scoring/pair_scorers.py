@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,26 @@ from torch import Tensor
 
 from simllm.model.inference import Engine
 from simllm.scoring import token_matching
-from simllm.scoring.encode import Ids, Tokenized, embed
+from simllm.scoring.encode import Tokenized, Windows, embed
 
 Values = NDArray[np.float64]
-Windows = list[Ids]  # the windows of one text
 _TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 dimensions
-# Takes 2n texts, the n candidates and then their n references; returns (n,) scores.
-PairScorer = Callable[[Tokenized], Values]
+
+
+class PairValues(NamedTuple):
+    """What a scorer tells about n pairs.
+
+    Attributes:
+        scores: (n,) scores.
+        same: (n,) probabilities that the texts say the same; None without a meaning head.
+    """
+
+    scores: Values
+    same: Values | None = None
+
+
+# Takes 2n texts, the n candidates and then their n references.
+PairScorer = Callable[[Tokenized], PairValues]
 
 
 @dataclass(frozen=True)
@@ -28,11 +42,11 @@ class PooledScorer:
     pool: Callable[[Tensor, Tensor], Tensor]
     similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Values]
 
-    def __call__(self, texts: Tokenized) -> Values:
-        """Return the (n,) scores of 2n texts: n candidates and then their n references."""
+    def __call__(self, texts: Tokenized) -> PairValues:
+        """Score n pairs, given as 2n texts: n candidates and then their n references."""
         embeddings = embed(self.engine, texts, self.pool)
         n = len(embeddings) // 2
-        return self.similarity(embeddings[:n], embeddings[n:])
+        return PairValues(self.similarity(embeddings[:n], embeddings[n:]))
 
 
 @dataclass(frozen=True)
@@ -43,11 +57,11 @@ class TokenScorer:
     weights: Values  # (V,) weight of each token of the vocabulary
     similarity: str  # a key of `token_matching.TOKEN_SIMILARITIES`
 
-    def __call__(self, texts: Tokenized) -> Values:
-        """Return the (n,) scores of 2n texts: n candidates and then their n references."""
+    def __call__(self, texts: Tokenized) -> PairValues:
+        """Score n pairs, given as 2n texts: n candidates and then their n references."""
         n = len(texts.inputs) // 2
         values = np.zeros(n)
-        for pairs in _parts(texts.inputs[:n], texts.inputs[n:]):
+        for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
             part = Tokenized([texts.inputs[i] for i in (*pairs, *(n + i for i in pairs))])
             states = token_matching.token_states(self.engine, part)
             weights = [self.weights[token_matching.token_ids(windows)] for windows in part.inputs]
@@ -56,10 +70,10 @@ class TokenScorer:
                 if len(weights[a]) and len(weights[b]):
                     sides = token_matching.match(states[a], states[b], weights[a], weights[b])
                     values[i] = token_matching.TOKEN_SIMILARITIES[self.similarity](*sides)
-        return values
+        return PairValues(values)
 
 
-def _parts(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
+def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
     """Yield the indices of pairs that have at most `_TOKENS` tokens together, or of one longer pair.
 
     The pairs are sorted by the length of their reference, and pairs with equal references are

@@ -50,7 +50,8 @@ def stream(
         yield old, scores
     for chunk, scores in score(rest, done + 1):
         counts = {name: getattr(scores, name) for name in COUNTS}
-        partial.append({"pairs": chunk, "values": scores.values.tolist(), "counts": counts})
+        same = None if scores.same is None else scores.same.tolist()
+        partial.append({"pairs": chunk, "values": scores.values.tolist(), "same": same, "counts": counts})
         yield chunk, scores
 
 
@@ -58,4 +59,5 @@ def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
     """Yield the pairs and scores of each chunk in a partial file."""
     for record in partial.records():
         pairs = [tuple(pair) for pair in record["pairs"]]
-        yield pairs, replace(no_scores, values=np.array(record["values"]), **record["counts"])
+        same = np.array(record["same"]) if record.get("same") is not None else None
+        yield pairs, replace(no_scores, values=np.array(record["values"]), same=same, **record["counts"])

@@ -16,7 +16,8 @@ from simllm.model.score_scale import Calibration
 if TYPE_CHECKING:
     import pandas
 
-SCALES = ("raw", "percentile", "rating")
+SCALES = ("raw", "percentile", "rating", "same")
+_SIMILAR, _SAME = 0.5, 0.5  # a pair is similar, and says the same, from here on
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 
@@ -32,6 +33,7 @@ class Scores:
         deduplicated: Number of texts that repeat another one and were not encoded again.
         signature: Everything that can change the values, as `key:value` pairs joined by `|`.
         calibration: The map from scores to percentiles and ratings; None if there is none.
+        same: (n,) probabilities that the two texts say the same; None if the model has no meaning head.
     """
 
     values: NDArray[np.float64]
@@ -41,6 +43,7 @@ class Scores:
     deduplicated: int
     signature: str
     calibration: Calibration | None = field(default=None, repr=False)  # a thousand numbers
+    same: NDArray[np.float64] | None = None
 
     @property
     def mean(self) -> float:
@@ -62,6 +65,13 @@ class Scores:
         """(n,) lower and (n,) upper bounds of the 90% interval of ratings; InputError without calibration."""
         return self._calibrated().interval(self.values)
 
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """(n,) true for similar texts that probably do not say the same; all false without a head."""
+        if self.same is None:
+            return np.zeros(len(self.values), bool)
+        return (self.values >= _SIMILAR) & (self.same < _SAME)
+
     def to_pandas(self, index: Any = None) -> pandas.Series:
         """Return the values as a pandas Series named "score".
 
@@ -73,13 +83,23 @@ class Scores:
         return pandas.Series(self.values, index, name="score")
 
     def on(self, scale: str) -> NDArray[np.float64]:
-        """Return the (n,) values on a scale: raw, percentile or rating.
+        """Return the (n,) values on a scale.
+
+        Args:
+            scale: `raw`; `percentile` among random pairs; `rating` that people are expected to give; or
+                `same`, the probability that the two texts say the same.
 
         Raises:
-            InputError: The scale is unknown, or the model has no calibration for it.
+            InputError: The scale is unknown, or the model has no calibration or no head for it.
         """
         if scale not in SCALES:
             raise InputError(f"scale {scale!r}: expected one of {', '.join(SCALES)}")
+        if scale == "same":
+            if self.same is None:
+                raise InputError(
+                    "no meaning head: the model folder has none, or tokens are matched one by one"
+                )
+            return self.same
         return self.values if scale == "raw" else self.percentiles if scale == "percentile" else self.ratings
 
     def _calibrated(self) -> Calibration:
@@ -97,7 +117,10 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
     """
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}
-    return replace(no_scores, values=np.concatenate([part.values for part in parts]), **counts)
+    same = None
+    if no_scores.same is not None:
+        same = np.concatenate([part.same for part in parts if part.same is not None])
+    return replace(no_scores, values=np.concatenate([part.values for part in parts]), same=same, **counts)
 
 
 def issue_warnings(texts: int, truncated: int, unreadable: int, long: str) -> None:

@@ -45,17 +45,20 @@ def score_in_chunks(
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
         n = len(chunk)
-        values = scorer(texts)
+        values, same = scorer(texts)
         empty = texts.empty
         either = empty[:n] | empty[n:]
         for i in np.flatnonzero(either):
             values[i] = float(chunk[i][0].split() == chunk[i][1].split())
+            if same is not None:
+                same[i] = values[i]
         unreadable = sum(bool(chunk[i % n][i // n].strip()) for i in np.flatnonzero(empty))
         yield (
             chunk,
             replace(
                 no_scores,
                 values=values,
+                same=same,
                 empty=int(either.sum()),
                 unreadable=unreadable,
                 truncated=len(texts.long),

@@ -90,7 +90,7 @@ def test_metric_with_non_finite_scores_is_left_out(rated, monkeypatch):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["blue"], "metric 'blue': expected one of simllm, bleu, "),
+        (["blue"], "metric 'blue': expected one of simllm, simllm-same, bleu, "),
         (["bertscore"], "bertscore: name it as bertscore=MODEL"),
         (["column="], "column=: name it as column=NAME"),
         ([], "no metric is named"),

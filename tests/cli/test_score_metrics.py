@@ -48,7 +48,7 @@ def test_a_tsv_table_has_the_metrics_as_columns(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--metrics", "nix"], "metric 'nix': expected one of simllm, bleu"),
+        (["--metrics", "nix"], "metric 'nix': expected one of simllm, simllm-same, bleu"),
         (["--metrics", "bertscore"], "metric bertscore: name it as bertscore=MODEL"),
         (
             ["--metrics", "column=x"],

@@ -145,7 +145,7 @@ CLOSED = [
     ("score a b >&-", "standard output: cannot be written (Bad file descriptor)"),
     ("score a b > /dev/full", "standard output: cannot be written (No space left on device)"),
     ("info > /dev/full", "standard output: cannot be written (No space left on device)"),
-    ("score --jsonl - <&-", "-: empty; expected a JSON object a line"),
+    ("score --jsonl - <&-", "-: empty; expected a JSON object per line"),
     ("score a b -o /dev/full", "/dev/full: cannot be written (No space left on device)"),
 ]
 

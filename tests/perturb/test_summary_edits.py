@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm.evaluation import contrast
-from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries import lexicon, restructuring
 from simllm.perturb.summaries.meaning_changes import KINDS, change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text import clean
@@ -67,10 +67,29 @@ def changes(kind, text):
         ("returns true if the list is empty .", "checks whether the list is empty ."),
         ("gets the three args", "gets the 3 arguments"),
         ("makes a db", "makes a database"),
+        ("the caller copies the list", "the list is copied by the caller"),
+        ("the listener closes the files .", "the files are closed by the listener ."),
     ],
 )
 def test_possible_rewordings(text, expected):
     assert expected in rewordings(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a dog is chasing a cat",  # "chasing is been by a dog a cat"
+        "the file is closed by the caller",
+        "the user gives the dog a bone",
+        "the class implements the interface of the list",
+        "the reader checks that the file is open",
+        "the parser calls the handler and the filter",
+        "the a",
+        "the",
+    ],
+)
+def test_sentences_that_do_not_become_passive(text):
+    assert restructuring.passive_by(text.split(), LEXICON, np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize(
@@ -93,6 +112,15 @@ def test_possible_rewordings(text, expected):
         ("roles", "copies the list to an array", {"copies an array to the list"}),
         ("roles", "waits for the user to open it", set()),
         ("roles", "compares a to b", set()),
+        ("agents", "a dog is chasing a cat", {"a cat is chasing a dog"}),
+        ("agents", "the parser calls the handler .", {"the handler calls the parser ."}),
+        ("agents", "the item is removed by the caller", {"the caller is removed by the item"}),
+        ("agents", "the list equals the array", set()),
+        ("agents", "gets the list", set()),
+        ("parts", "gets the name and the value", {"gets the name", "gets the value"}),
+        ("parts", "only the owner reads the file", {"the owner reads the file"}),
+        ("parts", "closes the file , if it is open .", {"closes the file ."}),
+        ("parts", "if it is open , closes the file", set()),
     ],
 )  # fmt: skip
 def test_possible_changes_of_meaning(kind, text, expected):

@@ -78,7 +78,7 @@ def test_blocks_are_bounded_and_contain_every_pair_once(monkeypatch):
     draw = np.random.default_rng(0)
     candidates, references = ([[(0,) * int(n)] for n in draw.integers(2, 30, 40)] for _ in range(2))
     references[3] = [(0,) * 64] * 3  # windows that exceed the size of a block
-    parts = list(pair_scorers._parts(candidates, references))
+    parts = list(pair_scorers.split_pairs(candidates, references))
     assert sorted(i for part in parts for i in part) == list(range(40))
     for part in parts:
         tokens = sum(len(ids) for i in part for ids in (*candidates[i], *references[i]))

@@ -10,6 +10,7 @@ import scipy.stats  # noqa: F401
 import torch  # noqa: F401
 
 import train.contrastive.__main__
+import train.distill.__main__
 import train.pretrain.__main__
 import train.release.__main__
 from simllm.evaluation import contrast

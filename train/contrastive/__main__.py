@@ -10,27 +10,30 @@ killed, rerun the same command; the number of processes may change.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from simllm.metric import SimLLM
 from simllm.model import checkpoint
 from simllm.model.pooling import get_pooling
-from simllm.scoring.encode import batch_slices, pad
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, input_digest
 from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.contrastive.losses import cosent, info_nce
-from train.pretrain.batches import combined_seed
+from train.contrastive.meaning import MeaningTask
 from train.runtime import run_folder, training_loop
 from train.runtime.config import ContrastiveConfig
 from train.runtime.distributed import World
+from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
@@ -61,7 +64,24 @@ class ContrastiveTask:
             excluded = self.batches.excluded
             self.auxiliary_lm = AuxiliaryLanguageModel(lm_config, config, start, excluded, world)
         self.model: nn.Module = self.auxiliary_lm.model if self.auxiliary_lm else self.encoder
-        self.dev_criterion = DevCriterion(config)
+        self.meaning: MeaningTask | None = None
+        if config.meaning:
+            self.meaning = MeaningTask(
+                config.meaning,
+                self.encoder,
+                start.tokenizer,
+                self.batches.excluded,
+                self.batches.lexicon,
+                config.seed,
+                config.precision,
+                world,
+            )
+            self.model = nn.ModuleDict({"encoder": self.model, "head": self.meaning.head})
+            self.metric.meaning = checkpoint.MeaningInfo(config.meaning.head)
+        # Without `meaning`, the new model has no head, not that of the model that it starts from.
+        self.metric.head = self.meaning.head if self.meaning else None
+        self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
+        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
 
     @property
     def flops_per_token(self) -> float:
@@ -78,53 +98,44 @@ class ContrastiveTask:
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's parts of the loss of an update.
-
-        The processes embed the texts in chunks and share all embeddings. Every process computes the
-        loss and its gradients at the embeddings. Then each chunk backpropagates its gradients to the
-        weights. With `cache_gradients`, each chunk is embedded again for that, and only one chunk is
-        in memory (Gao et al., "Scaling deep contrastive learning batch size under memory limited
-        setup", 2021).
-        """
-        batch = self.batches[update]
-        order = sorted(range(len(batch.ids)), key=lambda i: len(batch.ids[i]))  # to save padding
-        budget = self.config.chunk_tokens
-        chunks = [order[rows] for rows in batch_slices([batch.ids[i] for i in order], budget)]
-        own_chunks = list(enumerate(chunks))[self.world.rank :: self.world.size]
-
-        def embed(number: int, texts: list[int]) -> Tensor:
-            torch.manual_seed(combined_seed(self.config.seed, update, number))  # the same dropout both times
-            return self._embed([batch.ids[i] for i in texts])
-
-        with torch.set_grad_enabled(not self.config.cache_gradients):
-            embedded = [embed(*chunk) for chunk in own_chunks]
-        embeddings = torch.zeros(len(order), self.encoder.config.hidden_size, device=self.world.device)
-        for (_, texts), rows in zip(own_chunks, embedded, strict=True):
-            embeddings[texts] = rows.detach()
-        self.world.sum_tensor(embeddings)
-        loss = self._loss(embeddings.requires_grad_(), batch)
-        (gradient,) = torch.autograd.grad(loss, embeddings)
-        for chunk, rows in zip(own_chunks, embedded, strict=True):
-            again = embed(*chunk) if self.config.cache_gradients else rows
-            part = (again * gradient[chunk[1]]).sum()
-            tokens = sum(len(batch.ids[i]) for i in chunk[1])
-            yield part - part.detach() + loss.detach() / len(chunks), tokens
-        if self.auxiliary_lm:
-            yield from self.auxiliary_lm.losses(update)
+        """Yield this process's parts of the loss of an update (see `embedding_loss_parts`)."""
+        config, batch = self.config, self.batches[update]
+        yield from embedding_loss_parts(
+            batch.ids,
+            self._embed,
+            partial(self._loss, batch=batch),
+            width=self.encoder.config.hidden_size * (2 if self.anchor else 1),
+            chunk_tokens=config.chunk_tokens,
+            seed=(config.seed, update),
+            cache_gradients=config.cache_gradients,
+            world=self.world,
+        )
+        for auxiliary in (self.auxiliary_lm, self.meaning):
+            if auxiliary:
+                yield from auxiliary.losses(update)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Return the dev criterion (lower is better) and all figures for the log."""
         return self.dev_criterion(self.metric)
 
-    def _embed(self, ids: list[list[int]]) -> Tensor:
-        """Return the (B, D) float32 embeddings of B tokenized texts."""
-        tokens, mask = (tensor.to(self.world.device) for tensor in pad(ids))
+    def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask.
+
+        With an anchor, the embeddings at the start follow: (B, 2 D).
+        """
         with self.world.autocast(self.config.precision):
-            return self.pool(self.encoder(tokens, mask), mask).float()
+            embeddings = self.pool(self.encoder(tokens, mask), mask).float()
+            if not self.anchor:
+                return embeddings
+            with torch.no_grad():
+                anchored = self.pool(self.anchor(tokens, mask), mask).float()
+        return torch.cat([embeddings, anchored], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
         """Return the weighted sum of all losses over the embeddings, but for language modelling."""
         config, device = self.config, self.world.device
+        if self.anchor:
+            embeddings, anchored = embeddings.chunk(2, dim=1)
         first, second, negatives, _, *rated_texts = (embeddings[a:b] for a, b in pairwise(batch.ends))
         loss = info_nce(
             first,
@@ -139,6 +150,11 @@ class ContrastiveTask:
             compared = torch.cat([first, embeddings[batch.ends[3] :]])
             loss = loss + config.overlap.weight * neighbour_distillation_loss(
                 compared, batch.cosines.to(device), config.temperature
+            )
+        if self.anchor:
+            cosines = F.normalize(anchored[: batch.ends[2]].detach(), dim=1)
+            loss = loss + config.anchor_weight * neighbour_distillation_loss(
+                embeddings[: batch.ends[2]], cosines @ cosines.T, config.temperature
             )
         for source, rated, a, b in zip(
             config.rated, batch.rated, rated_texts[::2], rated_texts[1::2], strict=True
@@ -174,9 +190,11 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
             "dev_criterion": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
         }
-        info = checkpoint.ModelInfo(start.info.pooling, start.info.similarity, facts)
+        meaning = checkpoint.MeaningInfo(config.meaning.head) if config.meaning else None
+        info = checkpoint.ModelInfo(start.info.pooling, start.info.similarity, facts, meaning=meaning)
         card = training_card("Pretrained on code comments, then trained on pairs that mean the same", facts)
-        checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card)
+        head = task.meaning.head if task.meaning else None
+        checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 
     inputs = (start.hash, start.tokenizer.hash, start.info.pooling, input_digest(config))
     training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)

@@ -63,13 +63,18 @@ class ContrastiveBatches:
         """
         self.config, self.start = config, start
         excluded = self.excluded = decontaminate.read_excluded(config.exclude)
-        words = lexicon.load(contrast.deciding_word_pairs() if config.hold_out_contrast else ())
+        self.lexicon = words = lexicon.load(
+            contrast.deciding_word_pairs() if config.hold_out_contrast else ()
+        )
         self.positives = [PositiveSource(source, excluded, words) for source in config.positives]
         self.rated = [RatedSource(source, excluded) for source in config.rated]
         self.teacher_sources: list[PositiveSource] = []
         self.teacher: LexicalTeacher | None = None
         if config.overlap:
-            source = PositivesConfig(source=config.overlap.source, share=1, fields=config.overlap.fields)
+            overlap = config.overlap
+            source = PositivesConfig(
+                source=overlap.source, share=1, fields=overlap.fields, max_words=overlap.max_words
+            )
             self.teacher_sources = [PositiveSource(source, excluded, words)]
             sample = draw_pairs(self.teacher_sources, _FREQUENCY_PAIRS, config.seed, 0)
             self.teacher = LexicalTeacher(
@@ -114,6 +119,8 @@ def input_digest(config: ContrastiveConfig) -> str:
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]
     patterns += [config.overlap.source] if config.overlap else []
+    for source in config.meaning.sources if config.meaning else ():
+        patterns += [source.source, *source.sentences]
     patterns += [config.language_model.texts] if config.language_model else []
     patterns += [*config.exclude, *config.dev, config.dev_comments]
     files = [file for pattern in patterns for file in match_files(pattern)]

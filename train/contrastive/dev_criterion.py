@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from simllm.metric import SimLLM
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
-from train.runtime.config import ContrastiveConfig
 
 _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
@@ -26,12 +25,14 @@ class DevCriterion:
     """The criterion of the contrastive stage, with further figures for its log.
 
     Args:
-        config: The configuration with `dev`, `dev_comments` and `seed`.
+        dev: Rated files.
+        dev_comments: A file of cleaned comments, one a line.
+        seed: Of the edits of the comments.
     """
 
-    def __init__(self, config: ContrastiveConfig) -> None:
-        self.rated = [ratings.load(Path(dev)) for dev in config.dev]
-        self.edited = make_edited_triples(Path(config.dev_comments), config.seed)
+    def __init__(self, dev: Sequence[str], dev_comments: str, seed: int) -> None:
+        self.rated = [ratings.load(Path(file)) for file in dev]
+        self.edited = make_edited_triples(Path(dev_comments), seed)
         self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
@@ -44,21 +45,30 @@ class DevCriterion:
         Returns:
             The criterion (lower is better) and all figures by name.
         """
-
-        def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-            return metric.score(candidates, references).values
-
         figures = {}
         for rated in self.rated:
-            values = score(rated.candidates, rated.references)
+            values = metric.score(rated.candidates, rated.references).values
             figures[f"spearman_{rated.name}"] = float(spearmanr(values, rated.values).statistic)
-        figures["edits"] = float(contrast.rewording_wins(score, self.edited).mean())
+        measures = [""] + (["same_"] if metric.head else [])
+        for measure in measures:
+            score = _score_by(metric, measure)
+            figures[f"{measure}edits"] = float(contrast.rewording_wins(score, self.edited).mean())
         criterion = -sum(figures.values()) / len(figures)
-        for form, accuracy in contrast.mean_by_label(
-            self.triples.forms, contrast.rewording_wins(score, self.triples)
-        ).items():
-            figures[f"contrast_{form}"] = accuracy
+        for measure in measures:
+            wins = contrast.rewording_wins(_score_by(metric, measure), self.triples)
+            for form, accuracy in contrast.mean_by_label(self.triples.forms, wins).items():
+                figures[f"{measure}contrast_{form}"] = accuracy
         return criterion, figures
+
+
+def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
+    """Return the function that scores pairs by similarity, or by the meaning head."""
+
+    def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+        scores = metric.score(candidates, references)
+        return scores.same if measure and scores.same is not None else scores.values
+
+    return score
 
 
 def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io.files import lines, objects, text_under
+from simllm.io.files import lines, text_under
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
@@ -19,6 +19,7 @@ from train.corpus.sources import match_files
 from train.corpus.text_identity import identity
 from train.pretrain.batches import combined_seed
 from train.runtime.config import PositivesConfig
+from train.runtime.rows import select_rows
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
 def _read_pairs(file: Path, config: PositivesConfig) -> list[PositivePair]:
     """Read the pairs of a file of JSON lines whose overlap of words is within the limits."""
     pairs = []
-    for where, row in objects(file):
+    for where, row in select_rows(file, config.only, config.leave_out):
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
         if config.min_overlap <= _overlap(first, second) <= config.max_overlap:
             group = identity(str(row.get("group", first)))

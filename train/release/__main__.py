@@ -38,6 +38,10 @@ def main() -> int:
         help="held-out comments and rated pairs for the score scale (see train.release.calibrate)",
     )  # fmt: skip
     parser.add_argument(
+        "--calibrate-meaning", type=Path, metavar="FILE",
+        help="output of train.data.hold_out: calibrates the probability of the meaning head",
+    )  # fmt: skip
+    parser.add_argument(
         "--start-share", type=float, default=0.0, metavar="S",
         help="share of the first run's weights in the released weights; default: %(default)s",
     )  # fmt: skip

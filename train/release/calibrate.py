@@ -23,6 +23,9 @@ from simllm.io import files, folders
 from simllm.metric import SimLLM
 from simllm.model import checkpoint
 from simllm.model.score_scale import Calibration, Values
+from simllm.perturb.summaries import lexicon
+from simllm.stats.calibration import fit_platt
+from train.contrastive.meaning_pairs import DIFFERENT, SAME, MeaningPair, RuleMadePairs
 from train.runtime.tool_command import run_tool
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
@@ -38,8 +41,15 @@ def main() -> int:
     parser.add_argument("model", type=Path, help="the model folder, which is changed")
     parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one per line")
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
+    parser.add_argument("--labelled", type=Path, metavar="FILE", help="output of train.data.hold_out")
     options = parser.parse_args()
-    return run_tool(lambda: calibrate(options.model, options.comments, options.ratings))
+
+    def run() -> None:
+        calibrate(options.model, options.comments, options.ratings)
+        if options.labelled:
+            calibrate_meaning(options.model, options.comments, options.labelled)
+
+    return run_tool(run)
 
 
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:
@@ -65,6 +75,60 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     )
     info = replace(metric.checkpoint.info, calibration=calibration)
     folders.add(folder, checkpoint.INFO, json.dumps(asdict(info), indent=2) + "\n")
+
+
+def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
+    """Fit the probability of the meaning head, and write it into the model folder.
+
+    Half of the pairs are used here; `train.release.measure` reports on the other half.
+
+    Args:
+        folder: The model folder, with a meaning head.
+        comments: Held-out comments, one a line; rewordings and changes are made of them by rule.
+        labelled: Held-out labelled pairs, the output of `train.data.hold_out`.
+
+    Raises:
+        InputError: simllm did not write the folder, it has no meaning head, or a file is wrong.
+    """
+    folders.check_addition(folder, checkpoint.INFO)
+    metric = SimLLM(folder)
+    info = metric.checkpoint.info
+    if info.meaning is None:
+        raise InputError(f"{folder}: has no meaning head to calibrate")
+    pairs = meaning_test_pairs(comments, labelled)[::2]
+    same = metric.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
+    same = same.clip(1e-6, 1 - 1e-6)
+    logits = (np.log(same / (1 - same)) - info.meaning.intercept) / info.meaning.slope
+    slope, intercept = fit_platt(logits, np.array([pair.label for pair in pairs]))
+    meaning = replace(
+        info.meaning,
+        slope=round(slope, 5),
+        intercept=round(intercept, 5),
+        fitted_on=f"{len(pairs):,} pairs of {labelled.name} and {comments.name}",
+    )
+    folders.add(folder, checkpoint.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=2) + "\n")
+
+
+def meaning_test_pairs(comments: Path, labelled: Path) -> list[MeaningPair]:
+    """Return held-out pairs that say the same or not, equally many of both, in random order.
+
+    They are labelled pairs, and equally many rewordings and changes of held-out comments. Of natural
+    language inference, entailment counts as the same only where one word was replaced by a synonym
+    (`breaking_nli`): elsewhere the second text may say less.
+    """
+    random = np.random.default_rng(_SEED)
+    pairs = []
+    for where, row in files.objects(labelled):
+        first, second, label, name = (files.text_under(row, key, where) for key in ("a", "b", "label", "set"))
+        is_same = label == "same" or (label == "entailment" and name == "breaking_nli")
+        if is_same or label != "entailment":
+            pairs.append(MeaningPair(first, second, SAME if is_same else DIFFERENT))
+    rules = RuleMadePairs(list(dict.fromkeys(line for _, line in files.lines(comments))), lexicon.load())
+    pairs += [rules.draw(random) for _ in range(len(pairs))]
+    by_label = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
+    count = min(map(len, by_label))
+    chosen = [group[i] for group in by_label for i in random.permutation(len(group))[:count]]
+    return [chosen[i] for i in random.permutation(len(chosen))]
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Values:

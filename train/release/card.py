@@ -25,6 +25,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
         "triples both share equally many words with the reference, so word overlap gets 50%; in "
         "adversarial triples the change shares more words, so word overlap gets 0%.",
         *_contrast(figures),
+        *_reliability(figures.get("reliability")),
         "## Languages",
         "Held-out comments: how often a summary is nearest to the description in its own comment, among "
         "all pairs of its language, and the mean reciprocal rank.",
@@ -68,6 +69,20 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
     return [*intro, markdown_table(header, rows)]
 
 
+def _reliability(figures: dict[str, Any] | None) -> list[str]:
+    """Return the section about the probability that two texts say the same, if the model has a head."""
+    if figures is None:
+        return []
+    rows = [[f"{b['probability']:.2f}", f"{b['share']:.2f}", f"{b['size']:,}"] for b in figures["bins"]]
+    return [
+        "## Probability of the same meaning",
+        "On {pairs:,} held-out pairs, half of which say the same, {accuracy:.0%} fall on the right side of "
+        ".5; the expected calibration error is {ece:.3f}. Of the pairs with about this probability, this "
+        "share says the same:".format(**figures),
+        markdown_table(["probability", "share", "pairs"], rows),
+    ]
+
+
 def _languages(figures: dict[str, Any]) -> str:
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
@@ -96,7 +111,8 @@ def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Return the section with the figures of ablations."""
     lines = [[row["variant"], *(f"{value:.3f}" for value in _main_figures(row).values())] for row in rows]
     intro = (
-        "Short runs of the second stage with one seed each; differences of .01 are noise. The variants "
+        "Short runs of `configs/contrastive.yaml`, the recipe without teachers, with one seed each; "
+        "differences of .01 are noise. The variants "
         'called "short pretraining" have a short first stage of their own and should be compared with '
         'each other. Compare all other variants with "recipe".'
     )

@@ -27,6 +27,8 @@ from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.scoring import token_matching
+from simllm.stats.calibration import expected_calibration_error, reliability
+from train.release.calibrate import meaning_test_pairs
 from train.runtime import config as configs
 from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
@@ -42,6 +44,8 @@ class MeasureConfig:
     comments: str  # the comments.jsonl of a corpus; its held-out comments are used
     comments_per_language: int  # largest number of comments for the retrieval
     random_pairs: int  # number of random pairs
+    test_comments: str | None = None  # held-out comments, one a line, for the reliability of the meaning head
+    labelled: str | None = None  # held-out labelled pairs, for the same purpose
 
 
 def main() -> int:
@@ -83,12 +87,16 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         InputError: A set cannot be read, or a baseline is unavailable.
     """
     learned = SimLLM(model)
-    metrics = [registry.model_metric(learned.name, learned), *map(registry.load, config.baselines)]
+    own = [registry.model_metric(learned.name, learned)]
+    if learned.head:
+        own.append(registry.same_metric("simllm-same", learned))
+    metrics = [*own, *map(registry.load, config.baselines)]
     triples = contrast.clean_triples(contrast.load())
     return {
         "signature": learned.signature,
         "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
         "contrast": {metric_name(metric.name): contrast_accuracies(metric, triples) for metric in metrics},
+        **measure_reliability(learned, config),
         **measure_comments(learned, config),
     }
 
@@ -129,6 +137,26 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
         }
         for form in dict.fromkeys(triples.forms)
     }
+
+
+def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
+    """Compare the probabilities of the meaning head with labels, on pairs that it was not calibrated on.
+
+    Returns:
+        The figures under `reliability`; nothing without a head or without such pairs.
+    """
+    if not (learned.head and config.test_comments and config.labelled):
+        return {}
+    pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled))[1::2]
+    same = learned.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
+    labels = np.array([pair.label for pair in pairs])
+    figures = {
+        "pairs": len(pairs),
+        "accuracy": float(((same >= 0.5) == (labels > 0.5)).mean()),
+        "ece": expected_calibration_error(same, labels),
+        "bins": [each._asdict() for each in reliability(same, labels)],
+    }
+    return {"reliability": figures}
 
 
 def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:

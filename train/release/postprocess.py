@@ -33,7 +33,7 @@ def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Se
         model = interpolate_weights(model, checkpoint.load(start / "model"), share)
     if comments:
         centre_embeddings(model, comments[::_EVERY])
-    checkpoint.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16)
+    checkpoint.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16, model.head)
 
 
 def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
@@ -57,9 +57,12 @@ def centre_embeddings(model: Checkpoint, texts: Sequence[str]) -> None:
     """Shift the embeddings of a model so that the mean embedding of texts is 0.
 
     Unrelated texts then score about 0. Because mean pooling is linear, it is enough to change the bias
-    of the last layer norm.
+    of the last layer norm. The meaning head adds the shift back, and its results stay the same.
     """
     tokenized = encode.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
     embeddings = encode.embed(Engine(model.encoder), tokenized, pooling.mean)
     last: Any = model.encoder.layers[-1]
-    last.norm.bias.data -= torch.from_numpy(embeddings.mean(axis=0))
+    shift = torch.from_numpy(embeddings.mean(axis=0))
+    last.norm.bias.data -= shift
+    if model.head:
+        model.head.project.bias.data += model.head.project.weight.data @ shift

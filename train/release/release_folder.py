@@ -15,7 +15,7 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.model import checkpoint
 from train.release import card
-from train.release.calibrate import calibrate
+from train.release.calibrate import calibrate, calibrate_meaning
 from train.release.measure import MeasureConfig, measure
 from train.release.postprocess import postprocess
 from train.runtime import config as configs
@@ -35,6 +35,7 @@ class Release:
         config: A YAML file with a `MeasureConfig`.
         centre: Comments, one per line; embeddings are shifted so that their mean is 0.
         calibrate: Held-out comments and rated pairs for the score scale.
+        calibrate_meaning: Held-out labelled pairs for the probability of the meaning head.
         start_share: Share of the first run's weights in the released weights, from 0 to below 1.
         held_out: A run like the last one, without the deciding words of the contrast set.
         seeds: Runs like the last one with other seeds; the best of them and the last one is released.
@@ -47,6 +48,7 @@ class Release:
     config: Path
     centre: Path | None = None
     calibrate: Sequence[Path] | None = None
+    calibrate_meaning: Path | None = None
     start_share: float = 0.0
     held_out: Path | None = None
     seeds: Sequence[Path] = ()
@@ -88,6 +90,8 @@ def write_release(release: Release) -> None:
         write_model(run, candidate)
         if release.calibrate:
             calibrate(candidate, *release.calibrate)
+            if release.calibrate_meaning:
+                calibrate_meaning(candidate, release.calibrate[0], release.calibrate_meaning)
         golden_scores.write_golden_scores(candidate)
         for name, log in logs.items():
             files.write(candidate / name, log)

@@ -14,6 +14,7 @@ import yaml
 from simllm.errors import InputError
 from simllm.io.strict import build
 from simllm.model.config import ModelConfig
+from simllm.model.meaning_head import HeadConfig
 
 # Marks keys that are newer than version 0.1: with the default value, older runs can be resumed.
 ADDED_LATER = {"added": True}
@@ -76,7 +77,8 @@ class TrainingConfig:
             raise InputError("; ".join(problems))
 
 
-_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped"}
+_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped", "anchor_weight"}
+_MAY_BE_ZERO |= {"cosine_weight", "squared_weight", "similarity_weight"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +137,8 @@ class PositivesConfig:
     rewording: bool = False  # whether the second text is reworded by rule
     hard_negatives: int = 0  # texts with a changed meaning per pair: from the file, and then by rule
     fields: tuple[str, ...] = ("a", "b")  # fields of the two texts and of a hard negative; (): plain lines
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     max_words: int = 256  # longer texts are left out
     min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
     max_overlap: float = 1.0  # pairs that share more words are left out
@@ -174,6 +178,7 @@ class LexicalTeacherConfig:
 
     source: str  # file or glob pattern of pairs, such as references and generated summaries
     fields: tuple[str, ...]  # fields of the two texts
+    max_words: int = 256  # longer texts are left out
     pairs: int  # number of pairs per update; the first texts of the positives are compared, too
     weight: float  # weight of this loss; the loss of the positives has weight 1
 
@@ -201,6 +206,47 @@ class LanguageModelConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeaningSourceConfig:
+    """One source of pairs that say the same or not."""
+
+    source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
+    share: float  # of the pairs of an update
+    # the two texts and the label; two: all pairs say the same; one: texts for the rules; none: plain lines
+    fields: tuple[str, ...] = ()
+    same: tuple[str, ...] = ("same",)  # labels of pairs that say the same
+    different: tuple[str, ...] = ("different",)  # of pairs that do not; pairs of other labels are left out
+    sentences: tuple[str, ...] = ()  # files of plain lines: the pairs are words, put into these sentences
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
+    max_words: int = 40  # longer texts are left out
+
+    def __post_init__(self) -> None:
+        if len(self.fields) > 3:
+            raise InputError(f"fields must name up to three fields, not {len(self.fields)}")
+        if not (self.share > 0 and self.max_words > 0):
+            raise InputError("share and max_words must be positive")
+        if self.sentences and len(self.fields) < 2:
+            raise InputError("sentences need pairs of words: name their fields")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeaningConfig:
+    """A meaning head that is trained with the encoder."""
+
+    head: HeadConfig
+    sources: tuple[MeaningSourceConfig, ...]
+    pairs: int  # an update
+    weight: float  # of this loss beside that of the positives
+    freeze_encoder: bool = False  # this loss trains the head alone
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise InputError("meaning.sources must not be empty")
+        if not (self.pairs > 0 and self.weight > 0):
+            raise InputError("pairs and weight must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ContrastiveConfig(TrainingConfig):
     """The contrastive stage: embeddings of pairs move together, all other embeddings move apart."""
 
@@ -218,6 +264,9 @@ class ContrastiveConfig(TrainingConfig):
     chunk_tokens: int  # tokens that are embedded at once, padding included
     cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
     language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
+    # weight of the divergence from the neighbours that the model had at the start
+    anchor_weight: float = field(default=0.0, metadata=ADDED_LATER)
+    meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         super().__post_init__()

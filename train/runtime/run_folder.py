@@ -20,7 +20,8 @@ from train.runtime.state import has_saved_states
 
 CONFIG = "config.json"
 _MAY_CHANGE = ("out", "tensorboard")  # keys that may differ between two starts of a run
-_SUBFOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model")  # that hold further folders
+# Subfolders that hold further folders.
+_SUBFOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model", "texts", "start")
 
 
 def claim(config: TrainingConfig) -> IO[str]:

@@ -108,12 +108,52 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
                 yield " ".join([*words[:start], *right, word, *left, *words[end:]])
 
 
+def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Exchange who does it and what it is done to: "a dog is chasing a cat", "a cat is chasing a dog"."""
+    words = text.split()
+    if _SYMMETRIC.search(text):
+        return
+    for place in range(1, len(words) - 1):
+        verb = place
+        if words[place] in ("is", "are", "was", "were"):
+            verb = place + 1  # "is chasing", "is chased by"
+            if not words[verb].endswith(("ing", "ed")):
+                continue
+        elif words[place] not in lexicon.verb_forms or words[place] in lexicon.nouns:
+            continue
+        after = verb + 1 + (words[verb + 1 : verb + 2] == ["by"])
+        start, end = _thing_before(words, place, lexicon, first=0), _thing_after(words, after, lexicon)
+        left, right = words[start:place], words[after:end]
+        named = {*left[:1], *right[:1]} & DETERMINERS
+        if left and right and left != right and named:  # else the left one is often no noun
+            yield " ".join([*words[:start], *right, *words[place:after], *left, *words[end:]])
+
+
+def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Leave out what limits or adds: one side of "and", "only", a condition or an exception at the end."""
+    words = text.split()
+    stop = ["."] if words[-1:] == ["."] else []
+    for place, word in enumerate(words):
+        if word == "and" and 0 < place < len(words) - 1 and _is_noun(words[place + 1], lexicon):
+            start, end = _thing_before(words, place, lexicon), _thing_after(words, place + 1, lexicon)
+            if start < place and end > place + 1:
+                yield " ".join([*words[:place], *words[end:]])
+                yield " ".join([*words[:start], *words[place + 1 :]])
+        elif word == "only" and len(words) > 2:
+            yield " ".join([*words[:place], *words[place + 1 :]])
+        elif word in ("if", "when", "unless", "except", "until", "while") and place > 2:
+            end = place - 1 if words[place - 1] == "," else place
+            yield " ".join([*words[:end], *stop])
+
+
 KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] = {
     "opposite": opposites,
     "neighbour": neighbours,
     "number": numbers,
     "negation": negations,
     "roles": roles,
+    "agents": agents,
+    "parts": parts,
 }
 
 
@@ -130,12 +170,15 @@ def _exchanged(
                 yield " ".join(replace(words, start, end, new))
 
 
-def _thing_before(words: list[str], end: int, lexicon: Lexicon) -> int:
-    """Find the start of the noun phrase that ends before `end`: up to three words and a determiner."""
+def _thing_before(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
+    """Find the start of the noun phrase that ends before `end`: up to three words and a determiner.
+
+    It begins at `first` or later: a summary begins with its verb.
+    """
     start = end
-    while start > 1 and end - start < 3 and _names(words[start - 1], lexicon):
+    while start > first and end - start < 3 and _names(words[start - 1], lexicon):
         start -= 1
-    return start - 1 if 1 < start < end and words[start - 1] in DETERMINERS else start
+    return start - 1 if first < start < end and words[start - 1] in DETERMINERS else start
 
 
 def _thing_after(words: list[str], start: int, lexicon: Lexicon) -> int:
@@ -144,6 +187,10 @@ def _thing_after(words: list[str], start: int, lexicon: Lexicon) -> int:
     while end < len(words) and _names(words[end], lexicon):
         end += 1
     return end if first < end <= first + 3 else start
+
+
+def _is_noun(word: str, lexicon: Lexicon) -> bool:
+    return word in DETERMINERS or word in lexicon.nouns or word not in lexicon.verb_forms
 
 
 def _names(word: str, lexicon: Lexicon) -> bool:

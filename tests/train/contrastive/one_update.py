@@ -84,7 +84,8 @@ def assert_equal(actual, expected, tolerance=1e-6):
     assert actual.keys() == expected.keys()
     for name, values in expected.items():
         scale = max(1.0, float(values.abs().max()))
-        assert (actual[name] - values).abs().max() <= tolerance * scale, name
+        difference = (actual[name] - values).abs().max()
+        assert difference <= tolerance * scale, f"{name}: {difference} of {scale}"
 
 
 if __name__ == "__main__":  # entry point of one of several processes

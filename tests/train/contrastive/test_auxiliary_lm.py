@@ -70,9 +70,10 @@ def test_damaged_shards_are_written_again(update_folder, lm_overrides, tmp_path)
 
 def test_several_processes_compute_the_same_update(run, update_folder, lm_overrides, tmp_path):
     whole = update(update_folder, World(), *lm_overrides)
-    assert_equal(update(update_folder, World(), "cache_gradients=true", *lm_overrides), whole)
+    # Sums in another order round differently.
+    assert_equal(update(update_folder, World(), "cache_gradients=true", *lm_overrides), whole, 5e-6)
     for result in update_in_processes(run, 2, update_folder, tmp_path, "cache_gradients=true", *lm_overrides):
-        assert_equal(result, whole)
+        assert_equal(result, whole, 5e-6)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 
 from simllm.model import checkpoint
+from simllm.scoring.encode import pad
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask
 from train.contrastive.batches import ContrastiveBatches
@@ -23,7 +24,7 @@ def test_loss_equals_the_loss_over_all_texts_at_once(update_folder):
     task = ContrastiveTask(settings(update_folder, "chunk_tokens=100000"), World())
     task.model.eval()
     batch = task.batches[3]
-    loss = task._loss(task._embed(batch.ids), batch)
+    loss = task._loss(task._embed(*pad(batch.ids)), batch)
     loss.backward()
     expected = {name: p.grad.clone() for name, p in task.model.named_parameters() if p.grad is not None}
     for chunk in (64, 300):

@@ -1,0 +1,67 @@
+"""The table that `simllm score` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from simllm.cli import pair_source
+from simllm.cli.pair_source import PairWithId
+from simllm.io import tables
+
+if TYPE_CHECKING:
+    from simllm.scoring.scores import Scores
+
+CHANGED = "meaning may have changed"
+
+
+class ScoreTable:
+    """The columns, the rows and the summary of scored pairs.
+
+    Args:
+        scale: The scale of the column `score` (see `Scores.on`).
+        format_: One of `tables.FORMATS`; the table for a person has a column with notes.
+        with_ids: Whether the pairs have ids.
+        no_scores: The scores of zero pairs, which tell whether the model has a meaning head.
+    """
+
+    def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
+        self.scale, self.form = scale, format_ if with_ids else None
+        self.with_same = no_scores.same is not None and scale != "same"
+        self.with_notes = self.with_same and format_ == "text"
+        self.columns = [
+            *(["id"] if with_ids else []),
+            "score",
+            *(["low", "high"] if scale == "rating" else []),
+            *(["same"] if self.with_same else []),
+            "candidate",
+            "reference",
+            *(["note"] if self.with_notes else []),
+        ]
+
+    def rows(self, pairs: Sequence[tuple[Any, ...]], scores: Scores) -> tables.Rows:
+        """Return one row for each pair."""
+        columns = [scores.on(self.scale)]
+        if self.scale == "rating":
+            columns += scores.rating_intervals
+        if self.with_same:
+            columns.append(scores.on("same"))
+        notes = [[CHANGED if changed else ""] if self.with_notes else [] for changed in scores.changed]
+        return [
+            [*pair_source.shown_id(PairWithId(*pair), self.form), *numbers, *pair[:2], *note]
+            for pair, note, *numbers in zip(pairs, notes, *(c.tolist() for c in columns), strict=True)
+        ]
+
+    def summary(self, scores: Scores) -> dict[str, Any]:
+        """Return the mean and the counts of all pairs."""
+        same = {"changed": int(scores.changed.sum())} if self.with_same else {}
+        return {
+            "pairs": len(scores.values),
+            "mean": float(scores.on(self.scale).mean()),
+            **({"scale": self.scale} if self.scale != "raw" else {}),
+            **same,
+            "empty": scores.empty,
+            "truncated": scores.truncated,
+            "deduplicated": scores.deduplicated,
+            "signature": scores.signature,
+        }

@@ -1,0 +1,107 @@
+"""The meaning head: reads the token states of two texts and tells whether they say the same.
+
+The cosine of two embeddings hardly sees a "not" or two exchanged words. The head compares the texts
+token by token. Each token is set beside the part of the other text that it aligns with (Parikh et al.,
+"A decomposable attention model", 2016; Chen et al., "Enhanced LSTM for natural language inference",
+2017), and a small encoder reads the differences in order. The large encoder runs once for each text,
+whatever the number of its pairs.
+
+Shapes: P pairs, L and M tokens of the two texts, D hidden size of the encoder, W width of the head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from simllm.errors import InputError
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Layer, RelativeBias, attention
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    """Shape of the meaning head, as `simllm.json` holds it."""
+
+    width: int = 192
+    layers: int = 2
+    heads: int = 4
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.layers, self.heads) < 1 or self.width % self.heads:
+            raise InputError(
+                "meaning head: width, layers and heads must be positive, and width a multiple of heads"
+            )
+
+
+class MeaningHead(nn.Module):
+    """Logit of the probability that two texts say the same; symmetric in the texts."""
+
+    def __init__(self, config: HeadConfig, encoder: ModelConfig) -> None:
+        """Make a head with random weights.
+
+        Args:
+            config: The shape of the head.
+            encoder: The shape of the encoder whose states the head reads.
+        """
+        super().__init__()
+        self.config = config
+        width = config.width
+        inner = ModelConfig(
+            hidden_size=width,
+            num_attention_heads=config.heads,
+            intermediate_size=2 * width,
+            max_position_embeddings=encoder.max_position_embeddings,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+        self.project = nn.Linear(encoder.hidden_size, width)
+        self.align = nn.Linear(width, width)
+        # Of a token: its state, the aligned state, their difference and product, and two numbers:
+        # how far the alignment leads from the token's own place, and how sharp it is.
+        self.compare = nn.Linear(4 * width + 2, width)
+        self.relative_bias = RelativeBias(inner)
+        nn.init.zeros_(self.relative_bias.table.weight)
+        self.layers = nn.ModuleList(Layer(inner) for _ in range(config.layers))
+        self.hidden = nn.Linear(2 * width, width)
+        self.logit = nn.Linear(width, 1)
+
+    def forward(self, a: Tensor, a_mask: Tensor, b: Tensor, b_mask: Tensor) -> Tensor:
+        """Compare P pairs of texts.
+
+        Args:
+            a: (P, L, W) projected states of the first texts: `project` maps (..., D) to (..., W).
+            a_mask: (P, L), true at tokens that are not padding.
+            b: (P, M, W) projected states of the second texts.
+            b_mask: (P, M), likewise.
+
+        Returns:
+            (P,) logits.
+        """
+        scores = self.align(a) @ self.align(b).transpose(1, 2) / self.config.width**0.5
+        of_a = self._read(a, a_mask, b, b_mask, scores)
+        of_b = self._read(b, b_mask, a, a_mask, scores.transpose(1, 2))
+        return self.logit(F.gelu(self.hidden(of_a + of_b))).squeeze(-1)
+
+    def _read(self, own: Tensor, mask: Tensor, other: Tensor, other_mask: Tensor, scores: Tensor) -> Tensor:
+        """Read one text beside the other one; (P, 2 W), the mean and the maximum over its tokens."""
+        weights = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min).softmax(-1)
+        aligned = weights @ other
+        columns = torch.arange(other.shape[1], device=own.device)
+        positions = torch.arange(own.shape[1], device=own.device)[None]
+        # In float32: bfloat16 cannot tell position 300 from 301.
+        offset = torch.tanh(((weights.float() * columns).sum(-1) - positions) / 4)
+        numbers = torch.stack([offset.to(own.dtype), weights.amax(-1)], dim=-1)
+        x = self.compare(torch.cat([own, aligned, own - aligned, own * aligned, numbers], dim=-1))
+        bias = self.relative_bias(positions, positions)
+        bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)
+        mix = partial(attention, bias=bias, dropout=0.0)
+        for layer in self.layers:
+            x = layer(x, x.shape[1], mix)
+        kept = mask[:, :, None]
+        mean = (x * kept).sum(1) / kept.sum(1)
+        return torch.cat([mean, x.masked_fill(~kept, torch.finfo(x.dtype).min).amax(1)], dim=-1)

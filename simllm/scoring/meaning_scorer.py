@@ -1,0 +1,81 @@
+"""Scorer of tokenized pairs with the meaning head (`simllm.model.meaning_head`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from simllm.model.checkpoint import MeaningInfo
+from simllm.model.inference import Engine
+from simllm.model.meaning_head import MeaningHead
+from simllm.scoring.encode import Floats, Tokenized, batch_slices, mean_of_windows, run_encoder
+from simllm.scoring.pair_scorers import PairValues, Values, split_pairs
+
+
+@dataclass(frozen=True)
+class MeaningScorer:
+    """Compares pooled embeddings, and lets the meaning head compare the texts token by token.
+
+    The encoder reads each text once for both.
+    """
+
+    engine: Engine
+    pool: Callable[[Tensor, Tensor], Tensor]
+    similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Values]
+    head: MeaningHead
+    info: MeaningInfo
+
+    def __call__(self, texts: Tokenized) -> PairValues:
+        """Score n pairs, given as 2n texts: n candidates and then their n references."""
+        n = len(texts.inputs) // 2
+        scores, same = np.zeros(n), np.ones(n)
+        for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
+            sides = [[texts.inputs[i] for i in pairs], [texts.inputs[n + i] for i in pairs]]
+            read = run_encoder(self.engine, Tokenized(sides[0] + sides[1]), self._reduce)
+            rows = {ids: row for ids, (row, _) in read.items()}
+            states = {ids: projected for ids, (_, projected) in read.items()}
+            embeddings = [np.stack([mean_of_windows(rows, text) for text in side]) for side in sides]
+            scores[pairs] = self.similarity(embeddings[0], embeddings[1])
+            different = [k for k, (a, b) in enumerate(zip(*sides, strict=True)) if a != b]
+            joined = [[torch.cat([states[ids] for ids in side[k]]) for k in different] for side in sides]
+            logits = self._logits(joined[0], joined[1])
+            same[[pairs[k] for k in different]] = _sigmoid(self.info.slope * logits + self.info.intercept)
+        return PairValues(scores, same)
+
+    def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
+        """Return the embedding of each of B texts, (D,), and its projected states, (L, W)."""
+        embeddings = self.pool(hidden, mask).float().cpu().numpy()
+        projected, lengths = self.head.project(hidden), mask.sum(1).tolist()
+        return [
+            (row, states[:length]) for row, states, length in zip(embeddings, projected, lengths, strict=True)
+        ]
+
+    def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Values:
+        """Return the (n,) logits of n pairs of projected states; neighbours in length are padded together."""
+        sizes = [max(len(a), len(b)) for a, b in zip(first, second, strict=True)]
+        order = sorted(range(len(sizes)), key=lambda i: sizes[i])
+        logits = np.zeros(len(sizes))
+        with torch.inference_mode():
+            for rows in batch_slices([range(sizes[i]) for i in order], self.engine.batch_tokens):
+                chosen = order[rows]
+                a, a_mask = _padded([first[i] for i in chosen])
+                b, b_mask = _padded([second[i] for i in chosen])
+                logits[chosen] = self.head(a, a_mask, b, b_mask).double().cpu().numpy()
+        return logits
+
+
+def _sigmoid(x: Values) -> Values:
+    return np.exp(-np.logaddexp(0.0, -x))
+
+
+def _padded(states: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Pad the states of B texts to (B, L, W); return them with their (B, L) mask."""
+    padded = pad_sequence(states, batch_first=True)
+    lengths = torch.tensor([len(text) for text in states], device=padded.device)
+    return padded, torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]

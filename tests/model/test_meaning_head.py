@@ -1,0 +1,186 @@
+"""The meaning head: symmetric, blind to padding, and stored in the model folder."""
+
+import json
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel
+
+from simllm import InputError, SimLLM
+from simllm.model import checkpoint
+from simllm.model.inference import prepare_module
+from simllm.model.meaning_head import HeadConfig, MeaningHead
+from tests.command import run
+
+WIDTH = 16
+
+
+@pytest.fixture(scope="module")
+def head(small_config):
+    torch.manual_seed(0)
+    return MeaningHead(HeadConfig(WIDTH, 2, 2), small_config).eval()
+
+
+def masks(lengths, longest):
+    return torch.arange(longest) < torch.tensor(lengths)[:, None]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5),
+    st.integers(0, 4),
+    st.integers(0, 1000),
+)
+def test_a_logit_depends_on_its_two_texts_alone(head, lengths, padding, seed):
+    """Neither on the order of the two, nor on padding, nor on the other pairs of the batch."""
+    random = torch.Generator().manual_seed(seed)
+    longest = max(max(pair) for pair in lengths) + padding
+    a, b = torch.randn(2, len(lengths), longest, WIDTH, generator=random) * 3  # padding is not zero
+    a_mask, b_mask = (masks([pair[side] for pair in lengths], longest) for side in (0, 1))
+    with torch.inference_mode():
+        together = head(a, a_mask, b, b_mask)
+        assert torch.allclose(head(b, b_mask, a, a_mask), together, atol=1e-5)
+        for i, (m, n) in enumerate(lengths):
+            ones = [torch.ones(1, size, dtype=torch.bool) for size in (m, n)]
+            alone = head(a[i : i + 1, :m], ones[0], b[i : i + 1, :n], ones[1])
+            assert torch.allclose(alone[0], together[i], atol=1e-5)
+
+
+def test_the_order_of_words_counts(head):
+    """The same states in another order give another logit."""
+    states = torch.randn(1, 6, WIDTH, generator=torch.Generator().manual_seed(1))
+    mask = torch.ones(1, 6, dtype=torch.bool)
+    with torch.inference_mode():
+        one, other = head(states, mask, states, mask), head(states, mask, states.flip(1), mask)
+    assert abs(float(one - other)) > 1e-4
+
+
+@pytest.mark.parametrize("mode", ["exact", "fast"])
+def test_a_packed_copy_gives_the_same_logits(head, mode):
+    before = {name: tensor.clone() for name, tensor in head.state_dict().items()}
+    copy = prepare_module(head, mode)
+    assert prepare_module(head, "plain") is head
+    a, b = torch.randn(2, 4, 7, WIDTH, generator=torch.Generator().manual_seed(2))
+    mask = masks([7, 5, 3, 1], 7)
+    dtype = torch.float32 if mode == "exact" else torch.bfloat16
+    with torch.inference_mode():
+        found = copy(a.to(dtype), mask, b.to(dtype), mask)
+        expected = head(a, mask, b, mask)
+    assert found.dtype == dtype
+    assert torch.allclose(found.float(), expected, atol=1e-5 if mode == "exact" else 0.05)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in head.state_dict().items())
+
+
+@pytest.mark.parametrize("shape", [{"width": 10}, {"width": 0}, {"layers": 0}, {"heads": -1}])
+def test_an_impossible_shape_is_refused(shape):
+    with pytest.raises(InputError, match="width, layers and heads must be positive, and width a multiple"):
+        HeadConfig(**shape)
+
+
+def test_a_folder_with_a_head_loads_as_it_was_saved(head_folder, model_folder):
+    loaded, plain = checkpoint.load(head_folder), checkpoint.load(model_folder)
+    assert loaded.info.meaning.head == loaded.head.config
+    assert not loaded.head.training
+    assert loaded.hash == plain.hash  # encoder and configuration are the same
+    assert loaded.head_hash
+    assert (plain.head, plain.head_hash) == (None, "")
+    stored = load_file(head_folder / checkpoint.HEAD)
+    assert all(torch.equal(tensor, stored[name]) for name, tensor in loaded.head.state_dict().items())
+    modes = {file.stat().st_mode for file in head_folder.iterdir() if file.is_file()}
+    assert len(modes) == 1
+
+
+def test_the_head_is_in_the_signature(head_folder, model_folder, tmp_path):
+    signature = SimLLM(head_folder).signature
+    assert f"|head:{checkpoint.load(head_folder).head_hash}" in signature
+    assert "head:" not in SimLLM(model_folder).signature
+    assert "head:" not in SimLLM(head_folder, similarity="f1").signature
+
+    other = shutil.copytree(head_folder, tmp_path / "calibrated")
+    info = json.loads((other / "simllm.json").read_text())
+    info["meaning"] |= {"slope": 2.0}
+    (other / "simllm.json").write_text(json.dumps(info))
+    assert SimLLM(other).signature not in (signature, SimLLM(model_folder).signature)
+
+    other = shutil.copytree(head_folder, tmp_path / "trained")
+    weights = load_file(other / checkpoint.HEAD)
+    weights["logit.bias"] += 1
+    save_file(weights, other / checkpoint.HEAD)
+    assert SimLLM(other).signature not in (signature, SimLLM(model_folder).signature)
+
+
+def test_the_other_libraries_load_a_folder_with_a_head(head_folder, model_folder, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    texts = ["adds two numbers", "removes the key from the map", ""]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AutoModel.from_pretrained(head_folder, add_pooling_layer=False)
+    sentences = SentenceTransformer(str(head_folder), device="cpu").encode(texts)
+    assert np.abs(sentences - SimLLM(model_folder).embed(texts)).max() < 1e-5
+
+
+def change_shape(folder):
+    info = json.loads((folder / "simllm.json").read_text())
+    info["meaning"]["head"]["layers"] = 1
+    (folder / "simllm.json").write_text(json.dumps(info))
+
+
+def set_weight(folder, name, value):
+    weights = load_file(folder / checkpoint.HEAD)
+    weights[name] = value
+    save_file(weights, folder / checkpoint.HEAD)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            lambda f: (f / checkpoint.HEAD).unlink(),
+            r"that simllm\.json describes \(No such",
+        ),
+        (lambda f: (f / checkpoint.HEAD).write_bytes(b""), "not the meaning head"),
+        (lambda f: (f / checkpoint.HEAD).write_bytes(b"\x80\x02pickled"), "not the meaning head"),
+        (
+            lambda f: (f / checkpoint.HEAD).write_bytes((f / checkpoint.HEAD).read_bytes()[:-100]),
+            "not the meaning head",
+        ),
+        (lambda f: set_weight(f, "logit.bias", torch.tensor([torch.nan])), r"logit\.bias holds values that"),
+        (lambda f: set_weight(f, "logit.bias", torch.zeros(3)), "size mismatch for logit.bias"),
+        (lambda f: set_weight(f, "more", torch.zeros(3)), "Unexpected key.*more"),
+        (change_shape, "Unexpected key"),
+    ],
+)
+def test_a_damaged_head_is_named_in_one_line(head_folder, tmp_path, damage, message):
+    folder = shutil.copytree(head_folder, tmp_path / "model")
+    damage(folder)
+    with pytest.raises(InputError, match=message) as error:
+        checkpoint.load(folder)
+    assert str(folder / checkpoint.HEAD) in str(error.value)
+    done = run("score", "adds two", "sums two", "--model", folder)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("meaning", "message"),
+    [
+        ({"head": {"width": 10}}, "width a multiple of heads"),
+        ({"head": {}, "slope": "steep"}, "slope must be of type float"),
+        ({"head": {}, "slop": 1.0}, "unknown key meaning.slop"),
+        ({}, "missing key meaning.head"),
+    ],
+)
+def test_a_wrong_description_of_the_head_is_named(head_folder, tmp_path, meaning, message):
+    folder = shutil.copytree(head_folder, tmp_path / "model")
+    info = json.loads((folder / "simllm.json").read_text())
+    (folder / "simllm.json").write_text(json.dumps(info | {"meaning": meaning}))
+    with pytest.raises(InputError, match=message):
+        checkpoint.load(folder)

@@ -1,0 +1,216 @@
+"""The meaning head beside the contrastive stage, and the anchor."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from simllm import InputError, SimLLM
+from simllm.model import checkpoint
+from simllm.perturb.summaries import lexicon
+from tests.train.contrastive.one_update import assert_equal, settings, several, update
+from train.contrastive.__main__ import ContrastiveTask, train
+from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
+from train.corpus.decontaminate import ExcludedTexts
+from train.runtime.config import MeaningSourceConfig
+from train.runtime.distributed import World
+from train.runtime.signals import StopRequest
+
+NOTHING = ExcludedTexts([])
+
+
+@pytest.fixture(scope="module")
+def words():
+    return lexicon.load()
+
+
+@pytest.fixture(scope="module")
+def with_head(update_folder):
+    """Overrides: a meaning head, from labelled pairs and from rules."""
+    labelled = f"source: {update_folder}/rated.jsonl, share: 1, fields: [reference, candidate, rating]"
+    labels = "same: ['4'], different: ['0', '1']"
+    sources = f"[{{source: {update_folder}/train.txt, share: 3}}, {{{labelled}, {labels}}}]"
+    head = "{width: 16, layers: 1, heads: 2}"
+    return [f"meaning={{head: {head}, sources: {sources}, pairs: 12, weight: 0.5}}"]
+
+
+def drawn(source, count=300):
+    random = np.random.default_rng(0)
+    return [source.draw(random) for _ in range(count)]
+
+
+def test_pairs_by_rule_never_hold_equal_texts(update_folder, words):
+    config = MeaningSourceConfig(source=f"{update_folder}/train.txt", share=1.0)
+    found = drawn(open_source(config, NOTHING, words))
+    assert all(pair.first != pair.second for pair in found)
+    assert 0.3 < np.mean([pair.label for pair in found]) < 0.6
+    assert {pair.label for pair in found} == {SAME, DIFFERENT}
+
+
+def test_one_text_is_no_pair_with_itself(tmp_path, words):
+    (tmp_path / "one.txt").write_text("gets the name of the file\n")
+    source = open_source(MeaningSourceConfig(source=f"{tmp_path}/one.txt", share=1.0), NOTHING, words)
+    assert all(pair.first != pair.second for pair in drawn(source))
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    rows = [
+        ("adds two", "sums two", "same"),
+        ("adds two", "Adds  TWO", "different"),  # equal once they are cleaned
+        ("gets it", "sets it", "different"),
+        ("opens it", "closes it", "opposite"),
+        ("reads it", "writes it", None),
+        ("", "x", "same"),
+        ("a b c d e f", "a b", "same"),
+    ]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps(dict(zip("abl", row, strict=True))) + "\n" for row in rows))
+    return {"source": str(file), "share": 1.0, "fields": ("a", "b", "l"), "max_words": 5}
+
+
+@pytest.mark.parametrize(
+    ("options", "excluded", "expected"),
+    [
+        ({}, [], {("adds two", SAME), ("gets it", DIFFERENT)}),
+        (
+            {"different": ("different", "opposite")},
+            ["sets it"],
+            {("adds two", SAME), ("opens it", DIFFERENT)},
+        ),
+        ({"same": ()}, [], {("gets it", DIFFERENT)}),
+        (
+            {"fields": ("a", "b"), "leave_out": {"l": ("same", "opposite")}},
+            [],
+            {("gets it", SAME), ("reads it", SAME)},
+        ),
+        ({"only": {"l": ("same",)}}, [], {("adds two", SAME)}),
+    ],
+)
+def test_labelled_pairs(labelled, words, options, excluded, expected):
+    source = open_source(MeaningSourceConfig(**labelled | options), ExcludedTexts(excluded), words)
+    assert {(pair.first, pair.label) for pair in drawn(source)} == expected
+
+
+def test_words_are_put_into_sentences(tmp_path, words):
+    rows = [{"a": "big", "b": "large", "l": "same"}, {"a": "big", "b": "small", "l": "different"}]
+    (tmp_path / "words.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "sentences.txt").write_text("a big file\na file\nthe big , big list\n")
+    config = MeaningSourceConfig(
+        source=f"{tmp_path}/words.jsonl",
+        share=1.0,
+        fields=("a", "b", "l"),
+        sentences=(f"{tmp_path}/sentences.txt",),
+    )
+    found = {(pair.first, pair.second, pair.label) for pair in drawn(open_source(config, NOTHING, words))}
+    assert found == {
+        ("a big file", "a large file", SAME),
+        ("a big file", "a small file", DIFFERENT),
+        ("the big , big list", "the large , big list", SAME),
+        ("the big , big list", "the small , big list", DIFFERENT),
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fields": ("a", "z", "l")}, r'pairs\.jsonl, line 1: expected a text under "z"'),
+        ({"same": (), "different": ()}, r"meaning '.*pairs\.jsonl': no pair is left"),
+        ({"source": "nothing.txt"}, "no such file"),
+    ],
+)
+def test_a_wrong_source_is_named(labelled, words, options, message):
+    with pytest.raises(InputError, match=message):
+        open_source(MeaningSourceConfig(**labelled | options), NOTHING, words)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("meaning.pairs=0", "pairs and weight must be positive"),
+        ("meaning.sources=[]", "meaning.sources must not be empty"),
+        ("meaning.head.width=10", "width a multiple of heads"),
+        ("meaning.sources=[{source: a, share: 0}]", "share and max_words must be positive"),
+        ("meaning.sources=[{source: a, share: 1, sentences: [b]}]", "sentences need pairs of words"),
+        ("anchor_weight=-1", "anchor_weight must be positive"),
+    ],
+)
+def test_a_wrong_config_is_named(update_folder, with_head, override, message):
+    more = [*with_head, "meaning.head.heads=4"] if "width" in override else with_head
+    with pytest.raises(InputError, match=message):
+        settings(update_folder, *more, override)
+
+
+def test_the_head_adds_its_loss(update_folder, with_head):
+    both, alone = update(update_folder, World(), *with_head), update(update_folder, World())
+    task = ContrastiveTask(settings(update_folder, *with_head), World())
+    task.model.eval()
+    loss = sum(part for part, _ in task.meaning.losses(3))
+    assert 0.2 < loss.item() < 1  # about 0.5 log 2
+    assert both["loss"] > alone["loss"] + 0.1
+    assert any(name.startswith("head.") and gradient.any() for name, gradient in both.items())
+    assert task.meaning.draw_pairs(3) == task.meaning.draw_pairs(3) != task.meaning.draw_pairs(4)
+
+
+def test_a_frozen_encoder_gets_nothing_from_the_head(update_folder, with_head):
+    task = ContrastiveTask(settings(update_folder, *with_head, "meaning.freeze_encoder=true"), World())
+    sum(part for part, _ in task.meaning.losses(3)).backward()
+    assert all(p.grad is None for p in task.encoder.parameters())
+    assert any(p.grad is not None for p in task.meaning.head.parameters())
+
+
+def without_dropout(update_folder, folder):
+    config = json.loads((update_folder / "model" / "config.json").read_text())
+    loaded = checkpoint.load(update_folder / "model")
+    checkpoint.save(folder, loaded.encoder, loaded.tokenizer, loaded.info, "")
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    return f"model={folder}"
+
+
+@pytest.mark.slow
+def test_by_several_processes(run, update_folder, with_head, tmp_path):
+    more = [*with_head, "anchor_weight=1.5", without_dropout(update_folder, tmp_path / "model")]
+    whole = update(update_folder, World(), *more)
+    (tmp_path / "out").mkdir()
+    for result in several(run, 2, update_folder, tmp_path / "out", *more):
+        assert_equal(result, whole, 5e-6)
+
+
+def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
+    """The divergence from the start has its smallest value at the start: its gradient is 0 there."""
+    model = without_dropout(update_folder, tmp_path / "model")
+    alone = update(update_folder, World(), model)
+    assert_equal(update(update_folder, World(), model, "anchor_weight=0"), alone, 0.0)
+    anchored = update(update_folder, World(), model, "anchor_weight=5")
+    assert_equal(anchored, alone, 1e-5)
+    task = ContrastiveTask(settings(update_folder, model, "anchor_weight=5"), World())
+    with torch.no_grad():
+        for parameter in task.encoder.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+    moved = sum(part.item() for part, _ in task.losses(3))
+    task.config = settings(update_folder, model, "anchor_weight=1")
+    assert moved > sum(part.item() for part, _ in task.losses(3)) + 1e-3
+
+
+@pytest.mark.slow
+def test_a_run_leaves_a_model_with_a_head(update_folder, with_head, tmp_path):
+    updates = [f"out={tmp_path}", "updates=3", "warmup_updates=1", "evaluate_every=3"]
+    with StopRequest() as stop:
+        folder = train(settings(update_folder, *with_head, *updates), World(), stop)
+    loaded = checkpoint.load(folder)
+    assert loaded.info.meaning.head == loaded.head.config
+    assert SimLLM(folder).score(["adds two"], ["sums two"]).same.shape == (1,)
+    line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
+    assert {"edits", "same_edits"} <= line.keys()
+
+
+def test_the_head_of_the_start_is_left_out(update_folder, head_folder, tmp_path):
+    """Its encoder is trained on, so that it no longer fits."""
+    updates = [f"out={tmp_path}", f"model={head_folder}", "updates=2", "warmup_updates=1", "evaluate_every=2"]
+    with StopRequest() as stop:
+        folder = train(settings(update_folder, *updates), World(), stop)
+    assert checkpoint.load(folder).head is None
+    line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
+    assert "same_edits" not in line

@@ -1,0 +1,117 @@
+"""Small teachers with random weights, and the arguments of small distillations."""
+
+import itertools
+import json
+
+import pytest
+import torch
+from tokenizers import BertWordPieceTokenizer
+from transformers import BertConfig, BertModel, MPNetConfig, MPNetModel
+
+from simllm.text import clean
+
+SPECIAL = {
+    "bert": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+    "mpnet": ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"],
+}
+WIDTH = {"bert": 32, "mpnet": 24}
+
+
+@pytest.fixture(scope="session")
+def short_texts(comments):
+    return sorted({text for text in map(clean, comments) if 3 <= text.count(" ") < 12})
+
+
+@pytest.fixture(scope="session")
+def teachers(short_texts, tmp_path_factory):
+    """The folders of a BERT and an MPNet of sentence-transformers, by the kind of model."""
+    folder = tmp_path_factory.mktemp("teachers")
+    return {kind: make_teacher(folder / kind, kind, short_texts) for kind in SPECIAL}
+
+
+def make_teacher(folder, kind, texts):
+    """Save a model with random weights as sentence-transformers does, with mean pooling."""
+    special = SPECIAL[kind]
+    tokenizer = BertWordPieceTokenizer(lowercase=True)
+    tokenizer.train_from_iterator(texts, vocab_size=300, special_tokens=special, show_progress=False)
+    begin, end = (special[2], special[3]) if kind == "bert" else (special[0], special[2])
+    values = json.loads(tokenizer.to_str())
+    values["post_processor"] = {
+        "type": "BertProcessing",
+        "cls": [begin, special.index(begin)],
+        "sep": [end, special.index(end)],
+    }
+    torch.manual_seed(7)
+    shape = {
+        "vocab_size": tokenizer.get_vocab_size(),
+        "hidden_size": WIDTH[kind],
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "initializer_range": 0.3,
+    }
+    if kind == "bert":
+        model = BertModel(BertConfig(**shape, max_position_embeddings=70), add_pooling_layer=False)
+        names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
+    else:
+        model = MPNetModel(MPNetConfig(**shape, max_position_embeddings=72), add_pooling_layer=False)
+        names = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>"}
+    model.save_pretrained(folder)
+    (folder / "tokenizer.json").write_text(json.dumps(values))
+    names |= {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]", "model_max_length": 70}
+    (folder / "tokenizer_config.json").write_text(json.dumps(names))
+    (folder / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": WIDTH[kind], "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling | {"pooling_mode_cls_token": False}))
+    parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{name}"}
+        for i, (path, name) in enumerate(parts)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 70, "do_lower_case": false}')
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sources(short_texts, tmp_path_factory):
+    """A folder with plain texts, pairs, and rated pairs."""
+    folder = tmp_path_factory.mktemp("sources")
+    texts = short_texts
+    (folder / "plain.txt").write_text("".join(f"{text}\n" for text in texts[:200]))
+    with (folder / "pairs.jsonl").open("w") as file:
+        for i, (a, b) in enumerate(zip(texts[200:230], texts[230:260], strict=True)):
+            file.write(json.dumps({"a": a, "b": b, "from": "one" if i % 3 else "other"}) + "\n")
+    with (folder / "rated.jsonl").open("w") as file:
+        for i, (a, b) in enumerate(itertools.pairwise(texts[-40:])):
+            file.write(json.dumps({"reference": a, "candidate": b, "rating": i % 5}) + "\n")
+    (folder / "dev.txt").write_text("".join(f"{text}\n" for text in texts[300:400]))
+    return folder
+
+
+@pytest.fixture
+def arguments(sources, teachers):
+    """The function that returns the arguments of a small distillation into a folder."""
+
+    def made(out, *more):
+        texts = [
+            f"{{source: {sources}/plain.txt, variants: 0.5}}",
+            f"{{source: {sources}/pairs.jsonl, fields: [a, b], leave_out: {{from: [other]}}}}",
+        ]
+        return [
+            "configs/distill.yaml",
+            f"out={out}",
+            f"texts=[{', '.join(texts)}]",
+            f"exclude=[{sources}/rated.jsonl]",
+            f"teachers=[{teachers['bert']}, {teachers['mpnet']}]",
+            "model={vocab_size: 300, hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 4, "
+            "intermediate_size: 48, max_position_embeddings: 66}",
+            f"start={{teacher: {teachers['bert']}, layers: [0, 2]}}",
+            f"dev=[{sources}/rated.jsonl]",
+            f"dev_comments={sources}/dev.txt",
+            *("groups=24", "chunk_tokens=300", "updates=20", "warmup_updates=2", "evaluate_every=10"),
+            *("learning_rate=3e-3", "precision=fp32"),
+            *more,
+        ]
+
+    return made

@@ -1,0 +1,259 @@
+"""Distillations from the command line: they learn, resume, and refuse what is wrong in one line."""
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from simllm import InputError, SimLLM
+from simllm.model import checkpoint
+from tests.conftest import ROOT
+from tests.train.runs import Runner, assert_same_weights, content, log
+from train.distill import teachers as teacher_module
+from train.distill.__main__ import prepare
+from train.distill.config import DistillConfig
+from train.distill.texts import digest
+from train.runtime.config import load
+from train.runtime.distributed import World
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The folder where `config` keeps texts, vocabulary, teachers' embeddings and students."""
+    return tmp_path_factory.mktemp("prepared")
+
+
+@pytest.fixture
+def config(arguments, prepared):
+    """The function that loads the configuration of a small distillation."""
+
+    def made(*more):
+        _, *overrides = arguments(prepared, *more)
+        return load(DistillConfig, ROOT / "configs" / "distill.yaml", overrides)
+
+    return made
+
+
+def test_the_shipped_config_loads():
+    values = yaml.safe_load((ROOT / "configs" / "distill.yaml").read_text())
+    config = load(DistillConfig, ROOT / "configs" / "distill.yaml", [])
+    assert len(config.texts) == len(values["texts"])
+    assert len(config.start.layers) == config.model.num_hidden_layers
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("texts=[]", "texts, teachers and dev must not be empty"),
+        ("teachers=[]", "texts, teachers and dev must not be empty"),
+        ("dev=[]", "texts, teachers and dev must not be empty"),
+        ("texts=[{source: a, limit: 0}]", r"texts\[0\]: limit must be positive"),
+        ("texts=[{source: a, sauce: b}]", r"unknown key texts\[0\]\.sauce"),
+        ("groups=0", "groups must be positive"),
+        ("temperature=0", "temperature must be positive"),
+        ("cosine_weight=-1", "cosine_weight must be positive"),
+        ("max_texts=0", "max_texts must be positive"),
+        ("model.hidden_size=33", "is not a multiple of"),
+        ("weights=1", "unknown key weights"),
+    ],
+)
+def test_a_wrong_config_is_named(config, override, message):
+    with pytest.raises(InputError, match=message) as error:
+        config(override)
+    assert "\n" not in str(error.value)
+
+
+def test_all_weights_0_are_refused(config):
+    with pytest.raises(InputError, match="cosine_weight, squared_weight and similarity_weight are all 0"):
+        config("cosine_weight=0", "squared_weight=0", "similarity_weight=0")
+
+
+def test_every_group_comes_once_in_an_epoch(config):
+    task, _ = prepare(config("groups=7"), World())
+    count = len(task.starts) - 1
+    drawn = np.concatenate([task._groups(update) for update in range(count)])  # seven epochs
+    for epoch in range(7):
+        assert sorted(drawn[epoch * count : (epoch + 1) * count]) == list(range(count))
+    assert (task._groups(3) == task._groups(3)).all()
+    assert list(drawn[:count]) != list(drawn[count : 2 * count])
+
+
+def test_the_targets_of_an_update_belong_to_its_texts(config, prepared):
+    task, facts = prepare(config("groups=5"), World())
+    batch = task._make(2)
+    files = prepared.glob("texts/*/groups.jsonl")
+    (file,) = [file for file in files if digest(file.parent) == facts["texts_sha256"]]
+    texts = [json.loads(line) for line in file.open()]
+    chosen = [text for group in task._groups(2) for text in texts[group]]
+    tokenizer = task.metric.checkpoint.tokenizer
+    assert batch.ids == [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(chosen)]
+    teachers = [teacher_module.load(folder, torch.device("cpu")) for folder in map(Path, config().teachers)]
+    found = sum(torch.from_numpy(embed(chosen) @ embed(chosen).T) for embed in teachers) / 2
+    assert torch.allclose(batch.cosines, found, atol=0.01)
+    assert torch.allclose(batch.targets.norm(dim=1), torch.ones(len(chosen)), atol=1e-5)
+    assert facts["texts"] == sum(map(len, texts))
+
+
+def test_chunks_do_not_change_the_loss(config):
+    def gradients(*more):
+        task, _ = prepare(config("similarity_weight=0.5", "squared_weight=0.3", *more), World())
+        parts = [part for part, _ in task.losses(1)]
+        sum(parts).backward()
+        return sum(parts).item(), {name: p.grad for name, p in task.model.named_parameters()}
+
+    (loss, whole), (chunked_loss, chunked) = gradients("chunk_tokens=100000"), gradients("chunk_tokens=60")
+    assert chunked_loss == pytest.approx(loss, abs=1e-5)
+    for name, gradient in whole.items():
+        if gradient is not None:
+            assert torch.allclose(gradient, chunked[name], atol=1e-5), name
+
+
+def test_other_texts_or_another_start_are_made_anew(config):
+    """Before anything is trained, the configuration of a run may change."""
+    one, facts = prepare(config("seed=1"), World())
+    other, other_facts = prepare(config("seed=2"), World())
+    assert facts["texts_sha256"] != other_facts["texts_sha256"]
+    assert one.metric.checkpoint.hash != other.metric.checkpoint.hash
+    fresh, _ = prepare(config("start=null"), World())
+    assert fresh.metric.checkpoint.hash != one.metric.checkpoint.hash
+    again, again_facts = prepare(config("seed=1"), World())
+    assert (again_facts, again.metric.checkpoint.hash) == (facts, one.metric.checkpoint.hash)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("teachers=[nowhere]", "nowhere: no model.safetensors; expected a model folder"),
+        ("texts=[{source: nothing.txt}]", "no such file"),
+        ("model.hidden_size=64", "start.layers: |has width 32, the student 64|teachers' embeddings have 56"),
+        ("model.vocab_size=30000", "too few|vocab"),
+        ("dev_comments=nothing.txt", "cannot be read|no such file"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(run, arguments, tmp_path, override, message):
+    status, errors = run("train.distill", *arguments(tmp_path / "run", "max_texts=60", override))
+    assert status == 2, errors
+    (line,) = [line for line in errors.splitlines() if line.startswith("error: ")]
+    assert any(part in line for part in message.split("|"))
+    assert "Traceback" not in errors
+
+
+@pytest.fixture(scope="module")
+def whole(sources, teachers, tmp_path_factory):
+    return tmp_path_factory.mktemp("whole")
+
+
+@pytest.fixture
+def finished(arguments, whole):
+    """The folder of a finished distillation; tests may read and copy it."""
+    if not (whole / "run" / "model").is_dir():
+        status, errors = Runner(whole / "output")("train.distill", *arguments(whole / "run"))
+        assert status == 0, errors
+    return whole / "run"
+
+
+@pytest.mark.slow
+def test_a_run_learns_and_leaves_a_model(finished, teachers):
+    lines = log(finished)
+    assert [line["update"] for line in lines] == [10, 20]
+    assert lines[-1]["train_loss"] < 0.95 * lines[0]["train_loss"]
+    info = checkpoint.load(finished / "model").info
+    assert info.provenance["objective"] == "distillation"
+    assert info.provenance["teachers"] == [teacher_module.identity(teachers[k]) for k in ("bert", "mpnet")]
+    (start,) = (finished / "start").iterdir()
+    texts = next(finished.glob("texts/*/texts.txt")).read_text().splitlines()[:60]
+    target = teacher_module.load(teachers["bert"], torch.device("cpu"))(texts)
+    cosines = target @ target.T
+
+    def agreement(folder):
+        found = SimLLM(folder).embed(texts)
+        found /= np.linalg.norm(found, axis=1, keepdims=True)
+        return np.corrcoef((found @ found.T).ravel(), cosines.ravel())[0, 1]
+
+    assert agreement(finished / "model") > agreement(start)
+
+
+@pytest.mark.slow
+def test_a_finished_run_does_nothing_again(run, arguments, finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    before = content(tmp_path / "run")
+    status, errors = run("train.distill", *arguments(tmp_path / "run"))
+    assert status == 0, errors
+    assert "shard 1" not in errors
+    changed = {name for name, data in content(tmp_path / "run").items() if before.get(name) != data}
+    assert {str(name) for name in changed} <= {"config.json", "lock"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["vocabulary", "shard 1 of 1", "training", "update 10 "])
+def test_a_killed_run_is_resumed_to_the_same_weights(run, arguments, finished, tmp_path, moment):
+    started = run.start("train.distill", *arguments(tmp_path / "run"))
+    started.until(moment)
+    started.signal(signal.SIGKILL)
+    assert started.finish() == -signal.SIGKILL
+    status, errors = run("train.distill", *arguments(tmp_path / "run"))
+    assert status == 0, errors
+    assert_same_weights(finished, tmp_path / "run")
+    folders = [path.name for path in (tmp_path / "run").rglob("*")]
+    assert not [name for name in folders if name.endswith((".partial", ".old"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["shard 1 of 1", "update 10 "])
+def test_a_stopped_run_is_resumed_to_the_same_weights(run, arguments, finished, tmp_path, moment):
+    started = run.start("train.distill", *arguments(tmp_path / "run"))
+    started.until(moment)
+    started.signal(signal.SIGTERM)
+    assert started.finish() == 75, started.errors
+    status, errors = run("train.distill", *arguments(tmp_path / "run"))
+    assert status == 0, errors
+    assert_same_weights(finished, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_a_damaged_shard_is_repaired_when_a_run_resumes(run, arguments, finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "states")
+    (tmp_path / "run" / "log.jsonl").unlink()
+    shard = next((tmp_path / "run" / "teachers").rglob("embeddings.npy"))
+    shard.write_bytes(shard.read_bytes()[:-8])
+    status, errors = run("train.distill", *arguments(tmp_path / "run"))
+    assert status == 0, errors
+    assert errors.count("damaged; its embeddings are computed again") == 1
+    assert_same_weights(finished, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_several_processes_share_the_work(run, arguments, finished, tmp_path):
+    ranks = run.ranks(2, "train.distill", *arguments(tmp_path / "run"))
+    assert [rank.finish() for rank in ranks] == [0, 0], ranks[0].errors
+    lines, expected = log(tmp_path / "run"), log(finished)
+    assert [line["train_loss"] for line in lines] == pytest.approx(
+        [line["train_loss"] for line in expected], rel=1e-3
+    )
+    texts = ["adds two lists", "returns the name of the file"]
+    found, one = (SimLLM(folder / "model").embed(texts) for folder in (tmp_path / "run", finished))
+    assert np.abs(found - one).max() < 1e-2
+
+
+@pytest.mark.slow
+def test_bad_input_of_several_processes_is_said_once(run, arguments, tmp_path):
+    ranks = run.ranks(2, "train.distill", *arguments(tmp_path / "run", "teachers=[nowhere]"))
+    assert [rank.finish() for rank in ranks] == [2, 2]
+    errors = ranks[0].errors + ranks[1].errors
+    assert errors.count("error: ") == 1
+    assert "Traceback" not in errors
+
+
+@pytest.mark.slow
+def test_another_configuration_does_not_resume_the_run(run, arguments, finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    status, errors = run("train.distill", *arguments(tmp_path / "run", "temperature=0.1"))
+    assert status == 2
+    assert "made with another temperature; choose another `out`" in errors

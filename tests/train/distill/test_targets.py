@@ -1,0 +1,82 @@
+"""Targets: principal axes, and a turn that leaves all cosines as they are."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import normalize
+
+from simllm import InputError
+from train.distill import teachers
+from train.distill.losses import cosine_loss, squared_loss
+from train.distill.targets import Targets, principal_axes
+
+
+def embeddings(seed, count, width):
+    rows = np.random.default_rng(seed).normal(size=(count, width)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return [rows[i : i + teachers.SHARD] for i in range(0, count, teachers.SHARD)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 12), st.data())
+def test_the_axes_are_orthonormal_and_keep_the_most(count, width, data):
+    kept = data.draw(st.integers(1, width))
+    vectors = embeddings(data.draw(st.integers(0, 99)), count, width)[0]
+    axes = principal_axes(vectors, kept)
+    assert axes.shape == (width, kept)
+    assert axes.T @ axes == pytest.approx(np.eye(kept), abs=1e-5)
+    singular = np.linalg.svd(vectors, compute_uv=False)[:kept]  # no axes keep more than these
+    assert np.square(vectors @ axes).sum() == pytest.approx(np.square(singular).sum(), rel=1e-4)
+
+
+def test_all_axes_keep_every_cosine():
+    vectors = embeddings(0, 30, 8)[0]
+    turned = vectors @ principal_axes(vectors, 8)
+    assert turned @ turned.T == pytest.approx(vectors @ vectors.T, abs=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 10))
+def test_the_turn_leaves_the_cosines_of_the_targets(seed, known, width):
+    """Also if it is found from fewer texts than there are dimensions."""
+    targets = Targets([embeddings(seed, 30, 6), embeddings(seed + 1, 30, 4)], 30, width, seed)
+    everything = np.arange(30)
+    before = targets.reduced(targets.whole(everything))
+    student = torch.randn(known, width, generator=torch.Generator().manual_seed(seed))
+    targets.turn(student, everything[:known])
+    after = targets.reduced(targets.whole(everything))
+    assert torch.allclose(after.norm(dim=1), torch.ones(30), atol=1e-5)
+    assert torch.allclose(after @ after.T, before @ before.T, atol=1e-4)
+    unit = normalize(student, dim=1)
+    nearer = (after[:known] * unit).sum() - (before[:known] * unit).sum()
+    assert nearer > -1e-3
+
+
+def test_the_turn_finds_a_rotation():
+    targets = Targets([embeddings(0, 50, 6)], 50, 6, 0)
+    rotation = torch.linalg.qr(torch.randn(6, 6, generator=torch.Generator().manual_seed(0)))[0]
+    everything = np.arange(50)
+    student = targets.reduced(targets.whole(everything)) @ rotation
+    targets.turn(3 * student, everything)
+    assert torch.allclose(targets.reduced(targets.whole(everything)), student, atol=1e-4)
+
+
+def test_teachers_count_alike():
+    shards = [embeddings(0, 20, 6), embeddings(1, 20, 4)]
+    whole = Targets(shards, 20, 5, 0).whole(np.arange(20))
+    mean = sum(torch.from_numpy(part[0] @ part[0].T) for part in shards) / 2
+    assert torch.allclose(whole @ whole.T, mean, atol=1e-5)
+
+
+def test_teachers_that_are_too_narrow_are_refused():
+    with pytest.raises(InputError, match=r"model\.hidden_size 11: the teachers' embeddings have 10"):
+        Targets([embeddings(0, 20, 6), embeddings(1, 20, 4)], 20, 11, 0)
+
+
+def test_losses_by_hand():
+    found = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
+    targets = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    assert cosine_loss(found, targets).item() == pytest.approx(0.5)  # cosines 1 and 0
+    assert squared_loss(found, targets).item() == pytest.approx(1.0)  # squared distances 0 and 2

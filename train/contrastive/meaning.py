@@ -1,0 +1,97 @@
+"""The meaning head beside the contrastive stage: do two texts say the same?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from simllm.model.encoder import Encoder
+from simllm.model.meaning_head import MeaningHead
+from simllm.model.tokenizer import Tokenizer
+from simllm.perturb.summaries.lexicon import Lexicon
+from simllm.scoring.encode import batch_slices, pad
+from train.contrastive.meaning_pairs import MeaningPair, MeaningSource, open_source
+from train.corpus.decontaminate import ExcludedTexts
+from train.pretrain.batches import combined_seed
+from train.runtime.config import MeaningConfig
+from train.runtime.distributed import World
+from train.runtime.prefetch import Prefetcher
+
+
+@dataclass(frozen=True)
+class TokenizedPairs:
+    """P pairs: their token ids and their labels, 1 for texts that say the same."""
+
+    first: list[list[int]]
+    second: list[list[int]]
+    labels: list[float]
+
+
+class MeaningTask:
+    """Binary cross entropy of the meaning head.
+
+    Args:
+        config: The configuration.
+        encoder: The encoder, which is trained too unless the configuration freezes it.
+        tokenizer: The tokenizer of the encoder.
+        excluded: Texts that must not be trained on.
+        lexicon: The words of the rules.
+        seed: Of the pairs.
+        precision: Of matrix products.
+        world: The processes.
+
+    Raises:
+        InputError: A source is missing or has no pair left.
+    """
+
+    def __init__(
+        self, config: MeaningConfig, encoder: Encoder, tokenizer: Tokenizer, excluded: ExcludedTexts,
+        lexicon: Lexicon, seed: int, precision: str, world: World,
+    ) -> None:  # fmt: skip
+        self.config, self.encoder, self.tokenizer = config, encoder, tokenizer
+        self.seed, self.precision, self.world = seed, precision, world
+        torch.manual_seed(seed)
+        self.head = MeaningHead(config.head, encoder.config).to(world.device)
+        self.sources: list[MeaningSource] = [open_source(s, excluded, lexicon) for s in config.sources]
+        self._updates = Prefetcher(self._make)
+
+    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
+        """Yield this process's parts of the loss of an update, each with its number of tokens."""
+        pairs = self._updates[update]
+        sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]
+        order = sorted(range(len(sizes)), key=lambda i: sizes[i])
+        # `batch_slices` bounds the padded tokens of one side
+        chunks = list(batch_slices([range(sizes[i]) for i in order], 1024))
+        for rows in chunks[self.world.rank :: self.world.size]:
+            chosen = order[rows]
+            first, second = [pairs.first[i] for i in chosen], [pairs.second[i] for i in chosen]
+            labels = torch.tensor([pairs.labels[i] for i in chosen], device=self.world.device)
+            loss = F.binary_cross_entropy_with_logits(self._logits(first, second), labels, reduction="sum")
+            tokens = sum(map(len, first + second))
+            yield self.config.weight * loss / self.config.pairs, tokens
+
+    def _logits(self, first: list[list[int]], second: list[list[int]]) -> Tensor:
+        tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
+        with self.world.autocast(self.precision):
+            with torch.set_grad_enabled(not self.config.freeze_encoder):
+                states = self.encoder(tokens, mask)
+            projected, n = self.head.project(states), len(first)
+            return self.head(projected[:n], mask[:n], projected[n:], mask[n:]).float()
+
+    def draw_pairs(self, update: int) -> list[MeaningPair]:
+        """Draw the pairs of an update, a function of the seed and the update."""
+        random = np.random.default_rng(combined_seed(self.seed, update, 2))
+        shares = np.array([source.share for source in self.config.sources])
+        chosen = random.choice(len(self.sources), self.config.pairs, p=shares / shares.sum())
+        return [self.sources[number].draw(random) for number in chosen]
+
+    def _make(self, update: int) -> TokenizedPairs:
+        pairs, limit = self.draw_pairs(update), self.encoder.config.max_length
+        ids = self.tokenizer.encode([text for pair in pairs for text in (pair.first, pair.second)])
+        ids = [self.tokenizer.truncate(text, limit) for text in ids]
+        return TokenizedPairs(ids[::2], ids[1::2], [pair.label for pair in pairs])

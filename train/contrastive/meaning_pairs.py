@@ -1,0 +1,161 @@
+"""Pairs for the meaning head: two texts, and whether they say the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from simllm.errors import InputError
+from simllm.io.files import lines, text_under
+from simllm.perturb.summaries.lexicon import Lexicon
+from simllm.perturb.summaries.meaning_changes import change
+from simllm.perturb.summaries.rewording import reword
+from simllm.perturb.summaries.sentence import replace
+from simllm.text import clean
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.sources import match_files
+from train.runtime.config import MeaningSourceConfig
+from train.runtime.rows import select_rows
+
+SAME, DIFFERENT = 1.0, 0.0
+
+
+@dataclass(frozen=True)
+class MeaningPair:
+    """Two texts; label 1 if they say the same, else 0."""
+
+    first: str
+    second: str
+    label: float
+
+
+class MeaningSource(Protocol):
+    """Draws pairs."""
+
+    def __len__(self) -> int: ...
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw one pair."""
+
+
+def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
+    """Read one source; InputError if no pair is left without the excluded texts."""
+    source: MeaningSource
+    if len(config.fields) < 2:
+        texts = (text for file in match_files(config.source) for text in _texts(file, config))
+        source = RuleMadePairs(_fitting(texts, config.max_words, excluded), lexicon)
+    else:
+        pairs = [pair for pair in _labelled(config) if pair.first not in excluded]
+        pairs = [pair for pair in pairs if pair.second not in excluded]
+        source = LabelledPairs(pairs)
+        if config.sentences:
+            files = (file for pattern in config.sentences for file in match_files(pattern))
+            sentences = (text for file in files for _, text in lines(file))
+            source = WordPairs(pairs, _fitting(sentences, config.max_words, excluded))
+    if not len(source):
+        raise InputError(f"meaning {config.source!r}: no pair is left")
+    return source
+
+
+class LabelledPairs:
+    """Pairs that people have labelled; both labels are drawn equally often, where there are both."""
+
+    def __init__(self, pairs: Sequence[MeaningPair]) -> None:
+        groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
+        self.groups = [group for group in groups if group]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.groups))
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw one pair."""
+        group = self.groups[int(random.integers(len(self.groups)))]
+        return group[int(random.integers(len(group)))]
+
+
+class RuleMadePairs:
+    """Texts with a rewording, or a change of their meaning, by rule."""
+
+    def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
+        self.texts, self.lexicon = texts, lexicon
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw one pair: half are rewordings; one in twenty are two texts that have nothing in common."""
+        for _ in range(100):
+            text = self.texts[int(random.integers(len(self.texts)))]
+            chance = random.random()
+            second, label = text, SAME
+            if chance < 0.05:
+                second, label = self.texts[int(random.integers(len(self.texts)))], DIFFERENT
+            elif chance < 0.5:
+                second = reword(text, self.lexicon, random)
+            elif changed := change(text, self.lexicon, random):
+                # A change is often reworded, too, so that few changed words are no sign of either label.
+                second = reword(changed[1], self.lexicon, random) if random.random() < 0.4 else changed[1]
+                label = DIFFERENT
+            if second != text:
+                return MeaningPair(text, second, label)
+        raise InputError("meaning: a hundred texts in a row can be neither reworded nor changed")
+
+
+class WordPairs:
+    """Words that say the same or not, put into sentences that contain one of them."""
+
+    def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:
+        self.sentences: dict[str, list[str]] = defaultdict(list)
+        words = {word for pair in pairs for word in (pair.first, pair.second)}
+        for sentence in sentences:
+            for word in words.intersection(sentence.split()):
+                self.sentences[word].append(sentence)
+        self.pairs = LabelledPairs([pair for pair in pairs if pair.first in self.sentences])
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw a sentence with the first word of a pair, and the same with the second word."""
+        pair = self.pairs.draw(random)
+        options = self.sentences[pair.first]
+        sentence = options[random.integers(len(options))]
+        words = sentence.split()
+        place = words.index(pair.first)
+        return MeaningPair(sentence, " ".join(replace(words, place, place + 1, pair.second)), pair.label)
+
+
+def _texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
+    """Yield the lines of a file, or one field of its JSON lines."""
+    if config.fields:
+        for where, row in select_rows(file, config.only, config.leave_out):
+            yield text_under(row, config.fields[0], where)
+    else:
+        yield from (text for _, text in lines(file))
+
+
+def _fitting(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> list[str]:
+    """Clean the texts; leave out repeated, long and excluded ones."""
+    cleaned = dict.fromkeys(map(clean, texts))
+    return [text for text in cleaned if text and text.count(" ") < max_words and text not in excluded]
+
+
+def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
+    """Read labelled pairs; leave out other labels, empty, equal and long texts."""
+    labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
+    pairs = []
+    for file in match_files(config.source):
+        for where, row in select_rows(file, config.only, config.leave_out):
+            first, second = (clean(text_under(row, name, where)) for name in config.fields[:2])
+            label = SAME if len(config.fields) == 2 else labels.get(str(row.get(config.fields[2])))
+            longest = max(first.count(" "), second.count(" "))
+            if label is None or not first or not second or longest >= config.max_words:
+                continue
+            if first != second:  # equal texts say the same, whatever their label
+                pairs.append(MeaningPair(first, second, label))
+    return pairs

@@ -1,0 +1,65 @@
+"""Hold out a share of labelled pairs: pairs to test on, which no training may see.
+
+    python -m train.data.hold_out 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
+
+Pairs with the same first text are held out together. The choice depends on that text alone, so it stays
+the same when a source grows. Name the output under `exclude` in the configuration of a training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io import files
+from train.corpus.sources import match_files
+from train.corpus.text_identity import identity
+from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
+
+
+def main() -> int:
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.data.hold_out",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("sources", nargs="+", help="files or glob patterns of JSON lines with a, b and label")
+    parser.add_argument(
+        "--share", type=float, default=0.1, help="share of the first texts; default: %(default)s"
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, help="JSON lines to write")
+    add_overwrite_option(parser)
+    options = parser.parse_args()
+    return run_tool(lambda: write(options.sources, options.share, options.output, options.overwrite))
+
+
+def write(patterns: Iterable[str], share: float, output: Path, overwrite: bool) -> None:
+    """Write the held-out pairs of all sources; each gets the name of its file under `set`."""
+    if not 0 < share < 1:
+        raise InputError(f"--share {share:g}: expected more than 0 and less than 1")
+    sources = [file for pattern in patterns for file in match_files(pattern)]
+    check_output(output, overwrite, sources)
+    pairs = [json.dumps(pair) + "\n" for file in sources for pair in held_out(file, share)]
+    if not pairs:
+        raise InputError("no pair is held out; name a larger --share")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    files.write(output, "".join(pairs))
+
+
+def held_out(file: Path, share: float) -> Iterator[dict[str, str]]:
+    """Yield the held-out pairs of a file."""
+    for where, row in files.objects(file):
+        first, second, label = (files.text_under(row, name, where) for name in ("a", "b", "label"))
+        digest = hashlib.sha256(identity(first)).digest()
+        if int.from_bytes(digest[:4]) < share * 2**32:
+            yield {"a": first, "b": second, "label": label, "set": file.name.partition(".")[0]}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Distillation: a student learns the embeddings of larger sentence encoders."""

@@ -1,0 +1,129 @@
+"""Distil a student from larger sentence encoders: texts -> embeddings of the teachers -> updates -> model.
+
+    python -m train.distill configs/distill.yaml 'teachers=[teachers/all-mpnet-base-v2]'
+    torchrun --nproc_per_node 4 -m train.distill configs/distill.yaml
+
+Every step leaves its result in the run's folder and is not repeated. To resume a run that was stopped
+or killed, rerun the same command; the number of processes may change. Exit status: 0 done, 1 diverged,
+2 bad input, 75 or 130 stopped by a signal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from simllm.evaluation import contrast
+from simllm.metric import SimLLM
+from simllm.model import checkpoint
+from simllm.model.tokenizer import Tokenizer
+from train.distill import student, teachers, texts
+from train.distill.config import DistillConfig
+from train.distill.targets import Targets
+from train.distill.task import Distillation
+from train.runtime import run_folder, training_loop
+from train.runtime.distributed import World
+from train.runtime.log import open_log, print_progress
+from train.runtime.provenance import git_revision, training_card, training_provenance
+from train.runtime.signals import StopRequest
+from train.runtime.state import Progress
+from train.runtime.training_command import run_training
+from train.tokens import vocabulary
+
+
+def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
+    """Do the whole run; returns the model folder that agrees best with people."""
+    out, revision = Path(config.out), git_revision()
+    log = world.first_then_others(lambda: open_log(config, world))
+    task, facts = prepare(config, world)
+    if world.is_first:
+        print_progress("training")
+    start = task.metric.checkpoint
+
+    def save_best(progress: Progress) -> None:
+        provenance = {
+            "objective": "distillation",
+            **facts,
+            **training_provenance(config, progress, world, revision),
+            "dev_criterion": round(-progress.best, 4),
+        }
+        info = checkpoint.ModelInfo(provenance=provenance)
+        card = training_card("Distilled from larger sentence encoders", provenance)
+        checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
+
+    identity = run_folder.identity(config, start.hash, start.tokenizer.hash, str(facts))
+    training_loop.train(config, task, world, stop, identity, log, save_best)
+    return out / "model"
+
+
+def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str, object]]:
+    """Make texts, vocabulary, embeddings of the teachers and student, or find them in the run's folder.
+
+    Returns:
+        The task, and the facts about the texts and the teachers for the model folder.
+    """
+    out = Path(config.out)
+    tell = print_progress if world.is_first else lambda line: None
+    tell("texts")
+    held_out = frozenset(contrast.deciding_word_pairs() if config.hold_out_contrast else ())
+    sources = [asdict(source) for source in config.texts]
+    choice = _short_hash(sources, config.exclude, sorted(held_out), config.seed)
+    folder = out / "texts" / choice
+    groups, flat = world.first_then_others(
+        lambda: texts.flatten(
+            texts.gather(config.texts, config.exclude, held_out, config.seed, folder), config.max_texts
+        )
+    )
+    texts_hash = texts.digest(folder)
+    tell(f"  {len(groups):,} groups, {len(flat):,} texts")
+
+    tell("vocabulary")
+    size = config.model.vocab_size
+    tokenizer = world.first_then_others(
+        lambda: vocabulary.load_or_learn(
+            out / "vocabulary" / f"{texts_hash[:12]}-{size}", folder / texts.LINES, size
+        )
+    )
+
+    tell("embeddings of the teachers")
+    folders = world.first_then_others(
+        lambda: {teachers.identity(Path(teacher)): Path(teacher) for teacher in config.teachers}
+    )
+    shards = [
+        teachers.embed_all(teacher, flat, out / "teachers" / f"{texts_hash[:12]}-{name}", world)
+        for name, teacher in folders.items()
+    ]
+    width = config.model.hidden_size
+    targets = world.first_then_others(lambda: Targets(shards, len(flat), width, config.seed))
+    metric = world.first_then_others(lambda: make_start(config, tokenizer, world))
+    facts: dict[str, object] = {
+        "texts_sha256": texts_hash,
+        "texts": len(flat),
+        "teachers": list(folders),
+    }
+    task = world.first_then_others(lambda: Distillation(config, groups, metric, targets, world))
+    return task, facts
+
+
+def make_start(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
+    """Make the student before training, or load it from the run's folder."""
+    teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
+    layers = config.start.layers if config.start else ()
+    choice = _short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
+    folder = Path(config.out) / "start" / choice
+    if world.is_first and not folder.is_dir():
+        made = student.start(config.model, tokenizer, config.start, config.seed)
+        checkpoint.save(folder, made, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
+    return SimLLM(folder, mode="plain", device="cpu")
+
+
+def _short_hash(*parts: object) -> str:
+    """Return a hash of everything that decides a result, which names the folder of the result."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
+
+
+if __name__ == "__main__":
+    sys.exit(run_training(DistillConfig, distil, "train.distill", __doc__))

@@ -1,0 +1,70 @@
+"""The glosses and examples of WordNet, as plain lines: what words mean, in whole phrases.
+
+python -m train.distill.glosses /usr/share/wordnet runs/glosses.txt
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io import files
+from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
+
+_PARTS = ("noun", "verb", "adj", "adv")
+_EXAMPLE = re.compile(r'"([^"]+)"')
+
+
+def read(wordnet: Path) -> Iterator[str]:
+    """Yield the definition of each synset, "word : definition" with its first word, and its examples.
+
+    Args:
+        wordnet: The folder of WordNet's database files (see wndb(5WN)).
+
+    Raises:
+        InputError: A database file is missing, or a line of it is no synset.
+    """
+    for part in _PARTS:
+        file = wordnet / f"data.{part}"
+        for number, line in files.lines(file):
+            if line.startswith("  "):  # the licence
+                continue
+            synset, _, gloss = line.partition(" | ")
+            fields = synset.split(" ")
+            if len(fields) < 5:
+                raise InputError(f"{file}, line {number}: expected a synset of WordNet")
+            word = re.sub(r"\(\w+\)$", "", fields[4]).replace("_", " ")
+            parts = (part.strip() for part in _EXAMPLE.sub("", gloss).split(";"))
+            definition = "; ".join(part for part in parts if part)
+            if definition:
+                yield definition
+                yield f"{word} : {definition}"
+            yield from _EXAMPLE.findall(gloss)
+
+
+def main() -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.distill.glosses",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("wordnet", type=Path, help="folder with data.noun and the others")
+    parser.add_argument("output", type=Path, help="file to write, one text a line")
+    add_overwrite_option(parser)
+    options = parser.parse_args()
+
+    def run() -> None:
+        if not options.wordnet.is_dir():
+            raise InputError(f"{options.wordnet}: no such folder")
+        check_output(options.output, options.overwrite, (options.wordnet / f"data.{part}" for part in _PARTS))
+        files.write(options.output, "".join(f"{text}\n" for text in dict.fromkeys(read(options.wordnet))))
+
+    return run_tool(run)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,116 @@
+"""The student at the start: token vectors, and perhaps layers, of a teacher.
+
+A student has a vocabulary of its own. Each of its tokens starts from the mean of the teacher's token
+vectors for the same characters. Layers can be copied if the student has the teacher's width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer as Backend
+from torch import Tensor
+
+from simllm.errors import InputError
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
+from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
+from train.distill import teachers
+from train.distill.targets import principal_axes
+
+_SPACE = "▁"  # begins a token that begins a word
+_SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mask>", "[MASK]")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartConfig:
+    """What a student starts from."""
+
+    teacher: str  # folder of a BERT or MPNet model
+    layers: tuple[int, ...] = ()  # of the teacher, from 0, that become the student's; none: random ones
+
+
+def start(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None, seed: int) -> Encoder:
+    """Make a student.
+
+    Args:
+        config: The student's shape.
+        tokenizer: The student's tokenizer.
+        source: What to start from; None: random numbers.
+        seed: Of the random numbers.
+
+    Raises:
+        InputError: The teacher's layers do not fit the student's shape.
+    """
+    torch.manual_seed(seed)
+    student = Encoder(config)
+    if source is None:
+        return student
+    folder = Path(source.teacher)
+    teacher = teachers.load_encoder(folder)
+    vectors = token_vectors(teacher, teachers.load_tokenizer(folder), tokenizer)
+    if vectors.shape[1] > config.hidden_size:
+        vectors = vectors @ torch.from_numpy(principal_axes(vectors.numpy(), config.hidden_size))
+    elif vectors.shape[1] < config.hidden_size:
+        raise InputError(f"{folder}: has width {vectors.shape[1]}, the student {config.hidden_size}")
+    with torch.no_grad():
+        student.embeddings.token.weight.copy_(vectors)
+    if source.layers:
+        _copy_layers(teacher, student, source)
+    return student
+
+
+def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> None:
+    count = len(teacher.layers)
+    for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
+        ours, theirs = getattr(student.config, name), getattr(teacher.config, name)
+        if ours != theirs:
+            raise InputError(f"start.layers: the student's {name} is {ours}, the teacher's {theirs}")
+    if len(source.layers) != len(student.layers) or not all(0 <= n < count for n in source.layers):
+        raise InputError(
+            f"start.layers: expected {len(student.layers)} numbers from 0 to {count - 1}, one for each layer"
+        )
+    rows, known = (len(model.embeddings.position.weight) for model in (student, teacher))
+    if rows > known:
+        raise InputError(f"start.layers: max_position_embeddings is {rows}, the teacher's {known}")
+    buckets = [len(model.relative_bias.table.weight) for model in (student, teacher)]
+    if buckets[0] != buckets[1]:
+        raise InputError(f"start.layers: {buckets[0]} relative positions, the teacher has {buckets[1]}")
+    for layer, number in zip(student.layers, source.layers, strict=True):
+        layer.load_state_dict(teacher.layers[number].state_dict())
+    student.embeddings.norm.load_state_dict(teacher.embeddings.norm.state_dict())
+    student.relative_bias.load_state_dict(teacher.relative_bias.state_dict())
+    with torch.no_grad():
+        student.embeddings.position.weight.copy_(teacher.embeddings.position.weight[:rows])
+
+
+def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
+    """Return the start of the student's token vectors, (vocab_size, D of the teacher).
+
+    The vector of a token is the mean of the teacher's vectors for its characters, inside or at the
+    beginning of a word as the token is.
+    """
+    table = teacher.embeddings.token.weight.detach()
+    vocabulary = backend.get_vocab()
+    result = torch.zeros(tokenizer.vocab_size, table.shape[1])
+    for number in range(tokenizer.vocab_size):
+        token = tokenizer.id_to_token(number)
+        if token in SPECIAL_TOKENS:
+            ids = [vocabulary[name] for name in _SPECIAL.get(token, ()) if name in vocabulary]
+        else:
+            ids = _pieces(token, backend, vocabulary)
+        if ids:
+            result[number] = table[torch.tensor(ids)].mean(0)
+    return result
+
+
+def _pieces(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
+    """Return the teacher's ids for one of our tokens."""
+    if token.startswith(_SPACE):
+        text = token.removeprefix(_SPACE)
+        return backend.encode(text, add_special_tokens=False).ids if text else []
+    if f"##{token}" in vocabulary:  # WordPiece marks the inside of a word
+        return [vocabulary[f"##{token}"]]
+    return backend.encode(token, add_special_tokens=False).ids

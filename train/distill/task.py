@@ -1,0 +1,132 @@
+"""Distillation as a task for the trainer: its texts, its losses, its criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simllm.metric import SimLLM
+from simllm.model import pooling
+from simllm.scoring.encode import pad
+from train.contrastive.dev_criterion import DevCriterion
+from train.contrastive.lexical_teacher import neighbour_distillation_loss
+from train.distill.config import DistillConfig
+from train.distill.losses import cosine_loss, squared_loss
+from train.distill.targets import Targets
+from train.distill.texts import Group
+from train.pretrain.batches import combined_seed
+from train.runtime.distributed import World
+from train.runtime.embedding_loss import embedding_loss_parts
+from train.runtime.prefetch import Prefetcher
+
+_TURNED = 8192  # texts that the targets are turned by
+
+
+@dataclass(frozen=True)
+class Update:
+    """N texts and what their embeddings are to be."""
+
+    ids: list[list[int]]
+    targets: Tensor  # (N, D)
+    cosines: Tensor  # (N, N), the means of the teachers'
+
+
+class Distillation:
+    """The task: the student's embeddings are to be those of the teachers."""
+
+    def __init__(
+        self,
+        config: DistillConfig,
+        groups: Sequence[Group],
+        metric: SimLLM,
+        targets: Targets,
+        world: World,
+    ) -> None:
+        self.config, self.world, self.metric, self.targets = config, world, metric, targets
+        self.model = metric.checkpoint.encoder.to(world.device)
+        self.starts = np.cumsum([0, *map(len, groups)])
+        limit = config.model.max_length
+        tokenizer = metric.checkpoint.tokenizer
+        texts = tokenizer.encode([text for group in groups for text in group])
+        self.ids = [tokenizer.truncate(ids, limit) for ids in texts]
+        self.first_texts = [group[0] for group in groups]
+        with torch.no_grad():
+            some = np.arange(min(_TURNED, len(self.ids)))
+            parts = [pad(self.ids[i : i + 64]) for i in range(0, len(some), 64)]
+            embeddings = torch.cat([self._embed(*(x.to(world.device) for x in part)) for part in parts])
+            targets.turn(embeddings.cpu(), some)
+        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
+        self._updates = Prefetcher(self._make)
+
+    @property
+    def flops_per_token(self) -> float:
+        """Six for each weight of the layers: two forward, four backward."""
+        return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
+
+    def format_loss(self, loss: float) -> str:
+        """Return the loss as text."""
+        return f"loss {loss:.3f}"
+
+    def describe_texts(self, update: int) -> str:
+        """Return the first text of an update."""
+        groups = self._groups(update)
+        return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
+
+    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
+        """One loss over all texts of the update, which the processes embed in turns."""
+        config, batch = self.config, self._updates[update]
+        yield from embedding_loss_parts(
+            batch.ids,
+            self._embed,
+            partial(self._loss, batch=batch),
+            width=config.model.hidden_size,
+            chunk_tokens=config.chunk_tokens,
+            seed=(config.seed, update),
+            cache_gradients=False,
+            world=self.world,
+        )
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """How far the student agrees with people, and prefers meaning to words."""
+        return self.dev_criterion(self.metric)
+
+    def _groups(self, update: int) -> np.ndarray:
+        """Return the groups of an update: every group once in each epoch, in another order."""
+        count, size = len(self.starts) - 1, self.config.groups
+        places = np.arange(update * size, (update + 1) * size)
+        result = np.empty(size, int)
+        for epoch in np.unique(places // count):
+            order = np.random.default_rng(combined_seed(self.config.seed, int(epoch))).permutation(count)
+            inside = places // count == epoch
+            result[inside] = order[places[inside] % count]
+        return result
+
+    def _make(self, update: int) -> Update:
+        groups = self._groups(update)
+        numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
+        whole = self.targets.whole(numbers)
+        return Update([self.ids[i] for i in numbers], self.targets.reduced(whole), whole @ whole.T)
+
+    def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask."""
+        with self.world.autocast(self.config.precision):
+            return pooling.mean(self.model(tokens, mask), mask).float()
+
+    def _loss(self, embeddings: Tensor, batch: Update) -> Tensor:
+        config, device = self.config, self.world.device
+        targets, cosines = batch.targets.to(device), batch.cosines.to(device)
+        loss = embeddings.new_zeros(())
+        if config.cosine_weight:
+            loss = loss + config.cosine_weight * cosine_loss(embeddings, targets)
+        if config.squared_weight:
+            loss = loss + config.squared_weight * squared_loss(embeddings, targets)
+        if config.similarity_weight:
+            loss = loss + config.similarity_weight * neighbour_distillation_loss(
+                embeddings, cosines, config.temperature
+            )
+        return loss

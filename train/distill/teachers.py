@@ -1,0 +1,259 @@
+"""Teachers: sentence encoders whose embeddings the student learns.
+
+The embeddings of all texts are computed once and kept in shards with checksums, so that a stopped
+run continues with the missing shards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer as Backend
+from torch import Tensor
+
+from simllm.errors import InputError
+from simllm.io import files, folders
+from simllm.io.strict import read_json
+from simllm.model import pooling, weights
+from simllm.model.checkpoint import transformers_name
+from simllm.model.config import ModelConfig
+from simllm.model.encoder import Encoder
+from simllm.model.inference import make_engine
+from simllm.scoring.encode import Tokenized, embed
+from train.runtime.distributed import World
+from train.runtime.log import print_progress
+from train.tokens.shards import digest
+
+SHARD = 8192  # texts in a shard
+_FILE, _CHECKSUM = "embeddings.npy", "sha256"  # in the folder of a shard
+_LONGEST = 128  # tokens of a text that a teacher reads
+_KINDS = ("bert", "mpnet")
+_SHAPE = "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size".split()
+_OPTIONAL = ("relative_attention_num_buckets", "hidden_act", "layer_norm_eps")
+
+Embed = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D) float32 of length 1
+
+
+def load(folder: Path, device: torch.device) -> Embed:
+    """Load a teacher.
+
+    Args:
+        folder: A folder of sentence-transformers or transformers. BERT and MPNet with mean pooling run
+            on our own encoder, which is several times faster on a CPU; sentence-transformers runs all
+            others.
+        device: Where the teacher runs.
+
+    Returns:
+        The function that embeds texts.
+
+    Raises:
+        InputError: The folder holds no model that can be loaded.
+    """
+    if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in _KINDS:
+        encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
+        engine = make_engine(encoder.eval().to(device), "fast")
+        tokenizer.enable_truncation(min(_LONGEST, encoder.config.max_length))
+
+        def embed_fast(texts: Sequence[str]) -> np.ndarray:
+            ids = [[tuple(encoding.ids)] for encoding in tokenizer.encode_batch(list(texts))]
+            return _unit(embed(engine, Tokenized(ids), pooling.mean))
+
+        return embed_fast
+
+    try:
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(folder), device=str(device), local_files_only=True)
+    except Exception as error:  # the library raises errors of many kinds
+        reason = " ".join(str(error).split())
+        raise InputError(f"{folder}: cannot be loaded as a teacher ({reason})") from None
+
+    def embed_any(texts: Sequence[str]) -> np.ndarray:
+        return _unit(np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32))
+
+    return embed_any
+
+
+def _unit(embeddings: np.ndarray) -> np.ndarray:
+    return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True).clip(min=1e-12)
+
+
+def _has_mean_pooling(folder: Path) -> bool:
+    """Return whether a teacher's embeddings are means of all tokens, with nothing computed after that.
+
+    A folder that says nothing about its pooling has mean pooling.
+    """
+    modules, file = folder / "modules.json", folder / "1_Pooling" / "config.json"
+    try:
+        parts = json.loads(modules.read_bytes()) if modules.is_file() else []
+        kinds = [str(part["type"]).rpartition(".")[2] for part in parts]
+    except (ValueError, TypeError, KeyError):
+        raise InputError(f"{modules}: expected a list of modules with their types") from None
+    if not set(kinds) <= {"Transformer", "Pooling", "Normalize"}:
+        return False
+    if not file.is_file():
+        return True
+    facts = read_json(file)
+    flags = {name for name, value in facts.items() if name.startswith("pooling_mode_") and value}
+    return facts.get("pooling_mode") == "mean" or flags == {"pooling_mode_mean_tokens"}
+
+
+def load_tokenizer(folder: Path) -> Backend:
+    """Load a teacher's `tokenizer.json` without padding and truncation."""
+    file = folder / "tokenizer.json"
+    try:
+        tokenizer = Backend.from_buffer(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except Exception as error:  # the backend raises bare Exceptions
+        raise InputError(f"{file}: not a tokenizer ({error})") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+# Parts of BERT's parameter names, and of MPNet's.
+_BERT_NAMES = {
+    ".attention.self.query.": ".attention.attn.q.",
+    ".attention.self.key.": ".attention.attn.k.",
+    ".attention.self.value.": ".attention.attn.v.",
+    ".attention.output.dense.": ".attention.attn.o.",
+    ".attention.output.LayerNorm.": ".attention.LayerNorm.",
+}
+
+
+def load_encoder(folder: Path) -> Encoder:
+    """Load the weights of a BERT or MPNet folder into our encoder.
+
+    BERT is MPNet without the relative bias, with positions from row 0, and with a vector for the kind of
+    text, which is added to the positions here.
+
+    Raises:
+        InputError: The folder holds another kind of model, or a weight is missing.
+    """
+    file = folder / "config.json"
+    facts = read_json(file)
+    kind = facts.get("model_type")
+    if kind not in _KINDS:
+        raise InputError(f"{file}: expected model_type bert or mpnet, not {kind!r}")
+    wrong = [name for name in (*_SHAPE, "max_position_embeddings") if not isinstance(facts.get(name), int)]
+    if wrong:
+        raise InputError(f"{file}: expected a number under {wrong[0]}")
+    if facts.get("position_embedding_type", "absolute") != "absolute":
+        raise InputError(f"{file}: only absolute positions are known")
+    stored = {name.removeprefix(f"{kind}."): tensor for name, tensor in weights.read_weights(folder).items()}
+    shape = {name: facts[name] for name in (*_SHAPE, *_OPTIONAL) if name in facts}
+    positions = facts["max_position_embeddings"] + (2 if kind == "bert" else 0)
+    try:
+        config = ModelConfig(**{"layer_norm_eps": 1e-12} | shape, max_position_embeddings=positions)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    encoder = Encoder(config)
+    try:
+        if kind == "bert":
+            stored = _as_mpnet(stored, config)
+        encoder.load_state_dict(
+            {name: stored[transformers_name(name)].float() for name in encoder.state_dict()}
+        )
+    except KeyError as error:
+        raise InputError(f"{folder}: no weight {error}") from None
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{folder}: not the weights of its config.json ({reason})") from None
+    return encoder
+
+
+def _as_mpnet(stored: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    """Turn the weights of BERT into those of an MPNet model with the same states."""
+    result = {_mpnet_name(name): tensor for name, tensor in stored.items()}
+    table = stored["embeddings.position_embeddings.weight"].float()
+    table = table + stored["embeddings.token_type_embeddings.weight"][0].float()
+    result["embeddings.position_embeddings.weight"] = torch.cat([torch.zeros(2, table.shape[1]), table])
+    buckets = (config.relative_attention_num_buckets, config.num_attention_heads)
+    result["encoder.relative_attention_bias.weight"] = torch.zeros(buckets)
+    return result
+
+
+def _mpnet_name(name: str) -> str:
+    for theirs, ours in _BERT_NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
+def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -> list[np.ndarray]:
+    """Return a teacher's embeddings of all texts, computed once and kept in `folder`.
+
+    Args:
+        teacher: The teacher's folder.
+        texts: n texts. `folder` must belong to these texts and this teacher.
+        folder: Where the shards are kept, as float16.
+        world: The processes; each embeds its share of the missing shards.
+
+    Returns:
+        The shards, (up to `SHARD`, D) float16 each, mapped from their files.
+
+    Raises:
+        InputError: The teacher cannot be loaded, or a shard cannot be read or written.
+    """
+    starts = range(0, len(texts), SHARD)
+    missing = [start for start in starts if not _is_whole(_shard(folder, start), world.is_first)]
+    if missing:
+        # No process writes a shard before all processes know which shards are missing.
+        embed_texts = world.first_then_others(lambda: load(teacher, world.device))
+        mine = missing[world.rank :: world.size]
+        for number, start in enumerate(mine, 1):
+            print_progress(f"  {teacher.name}: shard {number} of {len(mine)}")
+            _write(_shard(folder, start), embed_texts(texts[start : start + SHARD]))
+        world.sum_values(0.0)  # wait for the others
+    return [np.load(_shard(folder, start) / _FILE, mmap_mode="r") for start in starts]
+
+
+def _shard(folder: Path, start: int) -> Path:
+    return folder / f"{start // SHARD:05}"
+
+
+def _write(shard: Path, embeddings: np.ndarray) -> None:
+    """Write embeddings as float16, with their checksum."""
+    with folders.replacing(shard) as partial:
+        np.save(partial / _FILE, embeddings.astype(np.float16))
+        files.write(partial / _CHECKSUM, digest(partial / _FILE))
+
+
+def _is_whole(shard: Path, warn: bool) -> bool:
+    """Return whether a shard is there and has its checksum; print a warning about a damaged one."""
+    if not shard.is_dir():
+        return False
+    try:
+        whole = digest(shard / _FILE).encode() == (shard / _CHECKSUM).read_bytes()
+    except FileNotFoundError:
+        whole = False
+    except OSError as error:
+        raise InputError(f"{shard}: cannot be read ({error.strerror})") from None
+    if warn and not whole:
+        print_progress(f"warning: {shard}: damaged; its embeddings are computed again")
+    return whole
+
+
+def identity(folder: Path) -> str:
+    """Return the name of a teacher with the first digits of the SHA-256 of its weights and tokenizer."""
+    hashed = hashlib.sha256()
+    for file in [*weights.weight_files(folder), folder / "tokenizer.json", folder / "config.json"]:
+        try:
+            with file.open("rb") as data:
+                hashed.update(hashlib.file_digest(data, "sha256").digest())
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    return f"{re.sub('[^A-Za-z0-9._-]', '-', folder.name)}-{hashed.hexdigest()[:12]}"
+
+
+def rows(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
+    """Return the embeddings of some texts, (n, D) float32, by their numbers."""
+    return torch.from_numpy(
+        np.stack([shards[number // SHARD][number % SHARD] for number in numbers]).astype(np.float32)
+    )

@@ -1,0 +1,153 @@
+"""The texts of a distillation, in groups that belong together.
+
+A group is a text, or the two texts of a pair, or a text with a rewording and a change of its meaning,
+both by rule. A group is never divided between updates: the student learns to compare its texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from simllm.errors import InputError
+from simllm.io import files, folders
+from simllm.io.files import lines, text_under
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.meaning_changes import change
+from simllm.perturb.summaries.rewording import reword
+from simllm.text import clean
+from train.corpus import decontaminate
+from train.corpus.sources import match_files
+from train.corpus.text_identity import identity
+from train.runtime.rows import select_rows
+
+Group = tuple[str, ...]
+GROUPS, LINES = "groups.jsonl", "texts.txt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextsConfig:
+    """One source of texts."""
+
+    source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
+    fields: tuple[str, ...] = ()  # of JSON lines: the texts of a group; none: plain lines
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
+    limit: int | None = None  # groups at most, drawn at random; none: all
+    variants: float = 0.0  # share of the groups that get a rewording and a change of meaning, by rule
+    max_words: int = 40  # groups with a longer text are left out
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"limit must be positive, not {self.limit}")
+        if not 0 <= self.variants <= 1 or self.max_words < 1:
+            raise InputError("variants must be from 0 to 1, max_words positive")
+
+
+def gather(
+    sources: Sequence[TextsConfig], exclude: Sequence[str], held_out: frozenset[tuple[str, str]], seed: int,
+    folder: Path,
+) -> list[Group]:  # fmt: skip
+    """Read, clean and mix all sources, once; the result is kept in `folder`.
+
+    Args:
+        sources: The sources. A group is left out if all its texts occurred before.
+        exclude: Rated files or glob patterns. No group with a text of these files is taken.
+        held_out: Pairs of words that no rule may use.
+        seed: Of the order, the limits and the variants.
+        folder: Where the groups are kept, one JSON list a line, and the texts as plain lines. It must
+            belong to these arguments.
+
+    Returns:
+        The groups, in random order.
+
+    Raises:
+        InputError: A source is missing or has no texts.
+    """
+    file = folder / GROUPS
+    if not file.is_file():
+        random = np.random.default_rng(seed)
+        excluded, words = decontaminate.read_excluded(exclude), lexicon.load(held_out)
+        seen: set[bytes] = set()
+        groups: list[Group] = []
+        for source in sources:
+            found = [group for group in _read(source) if not _is_known(group, seen)]
+            if not found:
+                raise InputError(f"texts {source.source!r}: no text is left")
+            order = random.permutation(len(found))
+            kept = 0
+            for number in order:
+                if kept == source.limit:
+                    break
+                group = found[number]
+                if any(text in excluded for text in group):
+                    continue
+                if random.random() < source.variants:
+                    variants = _with_variants(group, words, random)
+                    group = tuple(text for text in variants if text not in excluded)
+                groups.append(group)
+                kept += 1
+        mixed = [groups[number] for number in random.permutation(len(groups))]
+        with folders.replacing(folder) as partial:
+            files.write(partial / LINES, "".join(f"{text}\n" for group in mixed for text in group))
+            files.write(partial / GROUPS, "".join(json.dumps(group) + "\n" for group in mixed))
+    return [tuple(json.loads(line)) for _, line in lines(file)]
+
+
+def _read(source: TextsConfig) -> Iterator[Group]:
+    for file in match_files(source.source):
+        if source.fields:
+            groups = (
+                tuple(clean(text_under(row, name, where)) for name in source.fields)
+                for where, row in select_rows(file, source.only, source.leave_out)
+            )
+        else:
+            groups = ((clean(text),) for _, text in lines(file))
+        for group in groups:
+            if all(text and text.count(" ") < source.max_words for text in group):
+                yield group
+
+
+def _is_known(group: Group, seen: set[bytes]) -> bool:
+    """Whether all texts of the group were seen before; they are from now on."""
+    keys = {identity(text) for text in group}
+    known = keys <= seen
+    seen |= keys
+    return known
+
+
+def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
+    """Add a rewording and a change of meaning of the first text, as far as the rules know any."""
+    text = group[0]
+    changed = change(text, words, random)
+    variants = (reword(text, words, random), *([changed[1]] if changed else []))
+    return tuple(dict.fromkeys((*group, *variants)))
+
+
+def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
+    """Return the first groups, of at most `limit` texts, and their texts in order.
+
+    Raises:
+        InputError: The first group has more texts.
+    """
+    kept: list[Group] = []
+    flat: list[str] = []
+    for group in groups:
+        if limit is not None and len(flat) + len(group) > limit:
+            break
+        kept.append(group)
+        flat += group
+    if not kept:
+        raise InputError(f"max_texts {limit}: the first group has {len(groups[0])} texts")
+    return kept, flat
+
+
+def digest(folder: Path) -> str:
+    """Return the SHA-256 of the groups in `folder`."""
+    with (folder / GROUPS).open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()

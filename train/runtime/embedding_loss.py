@@ -1,0 +1,67 @@
+"""A loss over the embeddings of all texts of an update, computed in chunks and by several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from simllm.scoring.encode import batch_slices, pad
+from train.pretrain.batches import combined_seed
+from train.runtime.distributed import World
+
+
+def embedding_loss_parts(
+    ids: Sequence[Sequence[int]],
+    embed: Callable[[Tensor, Tensor], Tensor],
+    loss_of: Callable[[Tensor], Tensor],
+    *,
+    width: int,
+    chunk_tokens: int,
+    seed: tuple[int, ...],
+    cache_gradients: bool,
+    world: World,
+) -> Iterator[tuple[Tensor, int]]:
+    """Yield this process's parts of the loss of an update.
+
+    The processes embed the texts in chunks and share all embeddings. Every process computes the loss
+    and its gradients at the embeddings. Then each chunk backpropagates its gradients to the weights.
+    With `cache_gradients`, each chunk is embedded again for that, and only one chunk is in memory (Gao
+    et al., "Scaling deep contrastive learning batch size under memory limited setup", 2021).
+
+    Args:
+        ids: The token ids of N texts.
+        embed: Turns (B, L) token ids and their (B, L) mask into (B, D) embeddings.
+        loss_of: Turns (N, D) embeddings into the loss.
+        width: D.
+        chunk_tokens: The largest number of tokens of a chunk, padding included.
+        seed: The numbers that decide the dropout, such as the seed of the run and the update.
+        cache_gradients: Whether to embed each chunk twice, to save memory.
+        world: The processes.
+
+    Yields:
+        Parts of the loss with their numbers of tokens. The values of all parts of all processes add
+        up to the loss.
+    """
+    order = sorted(range(len(ids)), key=lambda i: len(ids[i]))  # to save padding
+    chunks = [order[rows] for rows in batch_slices([ids[i] for i in order], chunk_tokens)]
+    own_chunks = list(enumerate(chunks))[world.rank :: world.size]
+
+    def embed_chunk(number: int, texts: list[int]) -> Tensor:
+        torch.manual_seed(combined_seed(*seed, number))  # the same dropout both times
+        tokens, mask = (tensor.to(world.device) for tensor in pad([ids[i] for i in texts]))
+        return embed(tokens, mask)
+
+    with torch.set_grad_enabled(not cache_gradients):
+        embedded = [embed_chunk(*chunk) for chunk in own_chunks]
+    embeddings = torch.zeros(len(ids), width, device=world.device)
+    for (_, texts), rows in zip(own_chunks, embedded, strict=True):
+        embeddings[texts] = rows.detach()
+    world.sum_tensor(embeddings)
+    loss = loss_of(embeddings.requires_grad_())
+    (gradient,) = torch.autograd.grad(loss, embeddings)
+    for chunk, rows in zip(own_chunks, embedded, strict=True):
+        again = embed_chunk(*chunk) if cache_gradients else rows
+        part = (again * gradient[chunk[1]]).sum()
+        yield part - part.detach() + loss.detach() / len(chunks), sum(len(ids[i]) for i in chunk[1])

@@ -1,0 +1,25 @@
+"""Selection of rows of JSON lines by the values of their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from simllm.io.files import objects
+
+Values = Mapping[str, tuple[str, ...]]  # by the name of a field, such as {"label": ("same",)}
+
+
+def select_rows(file: Path, only: Values, leave_out: Values) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a file of JSON lines, each with its place for error messages.
+
+    Args:
+        file: The file.
+        only: Rows are left out unless each of these fields has one of these values.
+        leave_out: Rows are left out if one of these fields has one of these values.
+    """
+    for where, row in objects(file):
+        wanted = all(row.get(name) in values for name, values in only.items())
+        if wanted and not any(row.get(name) in values for name, values in leave_out.items()):
+            yield where, row
