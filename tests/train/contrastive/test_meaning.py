@@ -9,7 +9,7 @@ import torch
 from simllm import InputError, SimLLM
 from simllm.model import checkpoint
 from simllm.perturb.summaries import lexicon
-from tests.train.contrastive.one_update import assert_equal, settings, several, update
+from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask, train
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
 from train.corpus.decontaminate import ExcludedTexts
@@ -174,7 +174,7 @@ def test_by_several_processes(run, update_folder, with_head, tmp_path):
     more = [*with_head, "anchor_weight=1.5", without_dropout(update_folder, tmp_path / "model")]
     whole = update(update_folder, World(), *more)
     (tmp_path / "out").mkdir()
-    for result in several(run, 2, update_folder, tmp_path / "out", *more):
+    for result in update_in_processes(run, 2, update_folder, tmp_path / "out", *more):
         assert_equal(result, whole, 5e-6)
 
 

@@ -13,7 +13,7 @@ import yaml
 from simllm import InputError, SimLLM
 from simllm.model import checkpoint
 from tests.conftest import ROOT
-from tests.train.runs import Runner, assert_same_weights, content, log
+from tests.train.training_processes import Runner, assert_same_weights, content, log
 from train.distill import teachers as teacher_module
 from train.distill.__main__ import prepare
 from train.distill.config import DistillConfig
