@@ -26,8 +26,8 @@ class DevCriterion:
 
     Args:
         dev: Rated files.
-        dev_comments: A file of cleaned comments, one a line.
-        seed: Of the edits of the comments.
+        dev_comments: A file of cleaned comments, one per line.
+        seed: Seed for the edits of the comments.
     """
 
     def __init__(self, dev: Sequence[str], dev_comments: str, seed: int) -> None:

@@ -59,7 +59,7 @@ class Distillation:
             some = np.arange(min(_TURNED, len(self.ids)))
             parts = [pad(self.ids[i : i + 64]) for i in range(0, len(some), 64)]
             embeddings = torch.cat([self._embed(*(x.to(world.device) for x in part)) for part in parts])
-            targets.turn(embeddings.cpu(), some)
+            targets.rotate_towards(embeddings.cpu(), some)
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
         self._updates = Prefetcher(self._make)
 
@@ -109,8 +109,8 @@ class Distillation:
     def _make(self, update: int) -> Update:
         groups = self._groups(update)
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
-        whole = self.targets.whole(numbers)
-        return Update([self.ids[i] for i in numbers], self.targets.reduced(whole), whole @ whole.T)
+        whole = self.targets.teacher_embeddings(numbers)
+        return Update([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask."""
