@@ -93,7 +93,7 @@ def test_other_pooling_is_left_to_sentence_transformers(teachers, tmp_path):
     )
     expected = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
     assert cosines(module.load(folder, CPU)(TEXTS), expected).min() > 0.9999
-    assert cosines(expected, module.load(teachers["bert"], CPU)(TEXTS)).min() < 0.99
+    assert cosines(expected, module.load(teachers["bert"], CPU)(TEXTS)).min() < 0.999
 
 
 def drop_weight(folder, name):
