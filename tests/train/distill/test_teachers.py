@@ -37,7 +37,7 @@ def test_the_fast_path_gives_the_embeddings_of_sentence_transformers(
     found = module.load(teachers[kind], CPU)(texts)
     assert found.dtype == np.float32
     assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
-    assert cosines(found, expected).min() > 0.999
+    assert cosines(found, expected).min() > 0.998  # bfloat16
     assert np.abs(cosines(found[:-1], found[1:])).mean() < 0.99  # the texts differ
 
 
