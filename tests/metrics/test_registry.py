@@ -69,7 +69,7 @@ def test_texts_instead_of_examples_are_a_type_error(examples, model_folder):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(InputError, match="metric 'nix': expected one of simllm, bleu"):
+    with pytest.raises(InputError, match="metric 'nix': expected one of simllm, simllm-same, bleu"):
         metrics.load("nix")
     with pytest.raises(InputError, match="metric 'blue'"):
         registry.load_all(["jaccard", "blue"])

@@ -22,17 +22,17 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """The criterion of the contrastive stage, with further figures for its log.
+    """The criterion of distillation and of the contrastive stage, with further figures for their logs.
 
     Args:
         dev: Rated files.
-        dev_comments: A file of cleaned comments, one per line.
+        dev_comments: A file of cleaned comments, one per line; None: the criterion uses no edits.
         seed: Seed for the edits of the comments.
     """
 
-    def __init__(self, dev: Sequence[str], dev_comments: str, seed: int) -> None:
+    def __init__(self, dev: Sequence[str], dev_comments: str | None, seed: int) -> None:
         self.rated = [ratings.load(Path(file)) for file in dev]
-        self.edited = make_edited_triples(Path(dev_comments), seed)
+        self.edited = make_edited_triples(Path(dev_comments), seed) if dev_comments else None
         self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
@@ -50,9 +50,10 @@ class DevCriterion:
             values = metric.score(rated.candidates, rated.references).values
             figures[f"spearman_{rated.name}"] = float(spearmanr(values, rated.values).statistic)
         measures = [""] + (["same_"] if metric.head else [])
-        for measure in measures:
-            score = _score_by(metric, measure)
-            figures[f"{measure}edits"] = float(contrast.rewording_wins(score, self.edited).mean())
+        if self.edited:
+            for measure in measures:
+                wins = contrast.rewording_wins(_score_by(metric, measure), self.edited)
+                figures[f"{measure}edits"] = float(wins.mean())
         criterion = -sum(figures.values()) / len(figures)
         for measure in measures:
             wins = contrast.rewording_wins(_score_by(metric, measure), self.triples)

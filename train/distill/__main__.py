@@ -23,7 +23,7 @@ from simllm.model.tokenizer import Tokenizer
 from train.distill import student, teachers, texts
 from train.distill.config import DistillConfig
 from train.distill.targets import Targets
-from train.distill.task import Distillation
+from train.distill.task import DistillationTask
 from train.runtime import run_folder, training_loop
 from train.runtime.distributed import World
 from train.runtime.log import open_log, print_progress
@@ -35,7 +35,11 @@ from train.tokens import vocabulary
 
 
 def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
-    """Do the whole run; returns the model folder that agrees best with people."""
+    """Train, or resume the run.
+
+    Returns:
+        The model folder with the best dev criterion.
+    """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
     task, facts = prepare(config, world)
@@ -59,8 +63,8 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
     return out / "model"
 
 
-def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str, object]]:
-    """Make texts, vocabulary, embeddings of the teachers and student, or find them in the run's folder.
+def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict[str, object]]:
+    """Make the texts, the vocabulary, the teachers' embeddings and the student, or load them.
 
     Returns:
         The task, and the facts about the texts and the teachers for the model folder.
@@ -104,7 +108,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[Distillation, dict[str
         "texts": len(flat),
         "teachers": list(folders),
     }
-    task = world.first_then_others(lambda: Distillation(config, groups, metric, targets, world))
+    task = world.first_then_others(lambda: DistillationTask(config, groups, metric, targets, world))
     return task, facts
 
 

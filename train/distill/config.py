@@ -28,8 +28,7 @@ class DistillConfig(TrainingConfig):
     squared_weight: float  # weight of the squared distance from the targets
     similarity_weight: float  # weight of the divergence of neighbours within an update
     temperature: float  # of the softmax over cosines
-    dev: tuple[str, ...]  # rated files, and
-    dev_comments: str  # cleaned comments: the model that agrees most with both is kept
+    dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
 
     def __post_init__(self) -> None:
         super().__post_init__()

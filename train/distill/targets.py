@@ -1,4 +1,4 @@
-"""What the student's embeddings are to be: those of all teachers, reduced to the student's width."""
+"""The targets of a distillation: the embeddings of all teachers, reduced to the student's width."""
 
 from __future__ import annotations
 

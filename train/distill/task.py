@@ -24,20 +24,28 @@ from train.runtime.distributed import World
 from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.prefetch import Prefetcher
 
-_TURNED = 8192  # texts that the targets are turned by
+_ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
 
 
 @dataclass(frozen=True)
 class Update:
-    """N texts and what their embeddings are to be."""
+    """The N texts of an update, tokenized, with the targets of their embeddings."""
 
     ids: list[list[int]]
     targets: Tensor  # (N, D)
-    cosines: Tensor  # (N, N), the means of the teachers'
+    cosines: Tensor  # (N, N), means over the teachers
 
 
-class Distillation:
-    """The task: the student's embeddings are to be those of the teachers."""
+class DistillationTask:
+    """The distillation task: the student learns the embeddings of its teachers.
+
+    Args:
+        config: The configuration of the run.
+        groups: The groups of texts.
+        metric: The student before training, as a metric; its encoder is trained.
+        targets: The targets of all texts; they are rotated towards the student's embeddings.
+        world: The processes of the run.
+    """
 
     def __init__(
         self,
@@ -56,16 +64,16 @@ class Distillation:
         self.ids = [tokenizer.truncate(ids, limit) for ids in texts]
         self.first_texts = [group[0] for group in groups]
         with torch.no_grad():
-            some = np.arange(min(_TURNED, len(self.ids)))
+            some = np.arange(min(_ROTATION_TEXTS, len(self.ids)))
             parts = [pad(self.ids[i : i + 64]) for i in range(0, len(some), 64)]
             embeddings = torch.cat([self._embed(*(x.to(world.device) for x in part)) for part in parts])
             targets.rotate_towards(embeddings.cpu(), some)
-        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
+        self.dev_criterion = DevCriterion(config.dev, None, config.seed)
         self._updates = Prefetcher(self._make)
 
     @property
     def flops_per_token(self) -> float:
-        """Six for each weight of the layers: two forward, four backward."""
+        """Floating-point operations per token: six for each weight of the layers."""
         return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
@@ -73,12 +81,12 @@ class Distillation:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Return the first text of an update."""
+        """Return the number of groups of an update, and the first text."""
         groups = self._groups(update)
         return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """One loss over all texts of the update, which the processes embed in turns."""
+        """Yield this process's parts of the loss of an update (see `embedding_loss_parts`)."""
         config, batch = self.config, self._updates[update]
         yield from embedding_loss_parts(
             batch.ids,
@@ -92,11 +100,11 @@ class Distillation:
         )
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """How far the student agrees with people, and prefers meaning to words."""
+        """Return the dev criterion (lower is better) and all figures for the log."""
         return self.dev_criterion(self.metric)
 
     def _groups(self, update: int) -> np.ndarray:
-        """Return the groups of an update: every group once in each epoch, in another order."""
+        """Return the numbers of the groups of an update; each epoch has all groups in another order."""
         count, size = len(self.starts) - 1, self.config.groups
         places = np.arange(update * size, (update + 1) * size)
         result = np.empty(size, int)
@@ -107,6 +115,7 @@ class Distillation:
         return result
 
     def _make(self, update: int) -> Update:
+        """Read the texts and the targets of an update."""
         groups = self._groups(update)
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
         whole = self.targets.teacher_embeddings(numbers)
@@ -118,6 +127,7 @@ class Distillation:
             return pooling.mean(self.model(tokens, mask), mask).float()
 
     def _loss(self, embeddings: Tensor, batch: Update) -> Tensor:
+        """Return the weighted sum of the losses of (N, D) embeddings."""
         config, device = self.config, self.world.device
         targets, cosines = batch.targets.to(device), batch.cosines.to(device)
         loss = embeddings.new_zeros(())

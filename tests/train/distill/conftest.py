@@ -108,7 +108,6 @@ def arguments(sources, teachers):
             "intermediate_size: 48, max_position_embeddings: 66}",
             f"start={{teacher: {teachers['bert']}, layers: [0, 2]}}",
             f"dev=[{sources}/rated.jsonl]",
-            f"dev_comments={sources}/dev.txt",
             *("groups=24", "chunk_tokens=300", "updates=20", "warmup_updates=2", "evaluate_every=10"),
             *("learning_rate=3e-3", "precision=fp32"),
             *more,

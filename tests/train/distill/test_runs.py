@@ -133,7 +133,6 @@ def test_other_texts_or_another_start_are_made_anew(config):
         ("texts=[{source: nothing.txt}]", "no such file"),
         ("model.hidden_size=64", "start.layers: |has width 32, the student 64|teachers' embeddings have 56"),
         ("model.vocab_size=30000", "too few|vocab"),
-        ("dev_comments=nothing.txt", "cannot be read|no such file"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run, arguments, tmp_path, override, message):

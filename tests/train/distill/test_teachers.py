@@ -37,7 +37,7 @@ def test_the_fast_path_gives_the_embeddings_of_sentence_transformers(
     found = module.load(teachers[kind], CPU)(texts)
     assert found.dtype == np.float32
     assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
-    assert cosines(found, expected).min() > 0.999
+    assert cosines(found, expected).min() > 0.998  # bfloat16
     assert np.abs(cosines(found[:-1], found[1:])).mean() < 0.99  # the texts differ
 
 
@@ -93,7 +93,7 @@ def test_other_pooling_is_left_to_sentence_transformers(teachers, tmp_path):
     )
     expected = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
     assert cosines(module.load(folder, CPU)(TEXTS), expected).min() > 0.9999
-    assert cosines(expected, module.load(teachers["bert"], CPU)(TEXTS)).min() < 0.99
+    assert cosines(expected, module.load(teachers["bert"], CPU)(TEXTS)).min() < 0.999
 
 
 def drop_weight(folder, name):
