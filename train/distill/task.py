@@ -28,7 +28,7 @@ _ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
 
 
 @dataclass(frozen=True)
-class Update:
+class DistillBatch:
     """The N texts of an update, tokenized, with the targets of their embeddings."""
 
     ids: list[list[int]]
@@ -114,19 +114,19 @@ class DistillationTask:
             result[inside] = order[places[inside] % count]
         return result
 
-    def _make(self, update: int) -> Update:
+    def _make(self, update: int) -> DistillBatch:
         """Read the texts and the targets of an update."""
         groups = self._groups(update)
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
         whole = self.targets.teacher_embeddings(numbers)
-        return Update([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)
+        return DistillBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask."""
         with self.world.autocast(self.config.precision):
             return pooling.mean(self.model(tokens, mask), mask).float()
 
-    def _loss(self, embeddings: Tensor, batch: Update) -> Tensor:
+    def _loss(self, embeddings: Tensor, batch: DistillBatch) -> Tensor:
         """Return the weighted sum of the losses of (N, D) embeddings."""
         config, device = self.config, self.world.device
         targets, cosines = batch.targets.to(device), batch.cosines.to(device)
