@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the job scripts share. They source it in the checkout, where they were submitted.
+# Functions of all job scripts, which source this file in the checkout.
 set -euo pipefail
 
 fail() {
@@ -9,7 +9,7 @@ fail() {
 
 [ -n "${SLURM_JOB_ID:-}" ] || fail "this is a job script: sbatch $0 …"
 
-# The environment that was active where sbatch was called, or else .venv.
+# Use the virtual environment that was active when sbatch was called, or else .venv.
 venv=${VIRTUAL_ENV:-.venv}
 if [ -f "$venv/bin/activate" ]; then
     # shellcheck source=/dev/null
@@ -28,7 +28,7 @@ processes=${SLURM_NTASKS_PER_NODE:-${SLURM_GPUS_ON_NODE:-1}} # on each node
 threads=$((${SLURM_CPUS_ON_NODE:?} / processes))
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$threads}
 
-# A launcher of the shell that submitted the job means nothing to the job's own processes.
+# Variables of a launcher in the submitting shell must not reach the processes of the job.
 unset RANK WORLD_SIZE LOCAL_RANK
 
 # train MODULE CONFIG [key=value …]: train on all of the job's nodes. A job that is stopped before
@@ -37,17 +37,17 @@ train() {
     [ $# -ge 2 ] || fail "no config given: sbatch slurm/${1#train.}.sbatch CONFIG [key=value …]"
     local ranks='' asked='' status=0 out before
     trap 'echo "asked to stop: saving" >&2; asked=1; [ -z "$ranks" ] || kill -USR1 $ranks || true' USR1
-    trap : TERM # whoever sends it to this shell sends it to the ranks, too
+    trap : TERM # the ranks get TERM from the same sender
 
     local hosts first
     hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
     first=${hosts%%$'\n'*}
-    # The address by which SLURM reaches the node; its name need not be known to the other nodes.
+    # Use the address, because other nodes may not know the name of the node.
     MASTER_ADDR=$(scontrol --oneliner show node "$first" | field NodeAddr) || MASTER_ADDR=$first
     MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))
     export MASTER_ADDR MASTER_PORT
 
-    # What is wrong with the configuration, the training itself says.
+    # Errors in the configuration are reported by the training.
     out=$(python -m train.runtime.config "${@:2}" 2>/dev/null) || out=''
     before=$(contents "$out")
 
@@ -57,10 +57,10 @@ train() {
         --ntasks-per-node="$processes"
         --cpus-per-task="$threads"
         --export=ALL         # also in a job that was submitted with --export=NONE
-        --kill-on-bad-exit=0 # one that has stopped does not break off another that is saving,
-        --wait=120           # but those that wait for one that crashed do not wait forever
+        --kill-on-bad-exit=0 # a process that stopped must not kill others that still save,
+        --wait=120           # but processes must not wait forever for a crashed one
     )
-    # Without it the processes see none of the GPUs that --exclusive has given to the job.
+    # Without this option the processes see none of the GPUs of an --exclusive job.
     [ -z "${SLURM_GPUS_ON_NODE:-}" ] || options+=(--gpus-per-node="$SLURM_GPUS_ON_NODE")
     srun "${options[@]}" python -m "$@" &
     ranks=$!
@@ -79,18 +79,18 @@ train() {
     exit "$status"
 }
 
-# field NAME: the value of NAME=VALUE in what scontrol prints; fails if there is none.
+# field NAME: print the value of NAME=VALUE in the output of scontrol; fail if there is none.
 field() {
     grep -o " $1=[^ ]*" | head -n 1 | cut -d= -f2
 }
 
-# contents FOLDER: the files in the folders of a run (corpus, vocabulary, states, …), without temporary ones.
+# contents FOLDER: list the files in the folders of a run (corpus, vocabulary, states, …), without temporary ones.
 contents() {
     [ -d "$1" ] || return 0
     (cd "$1" && find . -name '.?*' -prune -o -type f -path './*/*' -print | sort)
 }
 
-# no_restart STATUS ASKED BEFORE AFTER: why the training is not to be started again, or nothing.
+# no_restart STATUS ASKED BEFORE AFTER: print the reason against a restart, or nothing.
 # ASKED is empty unless the time was up; BEFORE and AFTER are the contents of the run's folder.
 no_restart() {
     local limit=${SIMLLM_MAX_RESTARTS:-100} interrupted=''
@@ -110,20 +110,20 @@ no_restart() {
         echo "nothing was saved since the job started; give it more --time"
     elif [ -z "$interrupted" ]; then
         echo "nothing was saved since the job started, and the training ended with exit status $1"
-    fi # else it was preempted: the next start may get more time
+    fi # otherwise the job was preempted, and the next start may get more time
 }
 
-# Requeue the job; print why that is not possible.
+# Requeue the job; if that is impossible, print the reason.
 requeue() {
     local try state
     for try in 1 2 3 4 5 6; do
         state=$(scontrol --oneliner show job "$job" | field JobState) || state=''
-        # Whoever cancels or requeues the job stops it in the same way, but then it is not RUNNING.
+        # If somebody cancelled or requeued the job, it was stopped in the same way, but is not RUNNING.
         if [ -n "$state" ] && [ "$state" != RUNNING ]; then
             echo "somebody cancelled or requeued the job (its state is $state)"
             return
         fi
-        # If its state stays unknown, the last try is made all the same.
+        # If the state stays unknown, try to requeue anyway at last.
         if [ "$state" = RUNNING ] || [ "$try" = 6 ]; then
             scontrol requeue "$job" >&2 && return
         fi

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import ROOT
 
 # From top to bottom; a package may import itself and the packages below it.
-ROOMS = ["cli", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb"]
-ROOMS += ["code", "stats", "model", "io", "text", "errors"]
+PACKAGES = ["cli", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb"]
+PACKAGES += ["code", "stats", "model", "io", "text", "errors"]
 
 
 def modules(package):
@@ -37,7 +37,7 @@ def imports(file: Path) -> set[str]:
     return {name for name in found if name.partition(".")[0] in ("simllm", "train")}
 
 
-def room(module):
+def package_of(module):
     return module.split(".")[1] if "." in module else ""
 
 
@@ -45,11 +45,11 @@ def room(module):
 def test_imports_only_point_down(module):
     if module == "simllm.__main__":
         return
-    here = room(module)
-    assert here in ROOMS, f"{module}: not in a room of the list"
+    here = package_of(module)
+    assert here in PACKAGES, f"{module}: its package is not in the list"
     for other in imports(OURS[module]) - {"simllm"}:
         assert other.startswith("simllm."), f"{module} imports {other}"
-        assert ROOMS.index(room(other)) >= ROOMS.index(here), (
+        assert PACKAGES.index(package_of(other)) >= PACKAGES.index(here), (
             f"{module} imports {other}, which stands above it"
         )
 
@@ -76,7 +76,7 @@ def test_there_is_no_import_cycle():
 
 
 def test_every_listed_package_exists():
-    assert {room(name) for name in OURS if name.startswith("simllm.")} - {"__main__"} == set(ROOMS)
+    assert {package_of(name) for name in OURS if name.startswith("simllm.")} - {"__main__"} == set(PACKAGES)
 
 
 def test_module_names_differ():

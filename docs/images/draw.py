@@ -19,7 +19,7 @@ THEMES = {
 }
 SETS = {"rated/haque2022": "Haque et al. 2022", "rated/shen2021_leclair": "Shen et al. 2021"}
 METRICS = {"simllm": "simllm", "rouge-l": "ROUGE-L", "jaccard": "Jaccard", "word-vectors": "word vectors"}
-ROOMS = [
+PACKAGES = [
     ("cli", "the commands: parse options, call the API, print"),
     ("evaluation", "ratings, correlation, studies, contrast, robustness"),
     ("analysis", "comparing systems, explaining a score, rewards"),
@@ -44,9 +44,9 @@ TRAINING = [
     "contrastive stage",
     "model folder and card",
 ]
-TRAINING_ROOMS = "corpus corpus tokens pretrain runtime contrastive release".split()
+TRAINING_FOLDERS = "corpus corpus tokens pretrain runtime contrastive release".split()
 SCORING = ["candidate, reference", "tokens", "states", "embeddings", "scores", "table, JSON, report"]
-SCORING_ROOMS = "model scoring model model io".split()
+SCORING_FOLDERS = "model scoring model model io".split()
 
 
 def agreement(theme: dict[str, str]) -> str:
@@ -89,26 +89,26 @@ def agreement(theme: dict[str, str]) -> str:
 def architecture(theme: dict[str, str]) -> str:
     """Draw the packages of the code, and the flow of data through training and scoring."""
     width, row = 960, 36
-    height = 96 + row * len(ROOMS) + 12
+    height = 96 + row * len(PACKAGES) + 12
     parts = [
         _text(24, 28, "simllm (installed)", theme["text"], 16, weight=600),
         _text(24, 48, "imports only point down this list", theme["weak"], 13),
         _text(508, 28, "train (from a checkout)", theme["text"], 16, weight=600),
         _text(508, 48, "imports simllm, never the reverse", theme["weak"], 13),
         _text(756, 28, "scoring", theme["text"], 16, weight=600),
-        _text(756, 48, "the way of two texts", theme["weak"], 13),
+        _text(756, 48, "from two texts to a score", theme["weak"], 13),
     ]
-    for number, (room, what) in enumerate(ROOMS):
+    for number, (name, what) in enumerate(PACKAGES):
         y = 64 + number * row
-        own = room in ("cli", "metric.py")
+        own = name in ("cli", "metric.py")
         parts.append(_box(24, y, 444, row - 6, theme, own))
         parts.append(
-            _text(36, y + 20, room, theme["accent"] if own else theme["text"], 13.5, weight=600, mono=True)
+            _text(36, y + 20, name, theme["accent"] if own else theme["text"], 13.5, weight=600, mono=True)
         )
         parts.append(_text(128, y + 20, what, theme["text"], 12.5))
-    for x, package, steps, rooms in (
-        (508, "train", TRAINING, TRAINING_ROOMS),
-        (756, "simllm", SCORING, SCORING_ROOMS),
+    for x, package, steps, folders in (
+        (508, "train", TRAINING, TRAINING_FOLDERS),
+        (756, "simllm", SCORING, SCORING_FOLDERS),
     ):
         for number, step in enumerate(steps):
             y = 64 + number * 60
@@ -117,9 +117,9 @@ def architecture(theme: dict[str, str]) -> str:
             parts.append(_text(x + 12, y + 24, step, theme["accent"] if last else theme["text"], 13))
             if not last:
                 parts.append(_arrow(x + 24, y + 40, y + 58, theme["weak"]))
-                room = f"{package}/{rooms[number]}"
-                parts.append(_text(x + 38, y + 53, room, theme["weak"], 11.5, mono=True))
-    return _svg(width, height, "The rooms of the code, and the way of the data", parts)
+                folder = f"{package}/{folders[number]}"
+                parts.append(_text(x + 38, y + 53, folder, theme["weak"], 11.5, mono=True))
+    return _svg(width, height, "The packages of the code, and the flow of data", parts)
 
 
 def _svg(width: int, height: int, title: str, parts: list[str]) -> str:

@@ -131,8 +131,8 @@ def _line(row: list[str], widths: list[int]) -> str:
 def widths(rows: Rows) -> list[int]:
     """Return column widths that fit the terminal; the widest columns are shortened first."""
     widths = [max(len(_cell(value)) for value in column) for column in zip(*rows, strict=True)]
-    room = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)
-    while sum(widths) > room and max(widths) > 8:
+    space = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)
+    while sum(widths) > space and max(widths) > 8:
         widths[widths.index(max(widths))] -= 1
     return widths
 

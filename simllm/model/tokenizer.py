@@ -66,13 +66,13 @@ class Tokenizer:
         """
         ids: list[list[int]] = []
         chunk: list[str] = []
-        room = _CHUNK
+        space = _CHUNK
         for text in (text[:LONGEST] for text in texts):
-            if chunk and len(text) > room:
+            if chunk and len(text) > space:
                 ids += self._encode_chunk(chunk)
-                chunk, room = [], _CHUNK
+                chunk, space = [], _CHUNK
             chunk.append(encodable(text))
-            room -= len(text)
+            space -= len(text)
         return ids + self._encode_chunk(chunk)
 
     def _encode_chunk(self, texts: list[str]) -> list[list[int]]:

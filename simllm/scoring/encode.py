@@ -91,8 +91,8 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: 
 def _windows(ids: list[int], longest: int) -> list[Ids]:
     """Split the ids of a text into consecutive windows of `longest` tokens, each with <s> and </s>."""
     first, *body, last = ids
-    room = longest - 2
-    return [(first, *body[start : start + room], last) for start in range(0, len(body) or 1, room)]
+    size = longest - 2
+    return [(first, *body[start : start + size], last) for start in range(0, len(body) or 1, size)]
 
 
 def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:

@@ -81,12 +81,12 @@ def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterato
     """
     sizes = [sum(map(len, (*a, *b))) for a, b in zip(candidates, references, strict=True)]
     part: list[int] = []
-    room = _TOKENS
+    space = _TOKENS
     for i in sorted(range(len(sizes)), key=lambda i: (sum(map(len, references[i])), references[i])):
-        if part and sizes[i] > room:
+        if part and sizes[i] > space:
             yield part
-            part, room = [], _TOKENS
+            part, space = [], _TOKENS
         part.append(i)
-        room -= sizes[i]
+        space -= sizes[i]
     if part:
         yield part

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.docs.markdown_blocks import PAGES
-from tests.test_layout import ROOMS
+from tests.test_layout import PACKAGES
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+ (.*?)(?: \{#([\w-]+)\})?$", re.M)
@@ -41,7 +41,7 @@ def test_drawings_are_up_to_date():
     spec.loader.exec_module(module)
     for name, content in module.drawings().items():
         assert (file.parent / name).read_text() == content, f"{name}: run python docs/images/draw.py"
-    assert [room.removesuffix(".py") for room, _ in module.ROOMS] == ROOMS
+    assert [name.removesuffix(".py") for name, _ in module.PACKAGES] == PACKAGES
 
 
 @pytest.mark.slow
