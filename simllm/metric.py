@@ -198,6 +198,7 @@ class SimLLM:
     def _signature(
         self, frequencies: Frequencies | None, pooling: str | None = None, similarity: str | None = None
     ) -> str:
+        """Return the signature with given frequencies, and optionally another pooling and similarity."""
         similarity = similarity or self.similarity
         by_token = similarity in token_matching.TOKEN_SIMILARITIES
         parts = {
@@ -233,6 +234,7 @@ class SimLLM:
     def _scored(
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
+        """Yield chunks of `size` pairs with their scores; the first pair has the number `first`."""
         scorer: PairScorer
         if self._similarity and self.head:
             assert self.meaning

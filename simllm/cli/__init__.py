@@ -61,6 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = _Parser(
         prog="simllm",
         description="Measure how close in meaning generated code summaries are to references.",
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ...]) -> None:
+    """Add a subcommand for each module, and the subcommands of these (`COMMANDS`)."""
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     for module in modules:
         command = commands.add_parser(
@@ -92,6 +94,7 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
 
 
 def _add_common_options(command: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    """Add the options that several commands share."""
     command.add_argument("--model", metavar="FOLDER", help="a model folder; default: the included one")
     if formats:
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]

@@ -127,6 +127,7 @@ def load_checkpoints(folder: Path) -> list[TrainedModel]:
 
 
 def _load_trained(folder: Path) -> TrainedModel:
+    """Load a checkpoint, with its number of updates from the provenance or the folder name."""
     provenance = checkpoint.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
     updates = provenance.get("updates", number and int(number[1]))

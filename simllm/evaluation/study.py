@@ -186,6 +186,7 @@ def _study_set(
 
 
 def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
+    """Return the rank of each metric; metrics without significant differences share a rank."""
     if not results:
         return []
     p = significance.holm(significance.permutation_p_values(values, rated.values))

@@ -61,6 +61,8 @@ def training(sets: Sequence[SetStudy]) -> str:
 
 
 def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[MetricResult]], None]) -> str:
+    """Draw one panel for each set, with the metrics as rows."""
+
     def one(axes: Axes, study: SetStudy) -> None:
         rows = study.results[::-1]  # the best on top
         draw(axes, study, rows)
@@ -72,6 +74,7 @@ def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Metri
 
 
 def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
+    """Draw a bar with its interval for each metric, and the ceiling of the raters."""
     for place, row in enumerate(rows):
         axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
         axes.plot([row.low, row.high], [place, place], color=INK, linewidth=0.8)
@@ -87,6 +90,7 @@ def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
 
 
 def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
+    """Draw a box plot of the score quantiles of each metric."""
     names = ("whislo", "q1", "med", "q3", "whishi")
     boxes = [dict(zip(names, row.quantiles, strict=True)) for row in rows]
     drawn = axes.bxp(
@@ -99,6 +103,7 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
 
 
 def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
+    """Draw a heat map of values from 0 to 1, with labels for rows and columns."""
     with style():
         left, below = (_INCHES_PER_CHARACTER * max(map(len, names)) for names in (rows, columns))
         size = (max(1.8, 0.6 + left) + 0.52 * len(columns), max(1.4, 0.6 + below) + 0.3 * len(rows))

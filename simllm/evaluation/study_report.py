@@ -97,12 +97,14 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
 
 
 def _cell(row: MetricResult, rank: int) -> str:
+    """Return Spearman's rho with its interval; rank 1 is bold."""
     rho = format_number(row.spearman)
     shown = f"\\textbf{{{rho}}}" if rank == 1 else rho
     return f"{shown} [{format_number(row.low)}, {format_number(row.high)}]"
 
 
 def _variants(sets: Sequence[SetStudy]) -> str:
+    """Return a table of pooling and similarity variants by sets."""
     rows = [
         [_name(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]
         for i, row in enumerate(sets[0].variants)
@@ -127,6 +129,7 @@ def _between(one: SetStudy) -> str:
 
 
 def _groups(one: SetStudy) -> str:
+    """Return a table of metrics by the largest groups of a set."""
     parts = largest_groups(one.groups, _MOST_PARTS)
     header = ["Metric", *(f"{_name(part.label)} ({part.pairs})" for part in parts)]
     rows = [
@@ -137,6 +140,7 @@ def _groups(one: SetStudy) -> str:
 
 
 def _tabular(caption: str, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a LaTeX table from cells in LaTeX."""
     label = "tab:" + re.sub(r"[^\w/-]", "-", label)
     body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
     columns = "l" + "r" * (len(header) - 1)

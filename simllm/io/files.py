@@ -55,6 +55,7 @@ def is_stdin(file: Path) -> bool:
 
 
 def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[bytes]]:
+    """Open a file or standard input for reading bytes; files `.gz` are decompressed."""
     if is_stdin(file):
         return contextlib.nullcontext(sys.stdin.buffer)
     return gzip.open(file) if file.suffix == ".gz" else file.open("rb")

@@ -121,6 +121,7 @@ def footer(summary: dict[str, Any]) -> str:
 
 
 def _line(row: list[str], widths: list[int]) -> str:
+    """Return cells as one line; long cells are cut to the column width."""
     fitted = [
         cell if len(cell) <= width else cell[: width - 1] + "…"
         for cell, width in zip(row, widths, strict=True)

@@ -144,6 +144,7 @@ def same_metric(name: str, learned: Any) -> Metric:
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
+    """Return a cached baseline; its signature has the versions of its libraries and hashes of its data."""
     compute = text.baseline(kind, argument)
     libraries = [f"{library}:{version(library)}" for library in BASELINES[kind].libraries]
     data = [f"{what}:{_digest(path)}" for what, path in text.data(kind, argument).items()]

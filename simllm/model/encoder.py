@@ -126,6 +126,7 @@ class Encoder(nn.Module):
         self.apply(self._initialize)
 
     def _initialize(self, module: nn.Module) -> None:
+        """Initialise the weights of one module, as in BERT."""
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=self.config.initializer_range)
         if isinstance(module, nn.Linear):

@@ -39,7 +39,7 @@ class HeadConfig:
 
 
 class MeaningHead(nn.Module):
-    """Logit of the probability that two texts have the same meaning; symmetric in the texts."""
+    """Network for the logit of the probability that two texts have the same meaning; symmetric."""
 
     def __init__(self, config: HeadConfig, encoder: ModelConfig) -> None:
         """Make a head with random weights.

@@ -90,6 +90,7 @@ class ContrastiveBatches:
         return draw_pairs(self.positives, self.config.pairs, self.config.seed, number)
 
     def _make_batch(self, number: int) -> ContrastiveBatch:
+        """Draw and tokenize the texts of an update, and mark texts with the same meaning."""
         config, pairs = self.config, self.pairs(number)
         rated = [source.draw(config.seed, number) for source in self.rated]
         count = config.overlap.pairs if config.overlap else 0

@@ -76,6 +76,7 @@ class MeaningTask:
             yield self.config.weight * loss / self.config.pairs, tokens
 
     def _logits(self, first: list[list[int]], second: list[list[int]]) -> Tensor:
+        """Return the (n,) logits of n pairs of token ids."""
         tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
         with self.world.autocast(self.precision):
             with torch.set_grad_enabled(not self.config.freeze_encoder):
@@ -91,6 +92,7 @@ class MeaningTask:
         return [self.sources[number].draw(random) for number in chosen]
 
     def _make(self, update: int) -> TokenizedPairs:
+        """Draw and tokenize the pairs of an update."""
         pairs, limit = self.draw_pairs(update), self.encoder.config.max_length
         ids = self.tokenizer.encode([text for pair in pairs for text in (pair.first, pair.second)])
         ids = [self.tokenizer.truncate(text, limit) for text in ids]

@@ -48,6 +48,7 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
+    """Write the pairs of a corpus file as JSON lines."""
     check_output(out, overwrite, [corpus])
     texts = (clean(line) for _, line in files.lines(corpus))
     rows = list(pairs(texts, lexicon.load()))

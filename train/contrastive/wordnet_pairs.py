@@ -67,6 +67,7 @@ def main() -> int:
 
 
 def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:
+    """Write the WordNet pairs as JSON lines."""
     data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]
     check_output(out, overwrite, [corpus, *data])
     held_out = HeldOutWords(

@@ -176,6 +176,7 @@ def _signatures_on_disk(parts: list[Part], file: Path, count: int) -> NDArray[np
 
 
 def _sha256(*files: Path) -> str:
+    """Return the SHA-256 of a file."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as data:

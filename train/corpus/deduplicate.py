@@ -77,6 +77,7 @@ class NearDuplicates:
         return near
 
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Return (N,) bool for distinct signatures; texts with too many candidates count as near."""
         near = np.zeros(len(signatures), bool)
         for columns, order, bucket in zip(_bands(), self._order, self._sorted, strict=True):
             keys = _pack(signatures[:, columns])

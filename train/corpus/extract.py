@@ -50,7 +50,7 @@ def extract(
 
 
 def document(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
-    """Return the documentation of a function; None if a filter rejects it, which is passed to `drop`."""
+    """Return the documentation of a function; if a filter rejects it, call `drop` and return None."""
     paragraphs = markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
     description = "\n\n".join(paragraphs)

@@ -94,17 +94,20 @@ def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
     return lambda documented: bool(pattern.match(documented.summary))
 
 
-def _test(documented: DocumentedFunction) -> bool:
+def _is_test(documented: DocumentedFunction) -> bool:
+    """Return whether the function is a test."""
     return bool(_TEST_NAME.search(documented.function.name) or _TEST_HEAD.match(documented.function.head))
 
 
-def _other(documented: DocumentedFunction) -> bool:
+def _documents_other_thing(documented: DocumentedFunction) -> bool:
+    """Return whether tags show that the comment documents a file, a class or a type."""
     return documented.language in ("javascript", "typescript", "php") and bool(
         _OTHER.search(documented.function.text)
     )
 
 
-def _inherited(documented: DocumentedFunction) -> bool:
+def _is_inherited(documented: DocumentedFunction) -> bool:
+    """Return whether the comment only refers to the documentation of an overridden method."""
     return bool(
         _IMPLEMENTS.match(documented.summary)
         if documented.summary
@@ -114,9 +117,9 @@ def _inherited(documented: DocumentedFunction) -> bool:
 
 # The filters in order; the first one that rejects a comment counts it.
 FILTERS: dict[str, Callable[[DocumentedFunction], bool]] = {
-    "test": _test,
-    "about something else": _other,
-    "inherited": _inherited,
+    "test": _is_test,
+    "about something else": _documents_other_thing,
+    "inherited": _is_inherited,
     "no prose": lambda documented: not documented.summary,
     "too long": lambda documented: len(documented.summary) > LONGEST_SUMMARY,
     "licence": lambda documented: bool(_LICENCE.search(documented.summary)),

@@ -1,4 +1,4 @@
-"""Making of a part of a corpus: extract the comments of a batch, clean their texts, write a file."""
+"""Make a part of a corpus: extract the comments of a batch, clean their texts, write a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
 
 
 def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
-    """Yield the comments of an item, and whether no other function in the file has the same name."""
+    """Yield each comment of an item, with True if its function is the only one of this name in the file."""
     if isinstance(item, Comment):
         yield item, False
         return
@@ -84,7 +84,7 @@ def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Com
 
 
 def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
-    """Return the cleaned text; "" if it is left out, which is counted."""
+    """Clean a text; if it is left out, count the reason and return ""."""
     tally.counts["read"] += 1
     if len(raw) > LONGEST:
         tally.add("too long", raw)

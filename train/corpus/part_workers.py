@@ -73,6 +73,7 @@ def make_parts(
     parts: list[Part] = []
 
     def missing() -> Iterator[tuple[bytes, Path]]:
+        """Yield the pickled batch and the file of each part that is missing or damaged."""
         for number, batch in enumerate(_batches(config, tally)):
             data = pickle.dumps(batch)
             name = hashlib.blake2b(version + data, digest_size=12).hexdigest()
@@ -163,6 +164,7 @@ def _run_in_processes(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedText
 
 
 def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Future[None]]:
+    """Wait for jobs, raise their errors, and return the unfinished jobs."""
     done, others = wait(running, return_when=until)
     for future in done:
         future.result()
@@ -187,6 +189,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _exit_after_parent() -> None:
+    """Wait for the end of the parent process, then exit."""
     parent = multiprocessing.parent_process()
     assert parent
     parent.join()

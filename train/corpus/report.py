@@ -73,6 +73,7 @@ class Report:
         self._pairs.add(kind, a, b)
 
     def _text(self, text: str, kind: str) -> None:
+        """Count the words of a text of a kind."""
         words = text.split()
         self._lengths[kind][min(len(words), LONGEST_BIN)] += 1
         self._vocabulary.update(words)
@@ -103,4 +104,5 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
+    """Return the examples of each kind, sorted by kind."""
     return dict(sorted(tally.examples.items()))

@@ -83,6 +83,7 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
 
 def _names(folder: Path) -> list[str]:
+    """Return the names in a folder; none if it cannot be read."""
     try:
         return [printable(name) for name in os.listdir(folder)]  # noqa: PTH208
     except OSError:  # counted when its files are read
@@ -174,6 +175,7 @@ def _revisions(location: git.RepositoryPaths, name: str, tags: int, tally: Tally
 
 
 def _tags(repository: git.Repository, most: int, tally: Tally) -> list[str]:
+    """Return the tagged revisions to read; none if the tags cannot be read."""
     try:
         return repository.tags(most) if most else []
     except InputError as error:

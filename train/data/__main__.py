@@ -56,6 +56,7 @@ def main() -> int:
 
 
 def _fetch(options: argparse.Namespace) -> None:
+    """Fetch the chosen sets, or list them."""
     table = configs.load(Catalog, options.catalog, [])
     sets = table.choose(options.names)
     if options.list:

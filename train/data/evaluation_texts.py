@@ -68,7 +68,7 @@ def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[R
 
 
 def third_of_pairs(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield a third of the distinct pairs without evaluation texts, in a random order, both by a hash."""
+    """Yield a third of the distinct pairs without evaluation texts; a hash decides choice and order."""
     kept = {}
     for row in rows:
         digest = hashlib.sha256(json.dumps([row["reference"], row["candidate"]]).encode()).digest()

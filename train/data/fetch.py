@@ -111,6 +111,7 @@ class Converter:
         return EvaluationTexts(row[name] for row in rows for name in names if name in row)
 
     def _repository(self, repository: str) -> RemoteRepository:
+        """Return a repository, and open it on first use."""
         if repository not in self._open:
             folder = self._folder / repository.replace("/", "+")
             self._open[repository] = RemoteRepository(

@@ -65,6 +65,7 @@ def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
+    """Yield the lines of two words as pairs with a label."""
     for file in files:
         for line in file.lines():
             words = line.split()

@@ -102,7 +102,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     ]
     width = config.model.hidden_size
     targets = world.first_then_others(lambda: Targets(shards, len(flat), width, config.seed))
-    metric = world.first_then_others(lambda: make_start(config, tokenizer, world))
+    metric = world.first_then_others(lambda: load_or_make_student(config, tokenizer, world))
     facts: dict[str, object] = {
         "texts_sha256": texts_hash,
         "texts": len(flat),
@@ -112,14 +112,14 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     return task, facts
 
 
-def make_start(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
+def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
     """Make the student before training, or load it from the run folder."""
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
     choice = _short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
     folder = Path(config.out) / "start" / choice
     if world.is_first and not folder.is_dir():
-        made = student.start(config.model, tokenizer, config.start, config.seed)
+        made = student.make_student(config.model, tokenizer, config.start, config.seed)
         checkpoint.save(folder, made, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
     return SimLLM(folder, mode="plain", device="cpu")
 

@@ -32,7 +32,7 @@ class StartConfig:
     layers: tuple[int, ...] = ()  # numbers of the teacher's layers to copy, from 0; none: random layers
 
 
-def start(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None, seed: int) -> Encoder:
+def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None, seed: int) -> Encoder:
     """Make a student.
 
     Args:
@@ -63,6 +63,7 @@ def start(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None,
 
 
 def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> None:
+    """Copy layers, positions and relative bias of the teacher; raise InputError if shapes differ."""
     count = len(teacher.layers)
     for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
         ours, theirs = getattr(student.config, name), getattr(teacher.config, name)
@@ -100,13 +101,13 @@ def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> T
         if token in SPECIAL_TOKENS:
             ids = [vocabulary[name] for name in _SPECIAL.get(token, ()) if name in vocabulary]
         else:
-            ids = _pieces(token, backend, vocabulary)
+            ids = _teacher_ids(token, backend, vocabulary)
         if ids:
             result[number] = table[torch.tensor(ids)].mean(0)
     return result
 
 
-def _pieces(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
+def _teacher_ids(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
     """Return the teacher's token ids for a token of the student."""
     if token.startswith(_SPACE):
         text = token.removeprefix(_SPACE)

@@ -81,6 +81,7 @@ def load(folder: Path, device: torch.device) -> Embed:
 
 
 def _unit(embeddings: np.ndarray) -> np.ndarray:
+    """Scale (n, D) embeddings to length 1."""
     return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True).clip(min=1e-12)
 
 
@@ -181,6 +182,7 @@ def _as_mpnet(stored: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Te
 
 
 def _mpnet_name(name: str) -> str:
+    """Translate a parameter name of BERT to MPNet."""
     for theirs, ours in _BERT_NAMES.items():
         name = name.replace(theirs, ours)
     return name
@@ -215,6 +217,7 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
 
 
 def _shard(folder: Path, start: int) -> Path:
+    """Return the folder of the shard whose first text has the number `start`."""
     return folder / f"{start // SHARD:05}"
 
 

@@ -100,6 +100,7 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
+    """Yield the cleaned groups of a source, without those that have an empty or long text."""
     for file in match_files(source.source):
         if source.fields:
             groups = (

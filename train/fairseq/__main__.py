@@ -28,6 +28,7 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
+    """Check the output folder, and run the chosen command."""
     if options.out.exists() or options.out.is_symlink():
         raise InputError(f"{options.out}: exists already")
     folders.check_place(options.out)
@@ -42,6 +43,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
+    """Import a checkpoint with the given tokenizer."""
     if options.tokenizer is not None:
         tokenizer = Tokenizer.load(options.tokenizer)
     elif options.sentencepiece is not None:
@@ -57,6 +59,7 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m train.fairseq",
         description=__doc__,

@@ -123,6 +123,7 @@ def _as_dict(settings: object) -> dict[str, Any]:
 
 
 def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
+    """Build an encoder from canonical weights."""
     encoder, prefix = Encoder(config), "encoder."
     state = weights.rename_weights(
         stored, {prefix + name: tensor for name, tensor in encoder.state_dict().items()}

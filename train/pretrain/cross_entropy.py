@@ -44,6 +44,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int, gradients: bool
     ) -> Tensor:
+        """Compute the loss, and with `gradients` also all gradients, in chunks of rows."""
         vectors, loss = weight.to(hidden.dtype), hidden.new_zeros((), dtype=torch.float32)
         rows = max(1, _LOGITS[hidden.device.type] // len(weight))
         to_hidden = torch.empty_like(hidden)
@@ -66,6 +67,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the saved gradients by the gradient of the loss."""
         (loss,) = outputs
         scaled = ((saved.float() * loss).to(saved.dtype) for saved in ctx.saved_tensors)
         return *scaled, None, None, None

@@ -96,6 +96,7 @@ def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
 
 
 def _format_time(seconds: float) -> str:
+    """Format a duration with a suitable unit."""
     for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"

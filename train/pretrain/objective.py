@@ -14,7 +14,7 @@ from train.pretrain.permutation import PermutedBatch
 
 
 class LanguageModelHead(nn.Module):
-    """Head of the language model: dense layer, GELU, layer norm; its output is the token embedding."""
+    """Head of the language model: dense layer, GELU, layer norm; tied to the token embeddings."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

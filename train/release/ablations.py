@@ -47,7 +47,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """The first stage of the variants with a pretraining of their own."""
+    """The pretraining of variants that do not start from the shared pretrained model."""
 
     recipe: str  # a configuration file of pretraining
     overrides: tuple[str, ...]
@@ -85,6 +85,7 @@ def main() -> int:
 
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
+    """Load the configuration, lock the output, and run the ablations."""
     loaded = configs.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with files.locked(output):

@@ -37,6 +37,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
 
 
 def _agreement(sets: dict[str, Any]) -> str:
+    """Return a table of rated sets by metrics, with intervals."""
     metrics = [name for name in next(iter(sets.values())) if name != "pairs"]
     rows = [
         [

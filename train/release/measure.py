@@ -67,6 +67,7 @@ def main() -> int:
 
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
+    """Measure a model and write the figures as JSON."""
     loaded = configs.load(MeasureConfig, config, overrides)
     if output:
         check_output(output, overwrite, [config, Path(loaded.comments), *map(Path, loaded.rated)])

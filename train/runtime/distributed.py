@@ -49,7 +49,7 @@ class World:
         return torch.autocast(self.device.type, PRECISIONS[precision], enabled=precision != "fp32")
 
     def first_then_others(self, work: Callable[[], T]) -> T:
-        """Call `work` in the first process, and then in the others, which find its files.
+        """Call `work` in the first process, and then in the others, which load the files that it wrote.
 
         Raises:
             ReportedError: `work` raised InputError in the first process; raised in every process.

@@ -52,6 +52,7 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        """Note the signal; stop at once unless an update is running."""
         signal.signal(number, signal.SIG_DFL)
         self.requested = True
         self.status = STOPPED_BY_KEYBOARD if number == signal.SIGINT else STOPPED_BY_SIGNAL

@@ -124,6 +124,7 @@ class TrainingState:
             raise InputError(f"{folder}: every saved state is damaged; choose another `out`")
 
     def _load(self, state: Path) -> None:
+        """Load one saved state."""
         try:
             facts = json.loads((state / _FACTS).read_text(encoding="utf-8"))
             tensors = load_file(state / _TENSORS)
@@ -139,6 +140,7 @@ class TrainingState:
             raise InputError(f"{state}: saved by another version; choose another `out`") from None
 
     def _restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Restore the weights and the moments of Adam."""
         self.model.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")})
         moments: dict[int, dict[str, torch.Tensor]] = {}
         for key, value in tensors.items():
@@ -149,6 +151,7 @@ class TrainingState:
 
 
 def _compute_checksum(state: Path) -> str:
+    """Return the SHA-256 of the files of a saved state."""
     digest = hashlib.sha256((state / _FACTS).read_bytes())
     with (state / _TENSORS).open("rb") as tensors:
         digest.update(hashlib.file_digest(tensors, "sha256").digest())

@@ -85,7 +85,11 @@ class Language:
         return roots[0]
 
     def functions(self, code: bytes) -> Iterator[Function]:
-        """Yield the documented functions of a file, in order; raise TimeoutError like `parse`."""
+        """Yield the documented functions of a file, in order.
+
+        Raises:
+            TimeoutError: Parsing takes too long (see `parse`).
+        """
         places = list(self.places(code))
         if not places:
             return
@@ -99,6 +103,7 @@ class Language:
                 yield self._describe(path, code, place)
 
     def _describe(self, path: NodePath, code: bytes, place: CommentPlace) -> Function:
+        """Return the function at the end of `path`, with its qualified name and its comment."""
         function = path[-1]
         classes = [node for node in path[-_DEEPEST:-1] if node.type in self.classes]
         names = [*(field(node, "name") for node in classes), self.name(function)]
@@ -113,6 +118,7 @@ class Language:
 
 
 def _parse(parser: Parser, code: bytes) -> Node:
+    """Parse source code; raise TimeoutError after `LONGEST_PARSE` seconds of processor time."""
     started = time.process_time()
 
     def check(offset: int, has_error: bool) -> bool:

@@ -26,6 +26,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
+    """Remove the comment marks, and compiler directives in line comments."""
     if raw.startswith("/*"):
         return strip_block_marks(raw)
     directives = re.compile(r"(?<![ \t])[ \t]*//(?:[a-z]+:[a-z]|nolint|export |line |\+build)[^\n]*\n")

@@ -63,6 +63,7 @@ def _function_inside(node: Node) -> Node | None:
 
 
 def _name(node: Node) -> str:
+    """Return the name of a function from its declaration, assignment or property."""
     here: Node | None = node
     while here and here.type not in _NAMED:
         for by in ("left", "key", "property", "name"):

@@ -18,6 +18,7 @@ _DOCSTRING = re.compile(
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
+    """Yield the places of strings that may be docstrings."""
     for match in _DOCSTRING.finditer(code):
         if match[1]:
             yield CommentPlace(match.start(1), match.end(1), match.start(1))
@@ -35,6 +36,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
+    """Return the content of a docstring, without quotes, escapes and indentation."""
     quoted = raw.lstrip("rRuU")
     inside = quoted.strip(quoted[:1])
     if raw[:1] not in "rR":

@@ -15,6 +15,7 @@ _FUNCTIONS = frozenset({"method", "singleton_method"})
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
+    """Yield the places of line comments and `=begin` blocks, in order."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"\n=begin" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 
@@ -24,6 +25,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
+    """Remove the comment marks, magic comments, and parts that `#--` hides from the documentation."""
     if raw.startswith("=begin"):
         return re.sub(r"\A=begin[^\n]*|\n=end.*\Z", "", raw).strip()
     hidden = re.compile(r"(?ms)^[ \t]*#--[ \t]*$.*?(?:^[ \t]*#\+\+[ \t]*$|\Z)")

@@ -76,6 +76,7 @@ def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.flo
 
 
 def _texts(corpus: Path) -> Iterator[str]:
+    """Yield the texts of a corpus: plain lines, or the field `text` or `summary` of JSON lines."""
     plain = ".jsonl" not in corpus.suffixes
     for number, line in files.lines(corpus):
         if plain:

@@ -77,6 +77,7 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     held_out_words = HeldOutWords(held_out, irregular)
 
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
+        """Return the replacements of all forms of the words, without held-out pairs and words."""
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:
             for a, b in bases:

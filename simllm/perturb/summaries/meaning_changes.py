@@ -61,12 +61,12 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
 
 def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Replace a word by its opposite, for each word that has one."""
-    return _exchanged(text, lexicon.opposites, lexicon, random)
+    return _replace_randomly(text, lexicon.opposites, lexicon, random)
 
 
 def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Replace a word by another word of its category, for each word that has a category."""
-    return _exchanged(text, lexicon.neighbours, lexicon, random)
+    return _replace_randomly(text, lexicon.neighbours, lexicon, random)
 
 
 def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
@@ -101,7 +101,8 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
         return
     for place, word in enumerate(words):
         if word in _SWAPPED_AROUND:
-            start, end = _thing_before(words, place, lexicon), _thing_after(words, place + 1, lexicon)
+            start = _noun_phrase_start(words, place, lexicon)
+            end = _noun_phrase_end(words, place + 1, lexicon)
             left, right = words[start:place], words[place + 1 : end]
             infinitive = word == "to" and right and lexicon.is_base(right[0])
             if left and right and left != right and not infinitive:
@@ -122,7 +123,8 @@ def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator
         elif words[place] not in lexicon.verb_forms or words[place] in lexicon.nouns:
             continue
         after = verb + 1 + (words[verb + 1 : verb + 2] == ["by"])
-        start, end = _thing_before(words, place, lexicon, first=0), _thing_after(words, after, lexicon)
+        start = _noun_phrase_start(words, place, lexicon, first=0)
+        end = _noun_phrase_end(words, after, lexicon)
         left, right = words[start:place], words[after:end]
         named = {*left[:1], *right[:1]} & DETERMINERS
         if left and right and left != right and named:  # without a determiner, `left` is often no noun
@@ -135,7 +137,8 @@ def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
     stop = ["."] if words[-1:] == ["."] else []
     for place, word in enumerate(words):
         if word == "and" and 0 < place < len(words) - 1 and _is_noun(words[place + 1], lexicon):
-            start, end = _thing_before(words, place, lexicon), _thing_after(words, place + 1, lexicon)
+            start = _noun_phrase_start(words, place, lexicon)
+            end = _noun_phrase_end(words, place + 1, lexicon)
             if start < place and end > place + 1:
                 yield " ".join([*words[:place], *words[end:]])
                 yield " ".join([*words[:start], *words[place + 1 :]])
@@ -157,7 +160,7 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 }
 
 
-def _exchanged(
+def _replace_randomly(
     text: str, table: Replacements, lexicon: Lexicon, random: np.random.Generator
 ) -> Iterator[str]:
     """Yield the text once for each word in the table, with a random replacement of that word."""
@@ -170,29 +173,31 @@ def _exchanged(
                 yield " ".join(replace(words, start, end, new))
 
 
-def _thing_before(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
+def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
     """Find the start of the noun phrase that ends before `end`: up to three words and a determiner.
 
     It starts at `first` or later, because a summary starts with its verb.
     """
     start = end
-    while start > first and end - start < 3 and _names(words[start - 1], lexicon):
+    while start > first and end - start < 3 and _may_be_in_name(words[start - 1], lexicon):
         start -= 1
     return start - 1 if first < start < end and words[start - 1] in DETERMINERS else start
 
 
-def _thing_after(words: list[str], start: int, lexicon: Lexicon) -> int:
+def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
     """Find the end of the noun phrase at `start`; return `start` if it has more than three words."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
-    while end < len(words) and _names(words[end], lexicon):
+    while end < len(words) and _may_be_in_name(words[end], lexicon):
         end += 1
     return end if first < end <= first + 3 else start
 
 
 def _is_noun(word: str, lexicon: Lexicon) -> bool:
+    """Return whether a word can start a noun phrase."""
     return word in DETERMINERS or word in lexicon.nouns or word not in lexicon.verb_forms
 
 
-def _names(word: str, lexicon: Lexicon) -> bool:
+def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
+    """Return whether a word can be part of a name: no function word, mark or participle."""
     is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
     return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb

@@ -25,14 +25,14 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
 
 
 def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Make the sentence passive: "copies the file to a" becomes "the file is copied to a"."""
+    """Make the sentence passive: "copies the file to disk" becomes "the file is copied to disk"."""
     forms = lexicon.verb_forms.get(words[0], ("",))
-    end = _thing(words, 1)
+    end = _noun_phrase_end(words, 1)
     if words[0] not in forms[:2] or end == 1 or {",", "and"} & set(words):
         return None
     if words[1] not in DETERMINERS or words[end : end + 1] in (["that"], ["or"]):
         return None
-    while words[end : end + 1] == ["of"] and (further := _thing(words, end + 1)) > end + 1:
+    while words[end : end + 1] == ["of"] and (further := _noun_phrase_end(words, end + 1)) > end + 1:
         end = further
     return [*words[1:end], _form_of_be(words[end - 1]), forms[3], *words[end:]]
 
@@ -41,9 +41,9 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
     """Make a sentence passive: "a user opens the file" becomes "the file is opened by a user"."""
     if words[0] not in DETERMINERS or {",", "and", "or", "that"} & set(words):
         return None
-    for place in range(2, min(_thing(words, 0) + 1, len(words) - 1)):
+    for place in range(2, min(_noun_phrase_end(words, 0) + 1, len(words) - 1)):
         forms = lexicon.verb_forms.get(words[place], ("",))
-        end = _thing(words, place + 1)
+        end = _noun_phrase_end(words, place + 1)
         is_active = words[place] == forms[THIRD_PERSON % len(forms)] and words[place] not in FUNCTION_WORDS
         # Words such as "calls" may be nouns, but no noun precedes a determiner.
         if is_active and words[place + 1] in DETERMINERS and end > place + 1:
@@ -55,7 +55,7 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
 
 
 def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move a phrase to the front: "copies the file to a" becomes "to a, copies the file"."""
+    """Move a phrase to the front: "copies the file to disk" becomes "to disk, copies the file"."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     places = [i for i, word in enumerate(body) if i > 1 and word in _MOVABLE]
@@ -81,7 +81,7 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
     """Change a genitive: "the size of the list", "the list's size" and "the list size" are exchanged."""
     for place, word in enumerate(words):
         if word == "of" and place:
-            start, end = _before(words, place), _thing(words, place + 1)
+            start, end = _noun_phrase_start(words, place), _noun_phrase_end(words, place + 1)
             owner, owned = words[place + 1 : end], words[start:place]
             if not owner or len(owned) < 2 or owned[0] not in DETERMINERS or owner[0] not in DETERMINERS:
                 continue
@@ -89,7 +89,7 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
             whose = [*owner[:-1], owner[-1] + ("'" if owner[-1].endswith("s") else "'s")]
             return [*words[:start], *(whose if random.random() < 0.5 else owner), *bare, *words[end:]]
         if word.endswith("'s") and place and words[place - 1] in DETERMINERS:
-            end = _thing(words, place + 1)
+            end = _noun_phrase_end(words, place + 1)
             if end > place + 1:
                 owner = [words[place - 1], word.removesuffix("'s")]
                 return [*words[: place - 1], "the", *words[place + 1 : end], "of", *owner, *words[end:]]
@@ -131,7 +131,7 @@ def _form_of_be(noun: str) -> str:
     return "are" if noun.endswith(_PLURAL) and not noun.endswith("ss") else "is"
 
 
-def _thing(words: list[str], start: int) -> int:
+def _noun_phrase_end(words: list[str], start: int) -> int:
     """Find the end of the noun phrase at `start`: a determiner and up to four words."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
     while (
@@ -141,7 +141,7 @@ def _thing(words: list[str], start: int) -> int:
     return end if end > first else start
 
 
-def _before(words: list[str], end: int) -> int:
+def _noun_phrase_start(words: list[str], end: int) -> int:
     """Find the start of the noun phrase that ends before `end`, with its determiner."""
     start = end
     while (

@@ -62,6 +62,7 @@ def _clean_phrase(phrase: str) -> str:
 
 
 def _template(phrase: str, others: list[str]) -> Template:
+    """Compile a phrase to a template."""
     inside = phrase.removeprefix("^").removesuffix("$")
     pattern = re.sub(r"\\\{(\d)\\\}", _slot, re.escape(inside))
     pattern = ("^" if phrase.startswith("^") else r"(?<!\S)") + pattern

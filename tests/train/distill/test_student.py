@@ -9,7 +9,7 @@ import torch
 from simllm import InputError
 from simllm.model.config import ModelConfig
 from train.distill import teachers as teacher_module
-from train.distill.student import StartConfig, start, token_vectors
+from train.distill.student import StartConfig, make_student, token_vectors
 from train.distill.targets import principal_axes
 
 CONFIG = ModelConfig(
@@ -48,7 +48,7 @@ def test_a_token_starts_from_the_vectors_of_its_characters(loaded, tokenizer, ki
 
 def test_layers_are_copied(teachers, loaded, tokenizer):
     teacher, _ = loaded["bert"]
-    student = start(CONFIG, tokenizer, StartConfig(teacher=str(teachers["bert"]), layers=(0, 2)), 1)
+    student = make_student(CONFIG, tokenizer, StartConfig(teacher=str(teachers["bert"]), layers=(0, 2)), 1)
     for layer, number in zip(student.layers, (0, 2), strict=True):
         expected = teacher.layers[number].state_dict()
         assert all(torch.equal(tensor, expected[name]) for name, tensor in layer.state_dict().items())
@@ -60,14 +60,14 @@ def test_layers_are_copied(teachers, loaded, tokenizer):
 
 def test_without_layers_only_the_token_vectors_are_copied(teachers, tokenizer):
     source = StartConfig(teacher=str(teachers["bert"]))
-    student, fresh = start(CONFIG, tokenizer, source, 1), start(CONFIG, tokenizer, None, 1)
+    student, fresh = make_student(CONFIG, tokenizer, source, 1), make_student(CONFIG, tokenizer, None, 1)
     for name, tensor in student.state_dict().items():
         assert torch.equal(tensor, fresh.state_dict()[name]) == (name != "embeddings.token.weight")
 
 
 def test_wide_token_vectors_are_reduced_to_their_principal_axes(teachers, loaded, tokenizer):
     narrow = replace(CONFIG, hidden_size=16)
-    student = start(narrow, tokenizer, StartConfig(teacher=str(teachers["bert"])), 1)
+    student = make_student(narrow, tokenizer, StartConfig(teacher=str(teachers["bert"])), 1)
     vectors = token_vectors(*loaded["bert"], tokenizer)
     expected = vectors @ torch.from_numpy(principal_axes(vectors.numpy(), 16))
     found = student.embeddings.token.weight
@@ -77,7 +77,7 @@ def test_wide_token_vectors_are_reduced_to_their_principal_axes(teachers, loaded
 
 
 def test_a_start_is_a_function_of_the_seed(tokenizer):
-    one, again, other = (start(CONFIG, tokenizer, None, seed).state_dict() for seed in (1, 1, 2))
+    one, again, other = (make_student(CONFIG, tokenizer, None, seed).state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(one[name], again[name]) for name in one)
     assert not torch.equal(one["layers.0.up.weight"], other["layers.0.up.weight"])
 
@@ -99,11 +99,11 @@ def test_a_start_is_a_function_of_the_seed(tokenizer):
 def test_a_teacher_that_does_not_fit_is_refused(teachers, tokenizer, kind, changes, layers, message):
     source = StartConfig(teacher=str(teachers[kind]), layers=layers)
     with pytest.raises(InputError, match=message):
-        start(replace(CONFIG, **changes), tokenizer, source, 1)
+        make_student(replace(CONFIG, **changes), tokenizer, source, 1)
 
 
 def test_a_teacher_of_another_kind_is_refused(teachers, tokenizer, tmp_path):
     folder = shutil.copytree(teachers["bert"], tmp_path / "teacher")
     (folder / "config.json").write_text('{"model_type": "t5"}')
     with pytest.raises(InputError, match="expected model_type bert or mpnet, not 't5'"):
-        start(CONFIG, tokenizer, StartConfig(teacher=str(folder)), 1)
+        make_student(CONFIG, tokenizer, StartConfig(teacher=str(folder)), 1)
