@@ -67,7 +67,7 @@ class Scores:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """(n,) true for similar texts that probably do not say the same; all false without a head."""
+        """(n,) true where the score is .5 or more, but `same` is below .5; all false without `same`."""
         if self.same is None:
             return np.zeros(len(self.values), bool)
         return (self.values >= _SIMILAR) & (self.same < _SAME)
@@ -86,8 +86,9 @@ class Scores:
         """Return the (n,) values on a scale.
 
         Args:
-            scale: `raw`; `percentile` among random pairs; `rating` that people are expected to give; or
-                `same`, the probability that the two texts say the same.
+            scale: `raw` is the score; `percentile` is the percentage of random pairs that score lower;
+                `rating` is the rating that people are expected to give; `same` is the probability that
+                both texts say the same.
 
         Raises:
             InputError: The scale is unknown, or the model has no calibration or no head for it.

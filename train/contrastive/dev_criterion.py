@@ -22,12 +22,13 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """The criterion of distillation and of the contrastive stage, with further figures for their logs.
+    """Measures a model during training: the dev criterion chooses the best model, other figures are logged.
 
     Args:
-        dev: Rated files.
-        dev_comments: A file of cleaned comments, one a line; None: edits are no part of the criterion.
-        seed: Of the edits of the comments.
+        dev: Files of rated pairs.
+        dev_comments: A file of cleaned comments, one a line. Each is reworded and changed by rule, to test
+            whether the model prefers the rewording. None leaves this test out.
+        seed: The seed of the rewordings and changes.
     """
 
     def __init__(self, dev: Sequence[str], dev_comments: str | None, seed: int) -> None:

@@ -26,7 +26,7 @@ _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mas
 
 @dataclass(frozen=True, kw_only=True)
 class StartConfig:
-    """What a student starts from."""
+    """Where the initial weights of a student come from: token vectors, and perhaps layers, of a teacher."""
 
     teacher: str  # folder of a BERT or MPNet model
     layers: tuple[int, ...] = ()  # of the teacher, from 0, that become the student's; none: random ones
