@@ -20,7 +20,7 @@ from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # first character of a token that begins a word
 Values = NDArray[np.float64]
-_GAIN = 0.2  # of the probability: the least that makes a word a reason
+_GAIN = 0.2  # smallest gain of the probability that makes a word a reason
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Word:
     contribution: float  # its part of the score
     match: str  # the most similar word of the other text
     similarity: float  # cosine of the word and its match, -1..1
-    same_without: float | None = None  # probability that the texts say the same without word and match
+    same_without: float | None = None  # probability of the same meaning without this word or its match
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class Explanation:
     reference: list[Word]
     rest: tuple[float, float]
     signature: str
-    same: float | None = None  # probability that the texts say the same; None without a meaning head
-    changed: bool = False  # whether the texts are similar, but probably do not say the same
+    same: float | None = None  # probability of the same meaning; None without a meaning head
+    changed: bool = False  # whether the texts are similar, but probably differ in meaning
 
     @property
     def changing_words(self) -> list[str]:
-        """Up to two words of each text without which the texts would more likely say the same."""
+        """Return up to two words of each text whose removal makes the same meaning more likely."""
         if self.same is None:
             return []
         chosen = []
@@ -128,9 +128,9 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
 
 
 def _with_probabilities(metric: SimLLM, explanation: Explanation) -> Explanation:
-    """Add to each word the probability that the texts say the same once the word is left out.
+    """Add to each word the probability of the same meaning without the word.
 
-    The larger of two is taken: the word is left out alone, or together with its match.
+    The word is left out alone, or together with its match; the larger probability is used.
     """
     sides = [explanation.candidate, explanation.reference]
     texts = [[word.text for word in side] for side in sides]

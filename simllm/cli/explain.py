@@ -84,7 +84,7 @@ def _largest_contribution(explanation: Explanation) -> float:
 
 
 def _note(explanation: Explanation) -> str:
-    """Return the remark that the meaning may have changed, with the words that changed it, or nothing."""
+    """Return the note that the meaning may have changed, with the words that changed it; or ""."""
     words = ", ".join(explanation.changing_words)
     return f"  {CHANGED}{': ' if words else ''}{words}" if explanation.changed else ""
 

@@ -39,7 +39,7 @@ class PairSource:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the files can be read more than once; standard input, pipes and devices cannot."""
+        """True if the files can be read more than once, unlike standard input, pipes and devices."""
         return not any(files.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
 
 

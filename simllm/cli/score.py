@@ -63,7 +63,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     score.add_argument(
         "--measure", default="similarity", choices=("similarity", "same"),
-        help="the score: similarity (the default), or the probability that both texts say the same",
+        help="the score: similarity (the default), or the probability that both texts have the same meaning",
     )  # fmt: skip
     score.add_argument(
         "--scale", default="raw", metavar="NAME",
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
     if options.scale == "same":
         raise InputError("--scale same: expected raw, percentile or rating; use --measure same")
     scale = "same" if options.measure == "same" else options.scale
-    total = sum(1 for _ in source.rows()) if source.repeatable else None  # finds what is wrong, too
+    total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
     from simllm.scoring import resumable
 

@@ -16,13 +16,13 @@ CHANGED = "meaning may have changed"
 
 
 class ScoreTable:
-    """The columns, the rows and the summary of scored pairs.
+    """Columns, rows and summary of a table of scored pairs.
 
     Args:
         scale: The scale of the column `score` (see `Scores.on`).
-        format_: One of `tables.FORMATS`; the table for a person has a column with notes.
+        format_: One of `tables.FORMATS`; the format `text` has a column with notes.
         with_ids: Whether the pairs have ids.
-        no_scores: The scores of zero pairs, which tell whether the model has a meaning head.
+        no_scores: The scores of zero pairs; they show whether the model has a meaning head.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:

@@ -62,8 +62,8 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
 
     Args:
         name: `name` or `name=argument`. `simllm=FOLDER` is the learned metric with another model, and
-            `simllm-same` its probability that both texts say the same; `column=NAME` means scores that
-            are stored with rated pairs.
+            `simllm-same` its probability of the same meaning; `column=NAME` means scores that are
+            stored with rated pairs.
         model: The model folder of `simllm` and `simllm-same`; by default the included one.
 
     Returns:
@@ -125,7 +125,7 @@ def model_metric(name: str, learned: Metric) -> Metric:
 
 
 def same_metric(name: str, learned: Any) -> Metric:
-    """Return a cached metric whose scores are the probabilities that both texts say the same.
+    """Return a cached metric whose scores are probabilities of the same meaning.
 
     Args:
         name: The name of the metric.

@@ -41,14 +41,14 @@ HEAD = "meaning_head.safetensors"
 
 @dataclass(frozen=True)
 class MeaningInfo:
-    """What `simllm.json` holds about the meaning head.
+    """Shape and calibration of the meaning head, as stored in `simllm.json`.
 
     Attributes:
         head: The shape of the head.
         slope: Factor of the logits in the calibrated probability sigmoid(slope * logit + intercept)
             (Platt, 1999).
-        intercept: The summand in it.
-        fitted_on: The pairs that slope and intercept were fitted on; empty if they were not fitted.
+        intercept: Summand in the calibrated probability.
+        fitted_on: Description of the pairs for fitting slope and intercept; empty if not fitted.
     """
 
     head: HeadConfig

@@ -68,7 +68,7 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
 
 def prepare_module(module: Module, mode: str) -> Module:
-    """Return a module as a mode needs it: itself if plain, else a copy in the type of the mode.
+    """Prepare a module for a mode: return it unchanged if plain, else a copy in the type of the mode.
 
     On a CPU the linear layers of the copy are packed for oneDNN, if oneDNN works.
     """

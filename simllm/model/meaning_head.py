@@ -1,10 +1,10 @@
-"""The meaning head: reads the token states of two texts and tells whether they say the same.
+"""The meaning head: a network that predicts whether two texts have the same meaning.
 
-The cosine of two embeddings hardly sees a "not" or two exchanged words. The head compares the texts
-token by token. Each token is set beside the part of the other text that it aligns with (Parikh et al.,
+The cosine of two embeddings hardly changes with a "not" or two exchanged words. The head compares
+token states. Each token is compared with the part of the other text that it aligns with (Parikh et al.,
 "A decomposable attention model", 2016; Chen et al., "Enhanced LSTM for natural language inference",
-2017), and a small encoder reads the differences in order. The large encoder runs once for each text,
-whatever the number of its pairs.
+2017), and a small encoder reads the differences in order. The large encoder runs once per text,
+whatever the number of pairs of the text.
 
 Shapes: P pairs, L and M tokens of the two texts, D hidden size of the encoder, W width of the head.
 """
@@ -25,7 +25,7 @@ from simllm.model.encoder import Layer, RelativeBias, attention
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """Shape of the meaning head, as `simllm.json` holds it."""
+    """Shape of the meaning head, as stored in `simllm.json`."""
 
     width: int = 192
     layers: int = 2
@@ -39,7 +39,7 @@ class HeadConfig:
 
 
 class MeaningHead(nn.Module):
-    """Logit of the probability that two texts say the same; symmetric in the texts."""
+    """Logit of the probability that two texts have the same meaning; symmetric in the texts."""
 
     def __init__(self, config: HeadConfig, encoder: ModelConfig) -> None:
         """Make a head with random weights.
@@ -61,8 +61,8 @@ class MeaningHead(nn.Module):
         )
         self.project = nn.Linear(encoder.hidden_size, width)
         self.align = nn.Linear(width, width)
-        # Of a token: its state, the aligned state, their difference and product, and two numbers:
-        # how far the alignment leads from the token's own place, and how sharp it is.
+        # Features of a token: its state, the aligned state, their difference and product, and two numbers:
+        # the offset of the aligned position, and the largest alignment weight.
         self.compare = nn.Linear(4 * width + 2, width)
         self.relative_bias = RelativeBias(inner)
         nn.init.zeros_(self.relative_bias.table.weight)
@@ -77,7 +77,7 @@ class MeaningHead(nn.Module):
             a: (P, L, W) projected states of the first texts: `project` maps (..., D) to (..., W).
             a_mask: (P, L), true at tokens that are not padding.
             b: (P, M, W) projected states of the second texts.
-            b_mask: (P, M), likewise.
+            b_mask: (P, M), true at tokens that are not padding.
 
         Returns:
             (P,) logits.
@@ -88,7 +88,7 @@ class MeaningHead(nn.Module):
         return self.logit(F.gelu(self.hidden(of_a + of_b))).squeeze(-1)
 
     def _read(self, own: Tensor, mask: Tensor, other: Tensor, other_mask: Tensor, scores: Tensor) -> Tensor:
-        """Read one text beside the other one; (P, 2 W), the mean and the maximum over its tokens."""
+        """Compare one text with the other; return the mean and the maximum over its tokens, (P, 2 W)."""
         weights = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min).softmax(-1)
         aligned = weights @ other
         columns = torch.arange(other.shape[1], device=own.device)

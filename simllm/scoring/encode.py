@@ -164,4 +164,4 @@ def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     lengths = torch.tensor([len(text) for text in ids])
     longest = int(lengths.max())
     tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
-    return tokens, torch.arange(longest) < lengths[:, None]  # other tokenizers use PAD_ID for a word
+    return tokens, torch.arange(longest) < lengths[:, None]  # in other vocabularies, PAD_ID may be a word

@@ -20,9 +20,9 @@ from simllm.scoring.pair_scorers import PairValues, Values, split_pairs
 
 @dataclass(frozen=True)
 class MeaningScorer:
-    """Compares pooled embeddings, and lets the meaning head compare the texts token by token.
+    """Scorer with the similarity of embeddings and the probability of the meaning head.
 
-    The encoder reads each text once for both.
+    The encoder runs once per text for both.
     """
 
     engine: Engine
@@ -49,7 +49,7 @@ class MeaningScorer:
         return PairValues(scores, same)
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
-        """Return the embedding of each of B texts, (D,), and its projected states, (L, W)."""
+        """Return the embedding (D,) and the projected states (L, W) of each of B texts."""
         embeddings = self.pool(hidden, mask).float().cpu().numpy()
         projected, lengths = self.head.project(hidden), mask.sum(1).tolist()
         return [
@@ -57,7 +57,7 @@ class MeaningScorer:
         ]
 
     def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Values:
-        """Return the (n,) logits of n pairs of projected states; neighbours in length are padded together."""
+        """Return the (n,) logits of n pairs of projected states, in batches of similar length."""
         sizes = [max(len(a), len(b)) for a, b in zip(first, second, strict=True)]
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
         logits = np.zeros(len(sizes))

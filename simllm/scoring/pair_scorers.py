@@ -19,11 +19,11 @@ _TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 di
 
 
 class PairValues(NamedTuple):
-    """What a scorer tells about n pairs.
+    """The results of a scorer for n pairs.
 
     Attributes:
         scores: (n,) scores.
-        same: (n,) probabilities that the texts say the same; None without a meaning head.
+        same: (n,) probabilities that the texts have the same meaning; None without a meaning head.
     """
 
     scores: Values

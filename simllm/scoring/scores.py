@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
 SCALES = ("raw", "percentile", "rating", "same")
-_SIMILAR, _SAME = 0.5, 0.5  # a pair is similar, and says the same, from here on
+_SIMILAR, _SAME = 0.5, 0.5  # lowest score of similar texts; lowest probability of the same meaning
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 
@@ -33,7 +33,7 @@ class Scores:
         deduplicated: Number of texts that repeat another one and were not encoded again.
         signature: Everything that can change the values, as `key:value` pairs joined by `|`.
         calibration: The map from scores to percentiles and ratings; None if there is none.
-        same: (n,) probabilities that the two texts say the same; None if the model has no meaning head.
+        same: (n,) probabilities that the texts have the same meaning; None without a meaning head.
     """
 
     values: NDArray[np.float64]
@@ -67,7 +67,7 @@ class Scores:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """(n,) true where the score is .5 or more, but `same` is below .5; all false without `same`."""
+        """(n,) bool, true for similar texts that probably differ in meaning; false without a meaning head."""
         if self.same is None:
             return np.zeros(len(self.values), bool)
         return (self.values >= _SIMILAR) & (self.same < _SAME)
@@ -86,9 +86,8 @@ class Scores:
         """Return the (n,) values on a scale.
 
         Args:
-            scale: `raw` is the score; `percentile` is the percentage of random pairs that score lower;
-                `rating` is the rating that people are expected to give; `same` is the probability that
-                both texts say the same.
+            scale: `raw`; `percentile` among random pairs; `rating` that people are expected to give; or
+                `same`, the probability that the two texts have the same meaning.
 
         Raises:
             InputError: The scale is unknown, or the model has no calibration or no head for it.

@@ -1,4 +1,4 @@
-"""Calibration of probabilities: whether pairs with probability .8 are right in 80% of all cases."""
+"""Calibration of probabilities: of the pairs with probability .8, 80% should have a positive label."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Floats = NDArray[np.floating]
 
 
 class Bin(NamedTuple):
-    """The probabilities of one bin of a reliability diagram."""
+    """One bin of a reliability diagram."""
 
     size: int
-    probability: float  # their mean
+    probability: float  # mean probability
     share: float  # share of positive labels
 
 
@@ -39,7 +39,7 @@ def reliability(probabilities: Floats, labels: Floats, bins: int = 10) -> list[B
 
 
 def expected_calibration_error(probabilities: Floats, labels: Floats, bins: int = 10) -> float:
-    """Return the mean distance between probability and share in the bins (Naeini et al., 2015)."""
+    """Return the mean distance of probability and share, weighted by bin size (Naeini et al., 2015)."""
     found = reliability(probabilities, labels, bins)
     total = sum(each.size for each in found)
     return sum(each.size * abs(each.probability - each.share) for each in found) / total

@@ -1,4 +1,4 @@
-"""The probability that two texts say the same, as the metric, the command line and tables show it."""
+"""The probability of the same meaning in the metric, the command line and the tables."""
 
 import json
 import pickle
@@ -157,7 +157,7 @@ def test_streams_have_the_probabilities_of_the_whole(head_folder, comments):
 
 @pytest.fixture(scope="module")
 def doubtful(model_folder, tmp_path_factory):
-    """A model whose head finds that no two different texts say the same."""
+    """Return a model whose head gives different texts a low probability of the same meaning."""
     loaded = checkpoint.load(model_folder)
     torch.manual_seed(0)
     head = MeaningHead(HeadConfig(16, 1, 2), loaded.encoder.config)
@@ -269,7 +269,7 @@ def test_an_explanation_has_the_probability(head_folder, doubtful):
 
 
 def test_the_words_that_change_the_meaning_are_named(doubtful):
-    """Without the two different words, the texts are equal and say the same."""
+    """Without the two different words, the texts are equal and have the same meaning."""
     explanation = explain(SimLLM(doubtful), "adds the two lists", "adds the two lists not")
     assert explanation.changing_words == ["not"]
     done = run("explain", "adds the two lists", "adds the two lists not", "--model", doubtful)

@@ -29,7 +29,7 @@ from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, inpu
 from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.contrastive.losses import cosent, info_nce
-from train.contrastive.meaning import MeaningTask
+from train.contrastive.meaning_task import MeaningTask
 from train.runtime import run_folder, training_loop
 from train.runtime.config import ContrastiveConfig
 from train.runtime.distributed import World
@@ -132,7 +132,7 @@ class ContrastiveTask:
         return torch.cat([embeddings, anchored], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
-        """Return the weighted sum of all losses over the embeddings, but for language modelling."""
+        """Return the weighted sum of all losses over the embeddings (without the auxiliary tasks)."""
         config, device = self.config, self.world.device
         if self.anchor:
             embeddings, anchored = embeddings.chunk(2, dim=1)

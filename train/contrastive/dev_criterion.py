@@ -22,13 +22,12 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """Measures a model during training: the dev criterion chooses the best model, other figures are logged.
+    """The criterion of distillation and of the contrastive stage, with further figures for their logs.
 
     Args:
-        dev: Files of rated pairs.
-        dev_comments: A file of cleaned comments, one a line. Each is reworded and changed by rule, to test
-            whether the model prefers the rewording. None leaves this test out.
-        seed: The seed of the rewordings and changes.
+        dev: Rated files.
+        dev_comments: A file of cleaned comments, one per line; None: the criterion uses no edits.
+        seed: Seed for the edits of the comments.
     """
 
     def __init__(self, dev: Sequence[str], dev_comments: str | None, seed: int) -> None:

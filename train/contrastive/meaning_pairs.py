@@ -1,4 +1,4 @@
-"""Pairs for the meaning head: two texts, and whether they say the same."""
+"""Labelled pairs for training the meaning head."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from simllm.text import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.runtime.config import MeaningSourceConfig
-from train.runtime.rows import select_rows
+from train.runtime.row_filter import select_rows
 
 SAME, DIFFERENT = 1.0, 0.0
 
 
 @dataclass(frozen=True)
 class MeaningPair:
-    """Two texts; label 1 if they say the same, else 0."""
+    """Two texts, with label 1 if they have the same meaning, else 0."""
 
     first: str
     second: str
@@ -35,7 +35,7 @@ class MeaningPair:
 
 
 class MeaningSource(Protocol):
-    """Draws pairs."""
+    """A source of labelled pairs."""
 
     def __len__(self) -> int: ...
 
@@ -44,7 +44,7 @@ class MeaningSource(Protocol):
 
 
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
-    """Read one source; InputError if no pair is left without the excluded texts."""
+    """Open a source of pairs; raise InputError if only pairs with excluded texts remain."""
     source: MeaningSource
     if len(config.fields) < 2:
         texts = (text for file in match_files(config.source) for text in _texts(file, config))
@@ -63,7 +63,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 
 
 class LabelledPairs:
-    """Pairs that people have labelled; both labels are drawn equally often, where there are both."""
+    """Pairs with labels from a file; if both labels occur, they are drawn equally often."""
 
     def __init__(self, pairs: Sequence[MeaningPair]) -> None:
         groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
@@ -79,7 +79,7 @@ class LabelledPairs:
 
 
 class RuleMadePairs:
-    """Texts with a rewording, or a change of their meaning, by rule."""
+    """Texts paired with rule-made rewordings or changes of meaning."""
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
         self.texts, self.lexicon = texts, lexicon
@@ -88,7 +88,7 @@ class RuleMadePairs:
         return len(self.texts)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one pair: half are rewordings; one in twenty are two texts that have nothing in common."""
+        """Draw one pair: half are rewordings, and one of twenty are two unrelated texts."""
         for _ in range(100):
             text = self.texts[int(random.integers(len(self.texts)))]
             chance = random.random()
@@ -103,11 +103,11 @@ class RuleMadePairs:
                 label = DIFFERENT
             if second != text:
                 return MeaningPair(text, second, label)
-        raise InputError("meaning: a hundred texts in a row can be neither reworded nor changed")
+        raise InputError("meaning: none of 100 drawn texts can be reworded or changed")
 
 
 class WordPairs:
-    """Words that say the same or not, put into sentences that contain one of them."""
+    """Labelled word pairs, put into sentences that contain the first word."""
 
     def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:
         self.sentences: dict[str, list[str]] = defaultdict(list)
@@ -121,7 +121,7 @@ class WordPairs:
         return len(self.pairs)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw a sentence with the first word of a pair, and the same with the second word."""
+        """Draw a sentence with the first word of a pair, and the same sentence with the second word."""
         pair = self.pairs.draw(random)
         options = self.sentences[pair.first]
         sentence = options[random.integers(len(options))]
@@ -156,6 +156,6 @@ def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
             longest = max(first.count(" "), second.count(" "))
             if label is None or not first or not second or longest >= config.max_words:
                 continue
-            if first != second:  # equal texts say the same, whatever their label
+            if first != second:  # equal texts have the same meaning, whatever the label
                 pairs.append(MeaningPair(first, second, label))
     return pairs

@@ -19,7 +19,7 @@ from train.corpus.sources import match_files
 from train.corpus.text_identity import identity
 from train.pretrain.batches import combined_seed
 from train.runtime.config import PositivesConfig
-from train.runtime.rows import select_rows
+from train.runtime.row_filter import select_rows
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class PositiveSource:
 
 
 def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int) -> list[PositivePair]:
-    """Draw the pairs of an update, which depend on (seed, update) only.
+    """Draw the pairs of an update; they depend only on the seed and the update.
 
     Args:
         sources: The sources, drawn with probabilities proportional to their shares.

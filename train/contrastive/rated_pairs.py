@@ -50,7 +50,7 @@ class RatedSource:
             raise InputError(f"rated {', '.join(config.sources)}: no pair is left")
 
     def draw(self, seed: int, update: int) -> RatedBatch:
-        """Draw the pairs of an update, which depend on (seed, update) only."""
+        """Draw the pairs of an update; they depend only on the seed and the update."""
         random = np.random.default_rng(combined_seed(seed, update, 1))
         chosen = random.integers(len(self.rows), size=self.config.pairs)
         first, second, values, sets = zip(*(self.rows[i] for i in chosen), strict=True)

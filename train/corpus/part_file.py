@@ -105,7 +105,7 @@ class PartWriter:
 
         Args:
             comment: The comment.
-            row: The comment with its cleaned texts, of which there is at least one.
+            row: The comment with its cleaned texts (at least one).
             single: Whether no other function in its file has the same name.
         """
         repository = comment.repository

@@ -1,9 +1,9 @@
-"""Hold out a share of labelled pairs: pairs to test on, which no training may see.
+"""Hold out a share of labelled pairs for testing.
 
     python -m train.data.hold_out 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
 
 Pairs with the same first text are held out together. The choice depends on that text alone, so it stays
-the same when a source grows. Name the output under `exclude` in the configuration of a training.
+the same when a source grows. List the output under `exclude` in the configuration of a training.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ def main() -> int:
 
 
 def write(patterns: Iterable[str], share: float, output: Path, overwrite: bool) -> None:
-    """Write the held-out pairs of all sources; each gets the name of its file under `set`."""
+    """Write the held-out pairs of all sources, each with the name of its file under `set`."""
     if not 0 < share < 1:
         raise InputError(f"--share {share:g}: expected more than 0 and less than 1")
     sources = [file for pattern in patterns for file in match_files(pattern)]
     check_output(output, overwrite, sources)
-    pairs = [json.dumps(pair) + "\n" for file in sources for pair in held_out(file, share)]
+    pairs = [json.dumps(pair) + "\n" for file in sources for pair in held_out_pairs(file, share)]
     if not pairs:
         raise InputError("no pair is held out; name a larger --share")
     output.parent.mkdir(parents=True, exist_ok=True)
     files.write(output, "".join(pairs))
 
 
-def held_out(file: Path, share: float) -> Iterator[dict[str, str]]:
+def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
     """Yield the held-out pairs of a file."""
     for where, row in files.objects(file):
         first, second, label = (files.text_under(row, name, where) for name in ("a", "b", "label"))

@@ -113,7 +113,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
 
 
 def make_start(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
-    """Make the student before training, or load it from the run's folder."""
+    """Make the student before training, or load it from the run folder."""
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
     choice = _short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
@@ -125,7 +125,7 @@ def make_start(config: DistillConfig, tokenizer: Tokenizer, world: World) -> Sim
 
 
 def _short_hash(*parts: object) -> str:
-    """Return a hash of everything that decides a result, which names the folder of the result."""
+    """Return a hash of everything that decides a result; it names the folder of the result."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""What a distillation is made of; every key of `configs/distill.yaml` stands here."""
+"""Configuration of a distillation; defines all keys of `configs/distill.yaml`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class DistillConfig(TrainingConfig):
     """Distillation: a student learns the embeddings of its teachers."""
 
     texts: tuple[TextsConfig, ...]
-    max_texts: int | None = None  # the rest is left out, in groups; none: all
-    exclude: tuple[str, ...] = ()  # rated files whose texts must not be trained on
-    hold_out_contrast: bool = False  # make no variants with the words that the contrast set turns on
+    max_texts: int | None = None  # further groups of texts are left out; none: all texts
+    exclude: tuple[str, ...] = ()  # rated files, whose texts are excluded from training
+    hold_out_contrast: bool = False  # make no variants with the deciding words of the contrast set
     teachers: tuple[str, ...]  # folders of sentence-transformers or transformers
-    model: ModelConfig  # the student's shape; the vocabulary is learned from the texts
-    start: StartConfig | None = None  # what the student's weights start from; none: random numbers
-    groups: int  # of texts, an update
-    chunk_tokens: int  # of the texts that are embedded at once, padding included
-    cosine_weight: float  # of 1 - cosine to the targets
-    squared_weight: float  # of the squared distance from the targets
-    similarity_weight: float  # of the divergence of the neighbours in an update
+    model: ModelConfig  # shape of the student; its vocabulary is learned from the texts
+    start: StartConfig | None = None  # initial weights of the student; none: random
+    groups: int  # groups of texts per update
+    chunk_tokens: int  # tokens that are embedded at once, padding included
+    cosine_weight: float  # weight of 1 - cosine to the targets
+    squared_weight: float  # weight of the squared distance from the targets
+    similarity_weight: float  # weight of the divergence of neighbours within an update
     temperature: float  # of the softmax over cosines
     dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
 

@@ -1,4 +1,4 @@
-"""The glosses and examples of WordNet, as plain lines: what words mean, in whole phrases.
+"""Write the definitions and examples of WordNet as plain lines, for `texts` of a distillation.
 
 python -m train.distill.glosses /usr/share/wordnet runs/glosses.txt
 """
@@ -18,14 +18,14 @@ _PARTS = ("noun", "verb", "adj", "adv")
 _EXAMPLE = re.compile(r'"([^"]+)"')
 
 
-def read(wordnet: Path) -> Iterator[str]:
-    """Yield the definition of each synset, "word : definition" with its first word, and its examples.
+def read_glosses(wordnet: Path) -> Iterator[str]:
+    """Yield the definition of each synset, the line "first word : definition", and its examples.
 
     Args:
         wordnet: The folder of WordNet's database files (see wndb(5WN)).
 
     Raises:
-        InputError: A database file is missing, or a line of it is no synset.
+        InputError: A database file is missing, or one of its lines is no synset.
     """
     for part in _PARTS:
         file = wordnet / f"data.{part}"
@@ -46,14 +46,14 @@ def read(wordnet: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.distill.glosses",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("wordnet", type=Path, help="folder with data.noun and the others")
-    parser.add_argument("output", type=Path, help="file to write, one text a line")
+    parser.add_argument("output", type=Path, help="file to write, one text per line")
     add_overwrite_option(parser)
     options = parser.parse_args()
 
@@ -61,7 +61,9 @@ def main() -> int:
         if not options.wordnet.is_dir():
             raise InputError(f"{options.wordnet}: no such folder")
         check_output(options.output, options.overwrite, (options.wordnet / f"data.{part}" for part in _PARTS))
-        files.write(options.output, "".join(f"{text}\n" for text in dict.fromkeys(read(options.wordnet))))
+        files.write(
+            options.output, "".join(f"{text}\n" for text in dict.fromkeys(read_glosses(options.wordnet)))
+        )
 
     return run_tool(run)
 

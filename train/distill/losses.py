@@ -1,6 +1,6 @@
-"""Losses between the student's embeddings and their targets.
+"""Losses for the student's embeddings and their targets.
 
-The divergence of neighbours is `train.contrastive.lexical_teacher.neighbour_distillation_loss`.
+The third loss is `train.contrastive.lexical_teacher.neighbour_distillation_loss`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The student at the start: token vectors, and perhaps layers, of a teacher.
+"""The student before training, with token vectors and optionally layers of a teacher.
 
-A student has a vocabulary of its own. Each of its tokens starts from the mean of the teacher's token
+The student has its own vocabulary. Each of its tokens starts from the mean of the teacher's token
 vectors for the same characters. Layers can be copied if the student has the teacher's width.
 """
 
@@ -20,26 +20,26 @@ from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.distill import teachers
 from train.distill.targets import principal_axes
 
-_SPACE = "▁"  # begins a token that begins a word
+_SPACE = "▁"  # first character of a token at the start of a word
 _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mask>", "[MASK]")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartConfig:
-    """Where the initial weights of a student come from: token vectors, and perhaps layers, of a teacher."""
+    """Initial weights of a student."""
 
     teacher: str  # folder of a BERT or MPNet model
-    layers: tuple[int, ...] = ()  # of the teacher, from 0, that become the student's; none: random ones
+    layers: tuple[int, ...] = ()  # numbers of the teacher's layers to copy, from 0; none: random layers
 
 
 def start(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None, seed: int) -> Encoder:
     """Make a student.
 
     Args:
-        config: The student's shape.
+        config: The shape of the student.
         tokenizer: The student's tokenizer.
-        source: What to start from; None: random numbers.
-        seed: Of the random numbers.
+        source: The initial weights; None: random.
+        seed: Seed for the random weights.
 
     Raises:
         InputError: The teacher's layers do not fit the student's shape.
@@ -87,10 +87,10 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
 
 
 def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
-    """Return the start of the student's token vectors, (vocab_size, D of the teacher).
+    """Return initial token vectors of the student, (vocab_size, D of the teacher).
 
-    The vector of a token is the mean of the teacher's vectors for its characters, inside or at the
-    beginning of a word as the token is.
+    The vector of a token is the mean of the teacher's vectors for the same characters. Pieces inside a
+    word and at its start are distinguished.
     """
     table = teacher.embeddings.token.weight.detach()
     vocabulary = backend.get_vocab()
@@ -107,7 +107,7 @@ def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> T
 
 
 def _pieces(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
-    """Return the teacher's ids for one of our tokens."""
+    """Return the teacher's token ids for a token of the student."""
     if token.startswith(_SPACE):
         text = token.removeprefix(_SPACE)
         return backend.encode(text, add_special_tokens=False).ids if text else []

@@ -24,11 +24,11 @@ from train.runtime.distributed import World
 from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.prefetch import Prefetcher
 
-_TURNED = 8192  # texts that the targets are turned by
+_ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
 
 
 @dataclass(frozen=True)
-class Update:
+class DistillBatch:
     """The N texts of an update, tokenized, with the targets of their embeddings."""
 
     ids: list[list[int]]
@@ -43,7 +43,7 @@ class DistillationTask:
         config: The configuration of the run.
         groups: The groups of texts.
         metric: The student before training, as a metric; its encoder is trained.
-        targets: The targets of all texts, which are turned to where the student stands.
+        targets: The targets of all texts; they are rotated towards the student's embeddings.
         world: The processes of the run.
     """
 
@@ -64,10 +64,10 @@ class DistillationTask:
         self.ids = [tokenizer.truncate(ids, limit) for ids in texts]
         self.first_texts = [group[0] for group in groups]
         with torch.no_grad():
-            some = np.arange(min(_TURNED, len(self.ids)))
+            some = np.arange(min(_ROTATION_TEXTS, len(self.ids)))
             parts = [pad(self.ids[i : i + 64]) for i in range(0, len(some), 64)]
             embeddings = torch.cat([self._embed(*(x.to(world.device) for x in part)) for part in parts])
-            targets.turn(embeddings.cpu(), some)
+            targets.rotate_towards(embeddings.cpu(), some)
         self.dev_criterion = DevCriterion(config.dev, None, config.seed)
         self._updates = Prefetcher(self._make)
 
@@ -114,19 +114,19 @@ class DistillationTask:
             result[inside] = order[places[inside] % count]
         return result
 
-    def _make(self, update: int) -> Update:
+    def _make(self, update: int) -> DistillBatch:
         """Read the texts and the targets of an update."""
         groups = self._groups(update)
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
-        whole = self.targets.whole(numbers)
-        return Update([self.ids[i] for i in numbers], self.targets.reduced(whole), whole @ whole.T)
+        whole = self.targets.teacher_embeddings(numbers)
+        return DistillBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask."""
         with self.world.autocast(self.config.precision):
             return pooling.mean(self.model(tokens, mask), mask).float()
 
-    def _loss(self, embeddings: Tensor, batch: Update) -> Tensor:
+    def _loss(self, embeddings: Tensor, batch: DistillBatch) -> Tensor:
         """Return the weighted sum of the losses of (N, D) embeddings."""
         config, device = self.config, self.world.device
         targets, cosines = batch.targets.to(device), batch.cosines.to(device)

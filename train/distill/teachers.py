@@ -1,4 +1,4 @@
-"""Teachers: sentence encoders whose embeddings the student learns.
+"""Teachers: load sentence encoders and compute their embeddings of all texts.
 
 The embeddings of all texts are computed once and kept in shards with checksums, so that a stopped
 run continues with the missing shards.
@@ -45,7 +45,7 @@ def load(folder: Path, device: torch.device) -> Embed:
 
     Args:
         folder: A folder of sentence-transformers or transformers. BERT and MPNet with mean pooling run
-            on our own encoder, which is several times faster on a CPU; sentence-transformers runs all
+            on our encoder, which is several times faster on a CPU; sentence-transformers runs all
             others.
         device: Where the teacher runs.
 
@@ -53,7 +53,7 @@ def load(folder: Path, device: torch.device) -> Embed:
         The function that embeds texts.
 
     Raises:
-        InputError: The folder holds no model that can be loaded.
+        InputError: The folder has no loadable model.
     """
     if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in _KINDS:
         encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
@@ -85,9 +85,9 @@ def _unit(embeddings: np.ndarray) -> np.ndarray:
 
 
 def _has_mean_pooling(folder: Path) -> bool:
-    """Return whether a teacher's embeddings are means of all tokens, with nothing computed after that.
+    """Return whether a teacher's embeddings are means over all tokens, without further layers.
 
-    A folder that says nothing about its pooling has mean pooling.
+    A folder without pooling configuration counts as mean pooling.
     """
     modules, file = folder / "modules.json", folder / "1_Pooling" / "config.json"
     try:
@@ -118,7 +118,7 @@ def load_tokenizer(folder: Path) -> Backend:
     return tokenizer
 
 
-# Parts of BERT's parameter names, and of MPNet's.
+# Parts of BERT's parameter names -> of MPNet's.
 _BERT_NAMES = {
     ".attention.self.query.": ".attention.attn.q.",
     ".attention.self.key.": ".attention.attn.k.",
@@ -131,8 +131,8 @@ _BERT_NAMES = {
 def load_encoder(folder: Path) -> Encoder:
     """Load the weights of a BERT or MPNet folder into our encoder.
 
-    BERT is MPNet without the relative bias, with positions from row 0, and with a vector for the kind of
-    text, which is added to the positions here.
+    BERT differs from MPNet: it has no relative position bias, its position rows start at 0, and it has a
+    token type vector, which is added to the position vectors here.
 
     Raises:
         InputError: The folder holds another kind of model, or a weight is missing.
@@ -170,7 +170,7 @@ def load_encoder(folder: Path) -> Encoder:
 
 
 def _as_mpnet(stored: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """Turn the weights of BERT into those of an MPNet model with the same states."""
+    """Convert BERT weights to an MPNet model with the same hidden states."""
     result = {_mpnet_name(name): tensor for name, tensor in stored.items()}
     table = stored["embeddings.position_embeddings.weight"].float()
     table = table + stored["embeddings.token_type_embeddings.weight"][0].float()
@@ -187,12 +187,12 @@ def _mpnet_name(name: str) -> str:
 
 
 def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -> list[np.ndarray]:
-    """Return a teacher's embeddings of all texts, computed once and kept in `folder`.
+    """Return a teacher's embeddings of all texts; they are computed once and stored in `folder`.
 
     Args:
         teacher: The teacher's folder.
-        texts: n texts. `folder` must belong to these texts and this teacher.
-        folder: Where the shards are kept, as float16.
+        texts: n texts. All shards in `folder` must be of these texts and this teacher.
+        folder: The folder of the shards, which are float16.
         world: The processes; each embeds its share of the missing shards.
 
     Returns:
@@ -226,7 +226,7 @@ def _write(shard: Path, embeddings: np.ndarray) -> None:
 
 
 def _is_whole(shard: Path, warn: bool) -> bool:
-    """Return whether a shard is there and has its checksum; print a warning about a damaged one."""
+    """Return whether a shard exists and has its checksum; print a warning about a damaged one."""
     if not shard.is_dir():
         return False
     try:
@@ -241,7 +241,7 @@ def _is_whole(shard: Path, warn: bool) -> bool:
 
 
 def identity(folder: Path) -> str:
-    """Return the name of a teacher with the first digits of the SHA-256 of its weights and tokenizer."""
+    """Return the folder name of a teacher with the first digits of a SHA-256 of its files."""
     hashed = hashlib.sha256()
     for file in [*weights.weight_files(folder), folder / "tokenizer.json", folder / "config.json"]:
         try:
@@ -252,8 +252,8 @@ def identity(folder: Path) -> str:
     return f"{re.sub('[^A-Za-z0-9._-]', '-', folder.name)}-{hashed.hexdigest()[:12]}"
 
 
-def rows(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
-    """Return the embeddings of some texts, (n, D) float32, by their numbers."""
+def gather_embeddings(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
+    """Return the embeddings of texts by their numbers, (n, D) float32."""
     return torch.from_numpy(
         np.stack([shards[number // SHARD][number % SHARD] for number in numbers]).astype(np.float32)
     )

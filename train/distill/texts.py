@@ -1,7 +1,7 @@
-"""The texts of a distillation, in groups that belong together.
+"""The texts of a distillation, in groups.
 
-A group is a text, or the two texts of a pair, or a text with a rewording and a change of its meaning,
-both by rule. A group is never divided between updates: the student learns to compare its texts.
+A group is a text, a pair of texts, or a text with a rule-made rewording and change of meaning. All
+texts of a group are in the same update, so that the student learns to compare them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from simllm.text import clean
 from train.corpus import decontaminate
 from train.corpus.sources import match_files
 from train.corpus.text_identity import identity
-from train.runtime.rows import select_rows
+from train.runtime.row_filter import select_rows
 
 Group = tuple[str, ...]
 GROUPS, LINES = "groups.jsonl", "texts.txt"
@@ -35,11 +35,11 @@ class TextsConfig:
     """One source of texts."""
 
     source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
-    fields: tuple[str, ...] = ()  # of JSON lines: the texts of a group; none: plain lines
+    fields: tuple[str, ...] = ()  # fields of JSON lines with the texts of a group; none: plain lines
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
     leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
-    limit: int | None = None  # groups at most, drawn at random; none: all
-    variants: float = 0.0  # share of the groups that get a rewording and a change of meaning, by rule
+    limit: int | None = None  # largest number of groups, drawn at random; none: all
+    variants: float = 0.0  # share of the groups that get a rule-made rewording and change of meaning
     max_words: int = 40  # groups with a longer text are left out
 
     def __post_init__(self) -> None:
@@ -53,14 +53,14 @@ def gather(
     sources: Sequence[TextsConfig], exclude: Sequence[str], held_out: frozenset[tuple[str, str]], seed: int,
     folder: Path,
 ) -> list[Group]:  # fmt: skip
-    """Read, clean and mix all sources, once; the result is kept in `folder`.
+    """Read, clean and shuffle all sources once; the result is stored in `folder`.
 
     Args:
         sources: The sources. A group is left out if all its texts occurred before.
         exclude: Rated files or glob patterns. No group with a text of these files is taken.
-        held_out: Pairs of words that no rule may use.
-        seed: Of the order, the limits and the variants.
-        folder: Where the groups are kept, one JSON list a line, and the texts as plain lines. It must
+        held_out: Word pairs that the rules must not use.
+        seed: Seed for the order, the limits and the variants.
+        folder: The folder of the groups, one JSON list per line, and of the texts as plain lines. It must
             belong to these arguments.
 
     Returns:
@@ -76,7 +76,7 @@ def gather(
         seen: set[bytes] = set()
         groups: list[Group] = []
         for source in sources:
-            found = [group for group in _read(source) if not _is_known(group, seen)]
+            found = [group for group in _read(source) if not _all_seen(group, seen)]
             if not found:
                 raise InputError(f"texts {source.source!r}: no text is left")
             order = random.permutation(len(found))
@@ -113,8 +113,8 @@ def _read(source: TextsConfig) -> Iterator[Group]:
                 yield group
 
 
-def _is_known(group: Group, seen: set[bytes]) -> bool:
-    """Whether all texts of the group were seen before; they are from now on."""
+def _all_seen(group: Group, seen: set[bytes]) -> bool:
+    """Return whether all texts of a group are in `seen`, and add them."""
     keys = {identity(text) for text in group}
     known = keys <= seen
     seen |= keys
@@ -122,7 +122,7 @@ def _is_known(group: Group, seen: set[bytes]) -> bool:
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
-    """Add a rewording and a change of meaning of the first text, as far as the rules know any."""
+    """Add a rewording and a change of meaning of the first text, if the rules find any."""
     text = group[0]
     changed = change(text, words, random)
     variants = (reword(text, words, random), *([changed[1]] if changed else []))
@@ -130,10 +130,10 @@ def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Gener
 
 
 def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
-    """Return the first groups, of at most `limit` texts, and their texts in order.
+    """Return the first groups with at most `limit` texts in total, and their texts in order.
 
     Raises:
-        InputError: The first group has more texts.
+        InputError: The first group alone has more texts.
     """
     kept: list[Group] = []
     flat: list[str] = []

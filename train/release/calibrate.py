@@ -84,7 +84,7 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
 
     Args:
         folder: The model folder, with a meaning head.
-        comments: Held-out comments, one a line; rewordings and changes are made of them by rule.
+        comments: Held-out comments, one per line; rewordings and changes are made of them by rule.
         labelled: Held-out labelled pairs, the output of `train.data.hold_out`.
 
     Raises:
@@ -110,11 +110,11 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
 
 
 def meaning_test_pairs(comments: Path, labelled: Path) -> list[MeaningPair]:
-    """Return held-out pairs that say the same or not, equally many of both, in random order.
+    """Return held-out labelled pairs in random order, equally many with the same and another meaning.
 
-    They are labelled pairs, and equally many rewordings and changes of held-out comments. Of natural
-    language inference, entailment counts as the same only where one word was replaced by a synonym
-    (`breaking_nli`): elsewhere the second text may say less.
+    Half are pairs of `labelled`, half rewordings and changes of held-out comments. Of natural
+    language inference, entailment counts as the same only if one word was replaced by a synonym
+    (`breaking_nli`): otherwise the second text may say less.
     """
     random = np.random.default_rng(_SEED)
     pairs = []

@@ -70,15 +70,15 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 
 
 def _reliability(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about the probability that two texts say the same, if the model has a head."""
+    """Return the section about the probability of the same meaning, if the model has a meaning head."""
     if figures is None:
         return []
     rows = [[f"{b['probability']:.2f}", f"{b['share']:.2f}", f"{b['size']:,}"] for b in figures["bins"]]
     return [
         "## Probability of the same meaning",
-        "On {pairs:,} held-out pairs, half of which say the same, {accuracy:.0%} fall on the right side of "
+        "{accuracy:.0%} of {pairs:,} held-out pairs, half with the same meaning, are on the right side of "
         ".5; the expected calibration error is {ece:.3f}. Of the pairs with about this probability, this "
-        "share says the same:".format(**figures),
+        "share has the same meaning:".format(**figures),
         markdown_table(["probability", "share", "pairs"], rows),
     ]
 

@@ -44,7 +44,7 @@ class MeasureConfig:
     comments: str  # the comments.jsonl of a corpus; its held-out comments are used
     comments_per_language: int  # largest number of comments for the retrieval
     random_pairs: int  # number of random pairs
-    test_comments: str | None = None  # held-out comments, one a line, for the reliability of the meaning head
+    test_comments: str | None = None  # held-out comments, for the reliability of the meaning head
     labelled: str | None = None  # held-out labelled pairs, for the same purpose
 
 

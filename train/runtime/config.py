@@ -53,7 +53,7 @@ class TrainingConfig:
     adam_beta2: float
     adam_epsilon: float
     clip_norm: float  # gradients are scaled down to this norm
-    evaluate_every: int  # updates between evaluations, each of which saves the state
+    evaluate_every: int  # updates between evaluations; each evaluation saves the state
     precision: str  # of matrix products, over float32 weights: fp32, bf16, or fp16 with loss scaling
     max_skipped: int = 10  # updates in a row that may have no finite gradient
     tensorboard: bool = False  # whether to write the log for TensorBoard, too
@@ -207,15 +207,15 @@ class LanguageModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningSourceConfig:
-    """One source of pairs that say the same or not."""
+    """One source of pairs that have the same meaning or not."""
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
-    share: float  # of the pairs of an update
-    # the two texts and the label; two: all pairs say the same; one: texts for the rules; none: plain lines
+    share: float  # share of the pairs of an update
+    # the two texts and the label; two: all pairs have the same meaning; one or none: texts for the rules
     fields: tuple[str, ...] = ()
-    same: tuple[str, ...] = ("same",)  # labels of pairs that say the same
-    different: tuple[str, ...] = ("different",)  # of pairs that do not; pairs of other labels are left out
-    sentences: tuple[str, ...] = ()  # files of plain lines: the pairs are words, put into these sentences
+    same: tuple[str, ...] = ("same",)  # labels of pairs with the same meaning
+    different: tuple[str, ...] = ("different",)  # labels of other pairs; all other labels are left out
+    sentences: tuple[str, ...] = ()  # files of sentences; then the pairs are words, put into them
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
     leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     max_words: int = 40  # longer texts are left out
@@ -231,13 +231,13 @@ class MeaningSourceConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningConfig:
-    """A meaning head that is trained with the encoder."""
+    """Training of a meaning head with the encoder."""
 
     head: HeadConfig
     sources: tuple[MeaningSourceConfig, ...]
-    pairs: int  # an update
-    weight: float  # of this loss beside that of the positives
-    freeze_encoder: bool = False  # this loss trains the head alone
+    pairs: int  # per update
+    weight: float  # of this loss, relative to the loss of the positives
+    freeze_encoder: bool = False  # whether this loss trains only the head
 
     def __post_init__(self) -> None:
         if not self.sources:

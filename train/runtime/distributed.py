@@ -41,7 +41,7 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes the files and messages of the run."""
+        """True in the process that writes the files and messages of the run."""
         return self.rank == 0
 
     def autocast(self, precision: str) -> torch.autocast:

@@ -26,15 +26,15 @@ def embedding_loss_parts(
     """Yield this process's parts of the loss of an update.
 
     The processes embed the texts in chunks and share all embeddings. Every process computes the loss
-    and its gradients at the embeddings. Then each chunk backpropagates its gradients to the weights.
+    and its gradients for the embeddings. Then each chunk backpropagates its gradients to the weights.
     With `cache_gradients`, each chunk is embedded again for that, and only one chunk is in memory (Gao
     et al., "Scaling deep contrastive learning batch size under memory limited setup", 2021).
 
     Args:
         ids: The token ids of N texts.
-        embed: Turns (B, L) token ids and their (B, L) mask into (B, D) embeddings.
-        loss_of: Turns (N, D) embeddings into the loss.
-        width: D.
+        embed: Computes (B, D) embeddings from (B, L) token ids and their (B, L) mask.
+        loss_of: Computes the loss from (N, D) embeddings.
+        width: Width of the embeddings, D.
         chunk_tokens: The largest number of tokens of a chunk, padding included.
         seed: The numbers that decide the dropout, such as the seed of the run and the update.
         cache_gradients: Whether to embed each chunk twice, to save memory.

@@ -109,7 +109,7 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
 
 def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Exchange who does it and what it is done to: "a dog is chasing a cat", "a cat is chasing a dog"."""
+    """Exchange subject and object: "a dog is chasing a cat" becomes "a cat is chasing a dog"."""
     words = text.split()
     if _SYMMETRIC.search(text):
         return
@@ -125,12 +125,12 @@ def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator
         start, end = _thing_before(words, place, lexicon, first=0), _thing_after(words, after, lexicon)
         left, right = words[start:place], words[after:end]
         named = {*left[:1], *right[:1]} & DETERMINERS
-        if left and right and left != right and named:  # else the left one is often no noun
+        if left and right and left != right and named:  # without a determiner, `left` is often no noun
             yield " ".join([*words[:start], *right, *words[place:after], *left, *words[end:]])
 
 
 def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Leave out what limits or adds: one side of "and", "only", a condition or an exception at the end."""
+    """Leave out a part: one side of "and", the word "only", or a final condition or exception."""
     words = text.split()
     stop = ["."] if words[-1:] == ["."] else []
     for place, word in enumerate(words):
@@ -173,7 +173,7 @@ def _exchanged(
 def _thing_before(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
     """Find the start of the noun phrase that ends before `end`: up to three words and a determiner.
 
-    It begins at `first` or later: a summary begins with its verb.
+    It starts at `first` or later, because a summary starts with its verb.
     """
     start = end
     while start > first and end - start < 3 and _names(words[start - 1], lexicon):

@@ -34,23 +34,23 @@ def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
         return None
     while words[end : end + 1] == ["of"] and (further := _thing(words, end + 1)) > end + 1:
         end = further
-    return [*words[1:end], _be(words[end - 1]), forms[3], *words[end:]]
+    return [*words[1:end], _form_of_be(words[end - 1]), forms[3], *words[end:]]
 
 
 def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Make a sentence with a subject passive: "a user opens the file", "the file is opened by a user"."""
+    """Make a sentence passive: "a user opens the file" becomes "the file is opened by a user"."""
     if words[0] not in DETERMINERS or {",", "and", "or", "that"} & set(words):
         return None
     for place in range(2, min(_thing(words, 0) + 1, len(words) - 1)):
         forms = lexicon.verb_forms.get(words[place], ("",))
         end = _thing(words, place + 1)
         is_active = words[place] == forms[THIRD_PERSON % len(forms)] and words[place] not in FUNCTION_WORDS
-        # Words with an ending, such as "calls", are nouns, too; no noun stands before a determiner.
+        # Words such as "calls" may be nouns, but no noun precedes a determiner.
         if is_active and words[place + 1] in DETERMINERS and end > place + 1:
             thing, rest = words[place + 1 : end], words[end:]
             if rest[:1] and (rest[0] in DETERMINERS or rest[0] == "of"):
                 return None
-            return [*thing, _be(thing[-1]), forms[3], "by", *words[:place], *rest]
+            return [*thing, _form_of_be(thing[-1]), forms[3], "by", *words[:place], *rest]
     return None
 
 
@@ -126,8 +126,8 @@ def _is_adverb(word: str) -> bool:
     )
 
 
-def _be(noun: str) -> str:
-    """Return the form of "to be" that follows a noun."""
+def _form_of_be(noun: str) -> str:
+    """Return the form of "to be" that agrees with a noun."""
     return "are" if noun.endswith(_PLURAL) and not noun.endswith("ss") else "is"
 
 

@@ -57,9 +57,7 @@ def test_hard_negative_weight_equals_copies_of_the_negatives():
 
 @pytest.mark.slow
 def test_texts_with_the_same_meaning_are_no_negatives(losses, model):
-    """Of two groups of ten pairs each only rows of the other group are negatives: so are they if
-    the loss of each row is computed by itself, its own group left out but for its own pair.
-    """
+    """The loss equals that of single rows, with the rows of the other group as only negatives."""
     first, second = embeddings(2)
     same = torch.arange(20)[:, None] // 10 == torch.arange(20) // 10
     theirs = losses.MultipleNegativesRankingLoss(model, scale=20.0)
@@ -86,7 +84,7 @@ def test_cosent_equals_sentence_transformers(losses, model):
 
 
 def test_cosent_does_not_compare_pairs_of_different_sets():
-    """Each pair of a set of its own: nothing to compare. Two sets: what each has to say."""
+    """Twenty sets of one pair give no loss; the loss of two sets is made of the losses of each."""
     first, second = embeddings(2)
     ratings = torch.arange(20.0)
     assert cosent(first, second, ratings, torch.arange(20), 0.05).item() == 0

@@ -1,4 +1,4 @@
-"""Distillations from the command line: they learn, resume, and refuse what is wrong in one line."""
+"""The distillation command: it learns, resumes, and reports bad input in one line."""
 
 import json
 import shutil

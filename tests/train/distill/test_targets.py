@@ -43,10 +43,10 @@ def test_the_turn_leaves_the_cosines_of_the_targets(seed, known, width):
     """Also if it is found from fewer texts than there are dimensions."""
     targets = Targets([embeddings(seed, 30, 6), embeddings(seed + 1, 30, 4)], 30, width, seed)
     everything = np.arange(30)
-    before = targets.reduced(targets.whole(everything))
+    before = targets.reduce(targets.teacher_embeddings(everything))
     student = torch.randn(known, width, generator=torch.Generator().manual_seed(seed))
-    targets.turn(student, everything[:known])
-    after = targets.reduced(targets.whole(everything))
+    targets.rotate_towards(student, everything[:known])
+    after = targets.reduce(targets.teacher_embeddings(everything))
     assert torch.allclose(after.norm(dim=1), torch.ones(30), atol=1e-5)
     assert torch.allclose(after @ after.T, before @ before.T, atol=1e-4)
     unit = normalize(student, dim=1)
@@ -58,14 +58,14 @@ def test_the_turn_finds_a_rotation():
     targets = Targets([embeddings(0, 50, 6)], 50, 6, 0)
     rotation = torch.linalg.qr(torch.randn(6, 6, generator=torch.Generator().manual_seed(0)))[0]
     everything = np.arange(50)
-    student = targets.reduced(targets.whole(everything)) @ rotation
-    targets.turn(3 * student, everything)
-    assert torch.allclose(targets.reduced(targets.whole(everything)), student, atol=1e-4)
+    student = targets.reduce(targets.teacher_embeddings(everything)) @ rotation
+    targets.rotate_towards(3 * student, everything)
+    assert torch.allclose(targets.reduce(targets.teacher_embeddings(everything)), student, atol=1e-4)
 
 
 def test_teachers_count_alike():
     shards = [embeddings(0, 20, 6), embeddings(1, 20, 4)]
-    whole = Targets(shards, 20, 5, 0).whole(np.arange(20))
+    whole = Targets(shards, 20, 5, 0).teacher_embeddings(np.arange(20))
     mean = sum(torch.from_numpy(part[0] @ part[0].T) for part in shards) / 2
     assert torch.allclose(whole @ whole.T, mean, atol=1e-5)
 

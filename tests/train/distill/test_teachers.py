@@ -180,13 +180,13 @@ def test_embeddings_are_kept_in_shards_and_computed_once(teachers, short_texts, 
     shards = module.embed_all(teachers["bert"], texts, tmp_path / "t", World())
     assert [(len(shard), shard.dtype) for shard in shards] == [(50, "f2"), (50, "f2"), (20, "f2")]
     expected = module.load(teachers["bert"], CPU)(texts)
-    found = module.rows(shards, np.arange(120)).numpy()
+    found = module.gather_embeddings(shards, np.arange(120)).numpy()
     assert found == pytest.approx(expected, abs=2e-3)
     numbers = np.array([119, 3, 50, 49, 3])
-    assert (module.rows(shards, numbers).numpy() == found[numbers]).all()
+    assert (module.gather_embeddings(shards, numbers).numpy() == found[numbers]).all()
     monkeypatch.setattr(module, "load", refuse)
     again = module.embed_all(teachers["bert"], texts, tmp_path / "t", World())
-    assert (module.rows(again, np.arange(120)).numpy() == found).all()
+    assert (module.gather_embeddings(again, np.arange(120)).numpy() == found).all()
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_a_damaged_wordnet_is_named(call, wordnet, tmp_path, damage, message):
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     with pytest.raises(InputError, match=message):
-        list(glosses.read(wordnet))
+        list(glosses.read_glosses(wordnet))
     assert not (tmp_path / "glosses.txt").exists()
 
 

@@ -1,4 +1,4 @@
-"""The meaning head beside the contrastive stage: do two texts say the same?"""
+"""Training of the meaning head with the contrastive stage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from train.runtime.prefetch import Prefetcher
 
 @dataclass(frozen=True)
 class TokenizedPairs:
-    """P pairs: their token ids and their labels, 1 for texts that say the same."""
+    """Token ids and labels of P pairs; label 1 for texts with the same meaning."""
 
     first: list[list[int]]
     second: list[list[int]]
@@ -33,16 +33,16 @@ class TokenizedPairs:
 
 
 class MeaningTask:
-    """Binary cross entropy of the meaning head.
+    """Training task of the meaning head: binary cross entropy over labelled pairs.
 
     Args:
         config: The configuration.
-        encoder: The encoder, which is trained too unless the configuration freezes it.
+        encoder: The encoder. It is also trained, unless the configuration freezes it.
         tokenizer: The tokenizer of the encoder.
         excluded: Texts that must not be trained on.
-        lexicon: The words of the rules.
-        seed: Of the pairs.
-        precision: Of matrix products.
+        lexicon: The words of the perturbation rules.
+        seed: Seed for the head's weights and the pairs.
+        precision: Precision of matrix products.
         world: The processes.
 
     Raises:
@@ -65,7 +65,7 @@ class MeaningTask:
         pairs = self._updates[update]
         sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
-        # `batch_slices` bounds the padded tokens of one side
+        # `batch_slices` limits the padded tokens of one text of each pair.
         chunks = list(batch_slices([range(sizes[i]) for i in order], 1024))
         for rows in chunks[self.world.rank :: self.world.size]:
             chosen = order[rows]
@@ -84,7 +84,7 @@ class MeaningTask:
             return self.head(projected[:n], mask[:n], projected[n:], mask[n:]).float()
 
     def draw_pairs(self, update: int) -> list[MeaningPair]:
-        """Draw the pairs of an update, a function of the seed and the update."""
+        """Draw the pairs of an update; they depend only on the seed and the update."""
         random = np.random.default_rng(combined_seed(self.seed, update, 2))
         shares = np.array([source.share for source in self.config.sources])
         chosen = random.choice(len(self.sources), self.config.pairs, p=shares / shares.sum())

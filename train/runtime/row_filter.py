@@ -1,4 +1,4 @@
-"""Selection of rows of JSON lines by the values of their fields."""
+"""Filter of JSON lines by the values of their fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Values = Mapping[str, tuple[str, ...]]  # by the name of a field, such as {"labe
 
 
 def select_rows(file: Path, only: Values, leave_out: Values) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a file of JSON lines, each with its place for error messages.
+    """Yield the selected rows of a JSON lines file, each with its location for error messages.
 
     Args:
         file: The file.
