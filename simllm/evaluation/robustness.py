@@ -156,7 +156,9 @@ def _auc(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
 
 
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """Return the worst failure of each summary that has one, the largest differences first.
+    """Return the worst failure of each summary that has one, sorted by score difference, largest first.
+
+    A failure is an edit that changes the meaning and scores higher than an edit that keeps it.
 
     Args:
         edits: n edits.

@@ -92,14 +92,14 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
 def load_all(
     chosen: Iterable[str], model: str | os.PathLike[str] | None = None
 ) -> tuple[list[Metric], dict[str, str]]:
-    """Load several metrics, without those that are unavailable.
+    """Load several metrics, and skip those that are not available.
 
     Args:
         chosen: Their names, as for `load`.
         model: The model folder of `simllm`; by default the included one.
 
     Returns:
-        The available metrics, and the remedy of each unavailable one by its name.
+        The available metrics; and for each other one, by its name, what to do to make it available.
 
     Raises:
         InputError: No metric has one of the names, or none is available.

@@ -52,10 +52,11 @@ class RelativeBias(nn.Module):
         return self.table(buckets).permute(0, 3, 1, 2)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """Return the bucket of each distance (key position minus query position).
+        """Return the bucket of each distance (key position minus query position), as in T5.
 
-        Each sign has half of the buckets. Half of those hold one distance each, the others
-        ranges that grow logarithmically up to `max_distance`.
+        One half of the buckets is for positive distances, the other half for all others. In each half,
+        the first buckets hold one distance each. The rest hold ranges, which grow logarithmically up to
+        `max_distance`; the last bucket also holds all larger distances.
         """
         per_sign = self.table.num_embeddings // 2
         exact = per_sign // 2

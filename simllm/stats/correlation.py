@@ -56,10 +56,10 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
 def _p_value(scores: Floats, ratings: Floats) -> float:
     """Return the two-sided p-value of Spearman's rho from a permutation test.
 
-    It is the share of permutations whose rho is at least as far from zero. For up to eight pairs all
-    permutations are tried. For more pairs 9,999 are drawn, and the data count as one more, so that p
-    is never zero (Phipson and Smyth, "Permutation p-values should never be zero", 2010). Ties need no
-    correction, because permutations keep them.
+    It is the share of permutations whose rho is at least as far from zero as the observed rho. Up to
+    eight pairs, all permutations are tried. For more pairs 9,999 are drawn, and the observed order is
+    the 10,000th, so that p is never zero (Phipson and Smyth, "Permutation p-values should never be
+    zero", 2010). Ties need no correction, because permutations keep them.
     """
     a, b = (_centred_ranks(values) for values in (scores, ratings))
     least = abs((a * b).sum()) * (1 - 1e-9)  # the sums are exact up to 100,000 pairs

@@ -54,7 +54,7 @@ def permutation_p(extreme: Values, n: int) -> Values:
 
 
 def _batches(n: int) -> Iterator[range]:
-    """Split the resamples of n items into batches of bounded size."""
+    """Yield ranges of resample numbers, so small that a (len(range), n) array fits in memory."""
     size = max(1, min(500, _AT_ONCE // n))
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 

@@ -249,7 +249,7 @@ def test_a_metric_of_the_registry_has_the_probability(head_folder, pair_file):
 
 @pytest.mark.slow
 def test_the_command_in_a_process_of_its_own(doubtful):
-    done = process("score", "adds two lists", "adds two lists .", "--model", doubtful)
+    done = process("score", "adds two lists", "adds two lists .", "--model", doubtful, "-f", "text")
     assert done.returncode == 0, done.stderr
     assert "meaning may have changed" in done.stdout
 

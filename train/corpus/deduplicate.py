@@ -93,7 +93,15 @@ class NearDuplicates:
 
 
 def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return the (N,) estimated shares of common word pairs of two (N, SIGNATURE) arrays of signatures."""
+    """Estimate the Jaccard similarity of pairs of texts from their MinHash signatures.
+
+    Args:
+        first: (N, SIGNATURE) signatures of the first texts.
+        second: (N, SIGNATURE) signatures of the second texts.
+
+    Returns:
+        (N,) estimated similarities of the sets of adjacent word pairs, 0 to 1.
+    """
     return np.asarray((first == second).mean(1))
 
 

@@ -85,7 +85,7 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Return paragraphs without the remains of removed code: titles, labels, announcements."""
+    """Remove paragraphs that only introduced removed code: titles, labels, "for example:"."""
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]
     while len(prose) > 1 and prose[-1].endswith(":"):

@@ -145,7 +145,13 @@ def _size(item: Item) -> int:
 
 
 def _run_in_processes(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedTexts, workers: int) -> None:
-    """Make parts in several processes, with only a few jobs in memory at a time."""
+    """Build parts of the corpus in several processes, with only a few jobs in memory at a time.
+
+    Args:
+        jobs: The input of each part, and the file to write the part to.
+        excluded: Texts to leave out of the corpus.
+        workers: Number of processes.
+    """
     context = multiprocessing.get_context("spawn")  # not fork, because torch may run threads
     pool = ProcessPoolExecutor(workers, context, _prepare_worker, (excluded, os.getpid()))
     running: set[Future[None]] = set()

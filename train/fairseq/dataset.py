@@ -57,11 +57,11 @@ def export_dataset(run: Path, out: Path) -> None:
 
 
 def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vocab_size: int) -> np.ndarray:
-    """Write `stem`.bin and `stem`.idx.
+    """Write tokenized texts as a fairseq dataset: the token ids in `stem`.bin, the index in `stem`.idx.
 
     Args:
-        stem: The files without suffix.
-        parts: Arrays of ids whose concatenation is all texts, each from `<s>` to `</s>`.
+        stem: The path of both files without the suffix.
+        parts: Arrays of token ids. Joined, they are all texts one after another, each from `<s>` to `</s>`.
         lengths: (N,) number of tokens of each text.
         vocab_size: Number of tokens in the vocabulary.
 
@@ -91,7 +91,13 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
 
 
 def _write_index(file: Path, lengths: np.ndarray, dtype: np.dtype) -> None:
-    """Write the header, the int32 number of tokens of each text, and the int64 byte of its start."""
+    """Write the index: a header, the lengths of all texts (int32), and their byte offsets (int64).
+
+    Args:
+        file: The index file to write.
+        lengths: (N,) number of tokens of each text.
+        dtype: The type of the token ids in the `.bin` file.
+    """
     with file.open("wb") as target:
         target.write(_MAGIC + struct.pack("<QBQ", _VERSION, _CODES[dtype.str], len(lengths)))
         for chunk in _chunks(lengths):

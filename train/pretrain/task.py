@@ -79,13 +79,19 @@ class PretrainingTask:
         self._prefetcher = Prefetcher(self._prepare_batches)
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's parts of the mean loss per predicted token of an update, in nats."""
+        """Yield the loss of an update, batch by batch, with the number of tokens of each batch.
+
+        The sum over all batches and processes is the mean loss per predicted token, in nats.
+        """
         batches, predicted = self._prefetcher[update]
         for batch in batches:
             yield self._loss(batch) / predicted, batch.text_tokens
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Return the perplexity of the predicted tokens of fixed texts with fixed permutations."""
+        """Return the perplexity on the test texts, and the figures for the log.
+
+        The test texts and their permutations are the same at every call.
+        """
         loss, count = 0.0, 0
         parts = self.test_batches.evaluation_texts(self.config.test_texts, self.config.batch_tokens)
         for texts in parts[self.world.rank :: self.world.size]:

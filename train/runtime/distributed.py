@@ -49,10 +49,12 @@ class World:
         return torch.autocast(self.device.type, PRECISIONS[precision], enabled=precision != "fp32")
 
     def first_then_others(self, work: Callable[[], T]) -> T:
-        """Call `work` in the first process, and then in the others, which load the files that it wrote.
+        """Call `work` in the first process; when it is done, call it in the others.
+
+        The others can reuse the files that the first process wrote.
 
         Raises:
-            ReportedError: `work` raised InputError in the first process; raised in every process.
+            ReportedError: In every process, if `work` raised InputError in the first one.
         """
         failed: InputError | None = None
         if self.is_first:

@@ -58,7 +58,16 @@ def claim(config: TrainingConfig) -> IO[str]:
 
 
 def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> None:
-    """Raise InputError unless a run with the values `values` can begin or resume in the folder `out`."""
+    """Check that a run can begin or resume in a folder.
+
+    Args:
+        out: The folder.
+        config: The configuration of the run.
+        values: The values of the configuration; a run that is there must have the same.
+
+    Raises:
+        InputError: The folder holds a run with other values, or something else.
+    """
     folders.check(out)
     if not set(_file_names(out)) - {folders.MARKER, "lock"}:
         return

@@ -131,7 +131,7 @@ def _groups(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _opposites(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the kind and the pairs of opposites of each line, in both orders."""
+    """Yield the part of speech of each line, and its pairs of opposites, each as (a, b) and as (b, a)."""
     for kind, rest in _entries(file):
         left, _, right = rest.partition("|")
         pairs = [(a, b) for a in _words(left) for b in _words(right)]
