@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _json(comparison: Comparison) -> str:
+    """Return the comparison as a JSON object."""
     values = {**asdict(comparison), "wins": comparison.wins.tolist()}
     return json.dumps(tables.finite(values), indent=2) + "\n"
 

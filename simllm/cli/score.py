@@ -161,6 +161,7 @@ def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
+    """Load the document frequencies of the option `--frequencies`, if it is given."""
     from simllm.scoring.document_frequencies import Frequencies
 
     return Frequencies.load(file) if file else None

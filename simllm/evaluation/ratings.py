@@ -111,10 +111,12 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
 
 
 def _mean(row: dict[str, Any], where: str) -> float:
+    """Return the mean rating of a row."""
     return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
 
 
 def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, float]]:
+    """Yield the ratings of each row by rater; nothing for rows without the field `ratings`."""
     for where, row in rows:
         yield _ratings_of(row, where) if "ratings" in row else {}
 

@@ -96,6 +96,7 @@ def path_of(output: Path) -> Path:
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
+    """Return a JSON object as one line, with its checksum in front."""
     content = json.dumps(value).encode() + b"\n"
     return _checksum(content) + b" " + content
 

@@ -76,6 +76,7 @@ class Tokenizer:
         return ids + self._encode_chunk(chunk)
 
     def _encode_chunk(self, texts: list[str]) -> list[list[int]]:
+        """Tokenize several texts in parallel."""
         return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
 
     def id_to_token(self, number: int) -> str:

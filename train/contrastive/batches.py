@@ -112,6 +112,7 @@ class ContrastiveBatches:
 
 
 def _texts(pairs: list[PositivePair]) -> list[str]:
+    """Return both texts of each pair, in order."""
     return [text for pair in pairs for text in (pair.first, pair.second)]
 
 

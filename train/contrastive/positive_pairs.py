@@ -87,6 +87,7 @@ class PositiveSource:
         return PositivePair(first, _drop_words(second, share, random), pair.group, tuple(negatives))
 
     def _fits(self, text: str) -> bool:
+        """Return whether a text is neither empty nor too long."""
         return bool(text) and text.count(" ") < self.config.max_words
 
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:

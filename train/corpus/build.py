@@ -88,7 +88,7 @@ def _build(
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """Return the content of `corpus.json` of the only source, if its split and excluded texts fit."""
+    """If the only source is a corpus with the same split and excluded texts, return its `corpus.json`."""
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:
         return None

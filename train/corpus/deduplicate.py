@@ -132,6 +132,7 @@ def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: 
 
 
 def _bands() -> list[slice]:
+    """Return the columns of each band of a signature."""
     return [slice(band * ROWS, (band + 1) * ROWS) for band in range(BANDS)]
 
 
@@ -143,4 +144,5 @@ def _pack(band: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def _parts(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Split row numbers into chunks."""
     return [rows[at : at + _CHUNK] for at in range(0, len(rows), _CHUNK)]

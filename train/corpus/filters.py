@@ -91,6 +91,7 @@ _WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
 
 
 def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
+    """Return a filter that rejects summaries whose beginning matches a pattern."""
     return lambda documented: bool(pattern.match(documented.summary))
 
 

@@ -88,6 +88,7 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _path(folder: Path, name: bytes) -> Path:
+    """Return the path of a file whose name ends at the first zero byte."""
     return folder / os.fsdecode(name.partition(b"\0")[0])
 
 

@@ -76,7 +76,7 @@ def _from_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
 
 
 def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> CommentTexts:
-    """Return a comment with its cleaned texts, without those that are left out."""
+    """Clean the summary and the further paragraphs of a comment; rejected texts are left out."""
     rest = comment.description.removeprefix(comment.summary).lstrip(" :")
     paragraphs = [text for text in re.split(r"\n\s*\n", rest) if text.strip()]
     summary, *others = (_clean_text(text, excluded, tally) for text in (comment.summary, *paragraphs))

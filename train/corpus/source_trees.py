@@ -69,6 +69,7 @@ def installed_folders() -> tuple[Path, Path]:
 
 
 def _name(folder: Path, parts: int = 1) -> str:
+    """Return the last names of a folder's path, as the name of its repository."""
     return printable("/".join(folder.resolve().parts[-parts:]))
 
 
@@ -213,6 +214,7 @@ def _is_skipped(folder: str) -> bool:
 
 
 def _licence(names: list[str]) -> str:
+    """Return the first licence file among names; "" if there is none."""
     return min((name for name in names if name.lower().startswith(_LICENCES)), default="")
 
 

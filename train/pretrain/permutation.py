@@ -74,6 +74,7 @@ class PermutedBatch:
         return self._each(Tensor.pin_memory)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> PermutedBatch:
+        """Return the batch with `change` applied to each tensor."""
         tensors = (field.name for field in fields(self) if field.name != "shape")
         return PermutedBatch(**{name: change(getattr(self, name)) for name in tensors}, shape=self.shape)
 

@@ -85,6 +85,7 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _languages(figures: dict[str, Any]) -> str:
+    """Return a table of the retrieval figures by language."""
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
 

@@ -113,7 +113,7 @@ def write_release(release: Release) -> None:
 def measure_run(
     run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
 ) -> dict[str, Any]:
-    """Measure the released model of another run, without releasing it.
+    """Measure another run like the released model, in a temporary folder.
 
     Args:
         run: The folder of the training run.
@@ -139,6 +139,7 @@ def _dev_criterion(run: Path) -> float:
 
 
 def _seed_name(run: Path, released: Path) -> str:
+    """Return the name of a run in the card: its seed."""
     return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
 
 

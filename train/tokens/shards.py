@@ -60,7 +60,7 @@ class Shards:
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
     def read_tokens(self, places: np.ndarray) -> np.ndarray:
-        """Return the int64 ids at places that are counted in tokens from the start of the first part."""
+        """Return the int64 token ids at given positions in the sequence of all tokens."""
         ends = np.cumsum([len(part) for part in self.parts])
         owner = np.searchsorted(ends, places, side="right")
         ids = np.empty(len(places), np.int64)
@@ -203,6 +203,7 @@ def _write_part(
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:
+    """Return the files of a part: token ids and lengths of texts."""
     return folder / f"ids-{number:05d}.npy", folder / f"lengths-{number:05d}.npy"
 
 

@@ -132,6 +132,7 @@ def _parse(parser: Parser, code: bytes) -> Node:
 
 @cache
 def _grammar(module: str, function: str) -> Grammar:
+    """Load a tree-sitter grammar from its Python package."""
     return Grammar(getattr(import_module(module), function)())
 
 

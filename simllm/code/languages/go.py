@@ -17,11 +17,13 @@ _FUNCTIONS = frozenset({"function_declaration", "method_declaration", "method_el
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
+    """Yield the places of comments before functions, in order."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"*/\nfunc" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 
 
 def _function(path: NodePath) -> NodePath | None:
+    """Return the path to the function or interface method that begins here, or None."""
     return path_to_type(path, _FUNCTIONS)
 
 
@@ -34,6 +36,7 @@ def _strip_marks(raw: str) -> str:
 
 
 def _name(node: Node) -> str:
+    """Return the name of a function, with the type of its receiver."""
     receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field(node, "receiver")[-1_000:])
     return (f"{receiver[1]}." if receiver else "") + field(node, "name")
 

@@ -15,6 +15,7 @@ _FUNCTIONS = frozenset(
 
 
 def _function(path: NodePath) -> NodePath | None:
+    """Return the path to the method or constructor that begins here, or None."""
     return path_to_type(path, _FUNCTIONS)
 
 

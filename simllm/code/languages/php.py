@@ -8,6 +8,7 @@ _FUNCTIONS = frozenset({"function_definition", "method_declaration"})
 
 
 def _function(path: NodePath) -> NodePath | None:
+    """Return the path to the function or method that begins here, or None."""
     return path_to_type(path, _FUNCTIONS)
 
 

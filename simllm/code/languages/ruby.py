@@ -21,6 +21,7 @@ def _places(code: bytes) -> Iterator[CommentPlace]:
 
 
 def _function(path: NodePath) -> NodePath | None:
+    """Return the path to the method that begins here, or None."""
     return path_to_type(path, _FUNCTIONS)
 
 

@@ -121,6 +121,7 @@ def _entries(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str) -> list[str]:
+    """Split a comma-separated list, and clean its words."""
     return [clean(word) for word in text.split(",") if word.strip()]
 
 

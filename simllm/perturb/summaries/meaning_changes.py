@@ -198,6 +198,6 @@ def _is_noun(word: str, lexicon: Lexicon) -> bool:
 
 
 def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can be part of a name: no function word, mark or participle."""
+    """Return whether a word can be inside a noun phrase: no function word, punctuation or participle."""
     is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
     return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb
