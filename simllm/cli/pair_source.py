@@ -102,7 +102,7 @@ def from_jsonl(
 
 
 def _depth(value: Any) -> int:
-    """Return the number of nested lists and objects in a JSON value."""
+    """Return how deeply lists and objects are nested in a JSON value."""
     depth, level = -1, [value]
     while level:
         depth += 1

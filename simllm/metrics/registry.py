@@ -51,7 +51,7 @@ def names() -> tuple[str, ...]:
 
 
 def check_names(chosen: Iterable[str]) -> None:
-    """Raise InputError if no metric has one of the names (their part before `=`)."""
+    """Raise InputError for a name that no metric has; arguments after `=` are not checked."""
     for name in chosen:
         if (kind := name.partition("=")[0]) not in (*names(), _COLUMN):
             raise InputError(f"metric {kind!r}: expected one of {', '.join(names())}, column=NAME")

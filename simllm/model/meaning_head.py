@@ -88,7 +88,7 @@ class MeaningHead(nn.Module):
         return self.logit(F.gelu(self.hidden(of_a + of_b))).squeeze(-1)
 
     def _read(self, own: Tensor, mask: Tensor, other: Tensor, other_mask: Tensor, scores: Tensor) -> Tensor:
-        """Compare each token of one text with the other text; return mean and maximum over tokens, (P, 2 W)."""
+        """Compare one text with the other by tokens; return mean and maximum of the results, (P, 2 W)."""
         weights = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min).softmax(-1)
         aligned = weights @ other
         columns = torch.arange(other.shape[1], device=own.device)
