@@ -40,9 +40,9 @@ def reliability(probabilities: Floats, labels: Floats, bins: int = 10) -> list[B
 
 def expected_calibration_error(probabilities: Floats, labels: Floats, bins: int = 10) -> float:
     """Return the mean distance of probability and share, weighted by bin size (Naeini et al., 2015)."""
-    found = reliability(probabilities, labels, bins)
-    total = sum(each.size for each in found)
-    return sum(each.size * abs(each.probability - each.share) for each in found) / total
+    diagram = reliability(probabilities, labels, bins)
+    total = sum(each.size for each in diagram)
+    return sum(each.size * abs(each.probability - each.share) for each in diagram) / total
 
 
 def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:

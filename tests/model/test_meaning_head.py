@@ -1,4 +1,4 @@
-"""The meaning head: symmetric, blind to padding, and stored in the model folder."""
+"""The meaning head: symmetry, padding, and storage in the model folder."""
 
 import json
 import shutil
@@ -38,8 +38,8 @@ def masks(lengths, longest):
     st.integers(0, 4),
     st.integers(0, 1000),
 )
-def test_a_logit_depends_on_its_two_texts_alone(head, lengths, padding, seed):
-    """Neither on the order of the two, nor on padding, nor on the other pairs of the batch."""
+def test_logit_depends_only_on_its_two_texts(head, lengths, padding, seed):
+    """The order of the two texts, padding and other pairs of the batch have no effect."""
     random = torch.Generator().manual_seed(seed)
     longest = max(max(pair) for pair in lengths) + padding
     a, b = torch.randn(2, len(lengths), longest, WIDTH, generator=random) * 3  # padding is not zero
@@ -53,7 +53,7 @@ def test_a_logit_depends_on_its_two_texts_alone(head, lengths, padding, seed):
             assert torch.allclose(alone[0], together[i], atol=1e-5)
 
 
-def test_the_order_of_words_counts(head):
+def test_logit_depends_on_the_word_order(head):
     """The same states in another order give another logit."""
     states = torch.randn(1, 6, WIDTH, generator=torch.Generator().manual_seed(1))
     mask = torch.ones(1, 6, dtype=torch.bool)
@@ -157,7 +157,7 @@ def set_weight(folder, name, value):
         (change_shape, "Unexpected key"),
     ],
 )
-def test_a_damaged_head_is_named_in_one_line(head_folder, tmp_path, damage, message):
+def test_damaged_head_gives_a_one_line_error(head_folder, tmp_path, damage, message):
     folder = shutil.copytree(head_folder, tmp_path / "model")
     damage(folder)
     with pytest.raises(InputError, match=message) as error:
@@ -178,7 +178,7 @@ def test_a_damaged_head_is_named_in_one_line(head_folder, tmp_path, damage, mess
         ({}, "missing key meaning.head"),
     ],
 )
-def test_a_wrong_description_of_the_head_is_named(head_folder, tmp_path, meaning, message):
+def test_wrong_description_of_the_head_is_an_error(head_folder, tmp_path, meaning, message):
     folder = shutil.copytree(head_folder, tmp_path / "model")
     info = json.loads((folder / "simllm.json").read_text())
     (folder / "simllm.json").write_text(json.dumps(info | {"meaning": meaning}))

@@ -41,7 +41,7 @@ def tolerance(metric):
 
 @settings(max_examples=20, deadline=None)
 @given(PAIRS, st.randoms(use_true_random=False))
-def test_same_is_a_symmetric_probability_that_is_independent_of_company(metric, pairs, random):
+def test_same_is_a_symmetric_probability_independent_of_other_pairs(metric, pairs, random):
     candidates, references = map(list, zip(*pairs, strict=True))
     same = metric.score(candidates, references).same
     assert same.shape == (len(pairs),)
@@ -56,7 +56,7 @@ def test_same_is_a_symmetric_probability_that_is_independent_of_company(metric, 
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=6))
-def test_identical_texts_say_exactly_the_same(metric, texts):
+def test_identical_texts_have_probability_one(metric, texts):
     scores = metric.score(texts, texts)
     assert (scores.same == 1).all()
     assert (scores.values == 1).all()
@@ -70,7 +70,7 @@ def test_empty_texts_are_treated_as_by_the_similarity(metric):
 
 
 @pytest.mark.parametrize("on_long", ["truncate", "window"])
-def test_the_head_leaves_the_similarity_as_it_is(head_folder, model_folder, comments, on_long):
+def test_head_does_not_change_the_similarity(head_folder, model_folder, comments, on_long):
     pairs = comments[:60], comments[60:120]
     plain = SimLLM(model_folder, on_long=on_long).score(*pairs)
     headed = SimLLM(head_folder, on_long=on_long).score(*pairs)
@@ -79,14 +79,14 @@ def test_the_head_leaves_the_similarity_as_it_is(head_folder, model_folder, comm
     assert headed.same.std() > 0.01  # the random head tells pairs apart
 
 
-def test_the_modes_agree(head_folder, comments):
+def test_probabilities_of_all_modes_agree(head_folder, comments):
     pairs = comments[:60], comments[60:120]
     plain, exact, fast = (SimLLM(head_folder, mode=m).score(*pairs).same for m in ("plain", "exact", "fast"))
     assert exact == pytest.approx(plain, abs=1e-5)
     assert fast == pytest.approx(plain, abs=0.05)
 
 
-def test_batches_and_parts_do_not_matter(head_folder, comments, monkeypatch):
+def test_probabilities_do_not_depend_on_batches(head_folder, comments, monkeypatch):
     metric, pairs = SimLLM(head_folder), (comments[:80], comments[80:160])
     expected = metric.score(*pairs)
     monkeypatch.setattr(pair_scorers, "_TOKENS", 200)
@@ -118,7 +118,7 @@ def test_no_pairs(head_folder):
     assert scores.on("same").shape == scores.changed.shape == (0,)
 
 
-def test_changed_texts_are_similar_and_do_not_say_the_same():
+def test_changed_texts_are_similar_but_differ_in_meaning():
     values, same = np.array([0.5, 0.9, 0.9, 0.49, 1.0]), np.array([0.49, 0.5, 0.1, 0.0, 1.0])
     scores = Scores(values, 0, 0, 0, 0, "", same=same)
     assert scores.changed.tolist() == [True, False, True, False, False]
@@ -126,7 +126,7 @@ def test_changed_texts_are_similar_and_do_not_say_the_same():
     assert scores.on("raw") is values
 
 
-def test_the_calibration_moves_the_probability(head_folder, tmp_path, comments):
+def test_calibration_changes_the_probability(head_folder, tmp_path, comments):
     loaded = checkpoint.load(head_folder)
     info = checkpoint.ModelInfo(meaning=checkpoint.MeaningInfo(loaded.head.config, 2.0, -1.0, "some pairs"))
     checkpoint.save(tmp_path / "m", loaded.encoder, loaded.tokenizer, info, "# A card\n", head=loaded.head)
@@ -144,7 +144,7 @@ def test_extreme_logits_give_0_and_1_without_a_warning(head_folder, tmp_path):
         assert SimLLM(tmp_path / "m").score(["adds two"], ["sums two"]).same == pytest.approx([expected])
 
 
-def test_streams_have_the_probabilities_of_the_whole(head_folder, comments):
+def test_streamed_probabilities_equal_those_of_all_pairs(head_folder, comments):
     metric = SimLLM(head_folder)
     pairs = list(zip(comments[:50], comments[50:100], strict=True))
     whole = metric.score(comments[:50], comments[50:100]).same
@@ -201,7 +201,7 @@ def test_measure_same_scores_by_the_probability(doubtful, pair_file):
     assert "same" not in found["rows"][0]
 
 
-def test_a_model_without_a_head_gives_the_table_of_before(model_folder, pair_file):
+def test_table_of_a_model_without_a_head_is_unchanged(model_folder, pair_file):
     done = run("score", "--jsonl", pair_file, "--model", model_folder, "-f", "json")
     found = json.loads(done.stdout)
     assert found["rows"][0].keys() == {"score", "candidate", "reference"}
@@ -236,7 +236,7 @@ def test_a_resumed_table_keeps_the_probabilities(head_folder, comments, tmp_path
     assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
-def test_a_metric_of_the_registry_has_the_probability(head_folder, pair_file):
+def test_registry_metric_gives_the_probability(head_folder, pair_file):
     options = ["--metrics", f"simllm-same={head_folder}", "-f", "json"]
     found = json.loads(run("score", "--jsonl", pair_file, *options).stdout)
     expected = SimLLM(head_folder).score(
@@ -248,7 +248,7 @@ def test_a_metric_of_the_registry_has_the_probability(head_folder, pair_file):
 
 
 @pytest.mark.slow
-def test_the_command_in_a_process_of_its_own(doubtful):
+def test_command_in_a_new_process(doubtful):
     done = process("score", "adds two lists", "adds two lists .", "--model", doubtful, "-f", "text")
     assert done.returncode == 0, done.stderr
     assert "meaning may have changed" in done.stdout
@@ -277,7 +277,7 @@ def test_the_words_that_change_the_meaning_are_named(doubtful):
     assert done.stdout.splitlines()[1].endswith("meaning may have changed: not")
 
 
-def test_an_explanation_without_a_head_is_as_before(model_folder):
+def test_explanation_without_a_head_is_unchanged(model_folder):
     explanation = explain(SimLLM(model_folder), "adds the two lists", "adds the two files")
     assert explanation.same is None
     assert explanation.changing_words == []
@@ -286,11 +286,11 @@ def test_an_explanation_without_a_head_is_as_before(model_folder):
 
 
 @pytest.mark.parametrize("pair", [("gets", "sets"), ("gets gets gets", "gets"), ("漢 adds", "adds 漢 two")])
-def test_odd_pairs_are_explained(head_folder, pair):
+def test_unusual_pairs_are_explained(head_folder, pair):
     assert 0 <= explain(SimLLM(head_folder), *pair).same <= 1
 
 
-def test_a_truncated_text_is_warned_about_once(head_folder):
+def test_warns_once_about_a_truncated_text(head_folder):
     with pytest.warns(UserWarning, match="texts cut at") as caught:
         explain(SimLLM(head_folder), "returns the first value of the list " * 40, "returns the value")
     assert len(caught) == 1

@@ -119,8 +119,8 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
     choice = _short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
     folder = Path(config.out) / "start" / choice
     if world.is_first and not folder.is_dir():
-        made = student.make_student(config.model, tokenizer, config.start, config.seed)
-        checkpoint.save(folder, made, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
+        untrained = student.make_student(config.model, tokenizer, config.start, config.seed)
+        checkpoint.save(folder, untrained, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
     return SimLLM(folder, mode="plain", device="cpu")
 
 

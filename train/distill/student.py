@@ -73,9 +73,9 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
         raise InputError(
             f"start.layers: expected {len(student.layers)} numbers from 0 to {count - 1}, one for each layer"
         )
-    rows, known = (len(model.embeddings.position.weight) for model in (student, teacher))
-    if rows > known:
-        raise InputError(f"start.layers: max_position_embeddings is {rows}, the teacher's {known}")
+    rows, teacher_rows = (len(model.embeddings.position.weight) for model in (student, teacher))
+    if rows > teacher_rows:
+        raise InputError(f"start.layers: max_position_embeddings is {rows}, the teacher's {teacher_rows}")
     buckets = [len(model.relative_bias.table.weight) for model in (student, teacher)]
     if buckets[0] != buckets[1]:
         raise InputError(f"start.layers: {buckets[0]} relative positions, the teacher has {buckets[1]}")

@@ -45,10 +45,12 @@ class Targets:
         """
         self.shards = shards
         sample = np.random.default_rng(seed).permutation(texts)[:_SAMPLE]
-        found = self.teacher_embeddings(np.sort(sample)).numpy()
-        if found.shape[1] < width:
-            raise InputError(f"model.hidden_size {width}: the teachers' embeddings have {found.shape[1]}")
-        self.axes = torch.from_numpy(principal_axes(found, width))
+        embeddings = self.teacher_embeddings(np.sort(sample)).numpy()
+        if embeddings.shape[1] < width:
+            raise InputError(
+                f"model.hidden_size {width}: the teachers' embeddings have {embeddings.shape[1]}"
+            )
+        self.axes = torch.from_numpy(principal_axes(embeddings, width))
 
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for some texts, of length 1.

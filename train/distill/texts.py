@@ -76,15 +76,15 @@ def gather(
         seen: set[bytes] = set()
         groups: list[Group] = []
         for source in sources:
-            found = [group for group in _read(source) if not _all_seen(group, seen)]
-            if not found:
+            new_groups = [group for group in _read(source) if not _all_seen(group, seen)]
+            if not new_groups:
                 raise InputError(f"texts {source.source!r}: no text is left")
-            order = random.permutation(len(found))
+            order = random.permutation(len(new_groups))
             kept = 0
             for number in order:
                 if kept == source.limit:
                     break
-                group = found[number]
+                group = new_groups[number]
                 if any(text in excluded for text in group):
                     continue
                 if random.random() < source.variants:
@@ -117,9 +117,9 @@ def _read(source: TextsConfig) -> Iterator[Group]:
 def _all_seen(group: Group, seen: set[bytes]) -> bool:
     """Return whether all texts of a group are in `seen`, and add them."""
     keys = {identity(text) for text in group}
-    known = keys <= seen
+    seen_before = keys <= seen
     seen |= keys
-    return known
+    return seen_before
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:

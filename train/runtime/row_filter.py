@@ -20,6 +20,6 @@ def select_rows(file: Path, only: Values, leave_out: Values) -> Iterator[tuple[s
         leave_out: Rows are left out if one of these fields has one of these values.
     """
     for where, row in objects(file):
-        wanted = all(row.get(name) in values for name, values in only.items())
-        if wanted and not any(row.get(name) in values for name, values in leave_out.items()):
+        has_values = all(row.get(name) in values for name, values in only.items())
+        if has_values and not any(row.get(name) in values for name, values in leave_out.items()):
             yield where, row

@@ -1,4 +1,4 @@
-"""The meaning head beside the contrastive stage, and the anchor."""
+"""Training of the meaning head in the contrastive stage, and the anchor."""
 
 import json
 
@@ -27,7 +27,7 @@ def words():
 
 @pytest.fixture(scope="module")
 def with_head(update_folder):
-    """Overrides: a meaning head, from labelled pairs and from rules."""
+    """Return overrides for a meaning head with labelled and rule-made pairs."""
     labelled = f"source: {update_folder}/rated.jsonl, share: 1, fields: [reference, candidate, rating]"
     labels = "same: ['4'], different: ['0', '1']"
     sources = f"[{{source: {update_folder}/train.txt, share: 3}}, {{{labelled}, {labels}}}]"
@@ -40,7 +40,7 @@ def drawn(source, count=300):
     return [source.draw(random) for _ in range(count)]
 
 
-def test_pairs_by_rule_never_hold_equal_texts(update_folder, words):
+def test_rule_made_pairs_never_have_equal_texts(update_folder, words):
     config = MeaningSourceConfig(source=f"{update_folder}/train.txt", share=1.0)
     found = drawn(open_source(config, NOTHING, words))
     assert all(pair.first != pair.second for pair in found)
@@ -48,7 +48,7 @@ def test_pairs_by_rule_never_hold_equal_texts(update_folder, words):
     assert {pair.label for pair in found} == {SAME, DIFFERENT}
 
 
-def test_one_text_is_no_pair_with_itself(tmp_path, words):
+def test_single_text_gives_no_pair(tmp_path, words):
     (tmp_path / "one.txt").write_text("gets the name of the file\n")
     source = open_source(MeaningSourceConfig(source=f"{tmp_path}/one.txt", share=1.0), NOTHING, words)
     assert all(pair.first != pair.second for pair in drawn(source))
@@ -120,7 +120,7 @@ def test_words_are_put_into_sentences(tmp_path, words):
         ({"source": "nothing.txt"}, "no such file"),
     ],
 )
-def test_a_wrong_source_is_named(labelled, words, options, message):
+def test_invalid_source_is_an_error(labelled, words, options, message):
     with pytest.raises(InputError, match=message):
         open_source(MeaningSourceConfig(**labelled | options), NOTHING, words)
 
@@ -136,7 +136,7 @@ def test_a_wrong_source_is_named(labelled, words, options, message):
         ("anchor_weight=-1", "anchor_weight must be positive"),
     ],
 )
-def test_a_wrong_config_is_named(update_folder, with_head, override, message):
+def test_invalid_config_is_an_error(update_folder, with_head, override, message):
     more = [*with_head, "meaning.head.heads=4"] if "width" in override else with_head
     with pytest.raises(InputError, match=message):
         settings(update_folder, *more, override)
@@ -153,7 +153,7 @@ def test_the_head_adds_its_loss(update_folder, with_head):
     assert task.meaning.draw_pairs(3) == task.meaning.draw_pairs(3) != task.meaning.draw_pairs(4)
 
 
-def test_a_frozen_encoder_gets_nothing_from_the_head(update_folder, with_head):
+def test_frozen_encoder_gets_no_gradient_from_the_head(update_folder, with_head):
     task = ContrastiveTask(settings(update_folder, *with_head, "meaning.freeze_encoder=true"), World())
     sum(part for part, _ in task.meaning.losses(3)).backward()
     assert all(p.grad is None for p in task.encoder.parameters())
@@ -170,7 +170,7 @@ def without_dropout(update_folder, folder):
 
 
 @pytest.mark.slow
-def test_by_several_processes(run, update_folder, with_head, tmp_path):
+def test_several_processes_compute_the_same_update(run, update_folder, with_head, tmp_path):
     more = [*with_head, "anchor_weight=1.5", without_dropout(update_folder, tmp_path / "model")]
     whole = update(update_folder, World(), *more)
     (tmp_path / "out").mkdir()
@@ -179,7 +179,7 @@ def test_by_several_processes(run, update_folder, with_head, tmp_path):
 
 
 def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
-    """The divergence from the start has its smallest value at the start: its gradient is 0 there."""
+    """The divergence from the start model is smallest at the start, so its gradient is 0 there."""
     model = without_dropout(update_folder, tmp_path / "model")
     alone = update(update_folder, World(), model)
     assert_equal(update(update_folder, World(), model, "anchor_weight=0"), alone, 0.0)
@@ -195,7 +195,7 @@ def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_leaves_a_model_with_a_head(update_folder, with_head, tmp_path):
+def test_run_writes_a_model_with_a_head(update_folder, with_head, tmp_path):
     updates = [f"out={tmp_path}", "updates=3", "warmup_updates=1", "evaluate_every=3"]
     with StopRequest() as stop:
         folder = train(settings(update_folder, *with_head, *updates), World(), stop)
@@ -206,8 +206,8 @@ def test_a_run_leaves_a_model_with_a_head(update_folder, with_head, tmp_path):
     assert {"edits", "same_edits"} <= line.keys()
 
 
-def test_the_head_of_the_start_is_left_out(update_folder, head_folder, tmp_path):
-    """Its encoder is trained on, so that it no longer fits."""
+def test_head_of_the_start_model_is_dropped(update_folder, head_folder, tmp_path):
+    """The encoder is trained further, so the old head does not fit."""
     updates = [f"out={tmp_path}", f"model={head_folder}", "updates=2", "warmup_updates=1", "evaluate_every=2"]
     with StopRequest() as stop:
         folder = train(settings(update_folder, *updates), World(), stop)

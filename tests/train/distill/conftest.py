@@ -24,7 +24,7 @@ def short_texts(comments):
 
 @pytest.fixture(scope="session")
 def teachers(short_texts, tmp_path_factory):
-    """The folders of a BERT and an MPNet of sentence-transformers, by the kind of model."""
+    """Write a BERT and an MPNet of sentence-transformers; return their folders by model type."""
     folder = tmp_path_factory.mktemp("teachers")
     return {kind: make_teacher(folder / kind, kind, short_texts) for kind in SPECIAL}
 
@@ -75,7 +75,7 @@ def make_teacher(folder, kind, texts):
 
 @pytest.fixture(scope="session")
 def sources(short_texts, tmp_path_factory):
-    """A folder with plain texts, pairs, and rated pairs."""
+    """Write a folder with plain texts, pairs, and rated pairs."""
     folder = tmp_path_factory.mktemp("sources")
     texts = short_texts
     (folder / "plain.txt").write_text("".join(f"{text}\n" for text in texts[:200]))
@@ -91,7 +91,7 @@ def sources(short_texts, tmp_path_factory):
 
 @pytest.fixture
 def arguments(sources, teachers):
-    """The function that returns the arguments of a small distillation into a folder."""
+    """Return a function that returns the arguments of a small distillation in a folder."""
 
     def made(out, *more):
         texts = [

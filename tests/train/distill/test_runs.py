@@ -24,13 +24,13 @@ from train.runtime.distributed import World
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """The folder where `config` keeps texts, vocabulary, teachers' embeddings and students."""
+    """Return the run folder of the configurations of `config`."""
     return tmp_path_factory.mktemp("prepared")
 
 
 @pytest.fixture
 def config(arguments, prepared):
-    """The function that loads the configuration of a small distillation."""
+    """Return a function that loads the configuration of a small distillation."""
 
     def made(*more):
         _, *overrides = arguments(prepared, *more)
@@ -62,7 +62,7 @@ def test_the_shipped_config_loads():
         ("weights=1", "unknown key weights"),
     ],
 )
-def test_a_wrong_config_is_named(config, override, message):
+def test_invalid_config_is_an_error(config, override, message):
     with pytest.raises(InputError, match=message) as error:
         config(override)
     assert "\n" not in str(error.value)
@@ -73,7 +73,7 @@ def test_all_weights_0_are_refused(config):
         config("cosine_weight=0", "squared_weight=0", "similarity_weight=0")
 
 
-def test_every_group_comes_once_in_an_epoch(config):
+def test_every_group_occurs_once_per_epoch(config):
     task, _ = prepare(config("groups=7"), World())
     count = len(task.starts) - 1
     drawn = np.concatenate([task._groups(update) for update in range(count)])  # seven epochs
@@ -83,7 +83,7 @@ def test_every_group_comes_once_in_an_epoch(config):
     assert list(drawn[:count]) != list(drawn[count : 2 * count])
 
 
-def test_the_targets_of_an_update_belong_to_its_texts(config, prepared):
+def test_targets_of_an_update_match_its_texts(config, prepared):
     task, facts = prepare(config("groups=5"), World())
     batch = task._make(2)
     files = prepared.glob("texts/*/groups.jsonl")
@@ -113,8 +113,8 @@ def test_chunks_do_not_change_the_loss(config):
             assert torch.allclose(gradient, chunked[name], atol=1e-5), name
 
 
-def test_other_texts_or_another_start_are_made_anew(config):
-    """Before anything is trained, the configuration of a run may change."""
+def test_changed_texts_or_start_are_recomputed(config):
+    """The configuration of a run may change until training has started."""
     one, facts = prepare(config("seed=1"), World())
     other, other_facts = prepare(config("seed=2"), World())
     assert facts["texts_sha256"] != other_facts["texts_sha256"]
@@ -135,7 +135,7 @@ def test_other_texts_or_another_start_are_made_anew(config):
         ("model.vocab_size=30000", "too few|vocab"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(run, arguments, tmp_path, override, message):
+def test_bad_input_gives_one_line_and_exit_status_2(run, arguments, tmp_path, override, message):
     status, errors = run("train.distill", *arguments(tmp_path / "run", "max_texts=60", override))
     assert status == 2, errors
     (line,) = [line for line in errors.splitlines() if line.startswith("error: ")]
@@ -150,7 +150,7 @@ def whole(sources, teachers, tmp_path_factory):
 
 @pytest.fixture
 def finished(arguments, whole):
-    """The folder of a finished distillation; tests may read and copy it."""
+    """Return the folder of a finished distillation, which tests may read and copy."""
     if not (whole / "run" / "model").is_dir():
         status, errors = Runner(whole / "output")("train.distill", *arguments(whole / "run"))
         assert status == 0, errors
@@ -158,7 +158,7 @@ def finished(arguments, whole):
 
 
 @pytest.mark.slow
-def test_a_run_learns_and_leaves_a_model(finished, teachers):
+def test_run_learns_and_writes_a_model(finished, teachers):
     lines = log(finished)
     assert [line["update"] for line in lines] == [10, 20]
     assert lines[-1]["train_loss"] < 0.95 * lines[0]["train_loss"]
@@ -179,7 +179,7 @@ def test_a_run_learns_and_leaves_a_model(finished, teachers):
 
 
 @pytest.mark.slow
-def test_a_finished_run_does_nothing_again(run, arguments, finished, tmp_path):
+def test_finished_run_is_not_repeated(run, arguments, finished, tmp_path):
     shutil.copytree(finished, tmp_path / "run")
     before = content(tmp_path / "run")
     status, errors = run("train.distill", *arguments(tmp_path / "run"))
@@ -242,7 +242,7 @@ def test_several_processes_share_the_work(run, arguments, finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_bad_input_of_several_processes_is_said_once(run, arguments, tmp_path):
+def test_bad_input_of_several_processes_is_reported_once(run, arguments, tmp_path):
     ranks = run.ranks(2, "train.distill", *arguments(tmp_path / "run", "teachers=[nowhere]"))
     assert [rank.finish() for rank in ranks] == [2, 2]
     errors = ranks[0].errors + ranks[1].errors
@@ -251,7 +251,7 @@ def test_bad_input_of_several_processes_is_said_once(run, arguments, tmp_path):
 
 
 @pytest.mark.slow
-def test_another_configuration_does_not_resume_the_run(run, arguments, finished, tmp_path):
+def test_resume_with_another_configuration_is_refused(run, arguments, finished, tmp_path):
     shutil.copytree(finished, tmp_path / "run")
     status, errors = run("train.distill", *arguments(tmp_path / "run", "temperature=0.1"))
     assert status == 2

@@ -1,4 +1,4 @@
-"""The student at the start: token vectors and layers of a teacher."""
+"""The student before training, with token vectors and layers of a teacher."""
 
 import shutil
 from dataclasses import replace
@@ -76,7 +76,7 @@ def test_wide_token_vectors_are_reduced_to_their_principal_axes(teachers, loaded
     assert 0.6 < kept < 1
 
 
-def test_a_start_is_a_function_of_the_seed(tokenizer):
+def test_initial_student_depends_on_the_seed(tokenizer):
     one, again, other = (make_student(CONFIG, tokenizer, None, seed).state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(one[name], again[name]) for name in one)
     assert not torch.equal(one["layers.0.up.weight"], other["layers.0.up.weight"])
@@ -96,7 +96,7 @@ def test_a_start_is_a_function_of_the_seed(tokenizer):
         ("bert", {"relative_attention_num_buckets": 16}, (0, 1), "16 relative positions, the teacher has 32"),
     ],
 )
-def test_a_teacher_that_does_not_fit_is_refused(teachers, tokenizer, kind, changes, layers, message):
+def test_teacher_with_another_shape_is_refused(teachers, tokenizer, kind, changes, layers, message):
     source = StartConfig(teacher=str(teachers[kind]), layers=layers)
     with pytest.raises(InputError, match=message):
         make_student(replace(CONFIG, **changes), tokenizer, source, 1)

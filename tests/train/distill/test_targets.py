@@ -1,4 +1,4 @@
-"""Targets: principal axes, and a turn that leaves all cosines as they are."""
+"""Targets of a distillation: principal axes, and a rotation that preserves cosines."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def embeddings(seed, count, width):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 12), st.data())
-def test_the_axes_are_orthonormal_and_keep_the_most(count, width, data):
+def test_principal_axes_are_orthonormal_and_keep_most_variance(count, width, data):
     kept = data.draw(st.integers(1, width))
     vectors = embeddings(data.draw(st.integers(0, 99)), count, width)[0]
     axes = principal_axes(vectors, kept)
@@ -31,7 +31,7 @@ def test_the_axes_are_orthonormal_and_keep_the_most(count, width, data):
     assert np.square(vectors @ axes).sum() == pytest.approx(np.square(singular).sum(), rel=1e-4)
 
 
-def test_all_axes_keep_every_cosine():
+def test_full_set_of_axes_preserves_cosines():
     vectors = embeddings(0, 30, 8)[0]
     turned = vectors @ principal_axes(vectors, 8)
     assert turned @ turned.T == pytest.approx(vectors @ vectors.T, abs=1e-5)
@@ -39,8 +39,8 @@ def test_all_axes_keep_every_cosine():
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 10))
-def test_the_turn_leaves_the_cosines_of_the_targets(seed, known, width):
-    """Also if it is found from fewer texts than there are dimensions."""
+def test_rotation_preserves_cosines_of_the_targets(seed, known, width):
+    """This also holds for fewer texts than dimensions."""
     targets = Targets([embeddings(seed, 30, 6), embeddings(seed + 1, 30, 4)], 30, width, seed)
     everything = np.arange(30)
     before = targets.reduce(targets.teacher_embeddings(everything))
@@ -54,7 +54,7 @@ def test_the_turn_leaves_the_cosines_of_the_targets(seed, known, width):
     assert nearer > -1e-3
 
 
-def test_the_turn_finds_a_rotation():
+def test_a_known_rotation_is_found():
     targets = Targets([embeddings(0, 50, 6)], 50, 6, 0)
     rotation = torch.linalg.qr(torch.randn(6, 6, generator=torch.Generator().manual_seed(0)))[0]
     everything = np.arange(50)
@@ -63,7 +63,7 @@ def test_the_turn_finds_a_rotation():
     assert torch.allclose(targets.reduce(targets.teacher_embeddings(everything)), student, atol=1e-4)
 
 
-def test_teachers_count_alike():
+def test_teachers_have_equal_weight():
     shards = [embeddings(0, 20, 6), embeddings(1, 20, 4)]
     whole = Targets(shards, 20, 5, 0).teacher_embeddings(np.arange(20))
     mean = sum(torch.from_numpy(part[0] @ part[0].T) for part in shards) / 2

@@ -85,7 +85,7 @@ def test_only_plain_mean_pooling_takes_the_fast_path(teachers, tmp_path, change,
     assert module._has_mean_pooling(folder) == fast
 
 
-def test_other_pooling_is_left_to_sentence_transformers(teachers, tmp_path):
+def test_other_poolings_use_sentence_transformers(teachers, tmp_path):
     folder = shutil.copytree(teachers["bert"], tmp_path / "teacher")
     pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True}
     (folder / "1_Pooling/config.json").write_text(
@@ -122,7 +122,7 @@ def drop_weight(folder, name):
         (lambda f: (f / "config.json").write_text("["), "not valid JSON"),
     ],
 )
-def test_a_damaged_teacher_is_named_in_one_line(teachers, tmp_path, damage, message):
+def test_damaged_teacher_gives_a_one_line_error(teachers, tmp_path, damage, message):
     folder = shutil.copytree(teachers["bert"], tmp_path / "teacher")
     damage(folder)
     with pytest.raises(InputError, match=message) as error:
@@ -145,7 +145,7 @@ def test_a_damaged_teacher_is_named_in_one_line(teachers, tmp_path, damage, mess
     ],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_a_teacher_that_cannot_be_loaded_is_named(teachers, tmp_path, damage, message):
+def test_unloadable_teacher_is_an_error(teachers, tmp_path, damage, message):
     folder = shutil.copytree(teachers["bert"], tmp_path / "teacher")
     damage(folder)
     with pytest.raises(InputError, match=message) as error:
@@ -175,7 +175,7 @@ def contents(folder):
 
 
 @pytest.mark.usefixtures("small_shards")
-def test_embeddings_are_kept_in_shards_and_computed_once(teachers, short_texts, tmp_path, monkeypatch):
+def test_embeddings_are_computed_once_and_stored_in_shards(teachers, short_texts, tmp_path, monkeypatch):
     texts = short_texts[:120]
     shards = module.embed_all(teachers["bert"], texts, tmp_path / "t", World())
     assert [(len(shard), shard.dtype) for shard in shards] == [(50, "f2"), (50, "f2"), (20, "f2")]

@@ -1,4 +1,4 @@
-"""Texts of a distillation: read, cleaned, excluded, mixed once."""
+"""The texts of a distillation: reading, cleaning, exclusion and shuffling."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_every_text_is_kept_once_and_clean(sources, tmp_path):
     assert (folder / LINES).read_text().splitlines() == texts
 
 
-def test_the_texts_are_a_function_of_the_seed(sources, tmp_path):
+def test_texts_depend_only_on_the_seed(sources, tmp_path):
     chosen = source(sources, limit=50, variants=0.5)
     one, again = (gathered(tmp_path, chosen) for _ in range(2))
     other = gathered(tmp_path, chosen, seed=2)
@@ -46,7 +46,7 @@ def test_the_texts_are_a_function_of_the_seed(sources, tmp_path):
     assert len(hashes) == 2
 
 
-def test_kept_texts_are_not_made_again(sources, tmp_path):
+def test_stored_texts_are_not_made_again(sources, tmp_path):
     groups = gather([source(sources)], (), NOTHING, 1, tmp_path / "texts")
     again = gather([TextsConfig(source="gone.txt")], (), NOTHING, 1, tmp_path / "texts")
     assert again == groups
@@ -70,8 +70,8 @@ def test_rows_are_chosen_by_their_values(sources, tmp_path):
         gathered(tmp_path, pairs(sources, only={"from": ("nobody",)}))
 
 
-def test_no_excluded_text_is_left(tmp_path):
-    """Neither as a source, nor as a rewording or a change of meaning."""
+def test_excluded_texts_are_left_out(tmp_path):
+    """This includes rewordings and changes of meaning."""
     (tmp_path / "plain.txt").write_text("gets the name\nopens the file\nadds a value\n")
     first = gathered(tmp_path, TextsConfig(source=str(tmp_path / "plain.txt"), variants=1.0))
     variants = [text for group in first for text in group[1:]]
@@ -87,7 +87,7 @@ def test_no_excluded_text_is_left(tmp_path):
     assert not texts & {*variants, "opens the file"}
 
 
-def test_a_group_of_known_texts_is_left_out(tmp_path):
+def test_group_of_repeated_texts_is_left_out(tmp_path):
     (tmp_path / "a.txt").write_text("gets it\nGets  it\nsets it\n")
     (tmp_path / "b.jsonl").write_text(
         '{"a": "gets it", "b": "sets it"}\n{"a": "gets it", "b": "adds it"}\n{"a": "", "b": "x"}\n'
@@ -114,7 +114,7 @@ def test_held_out_words_are_not_used(tmp_path):
         ({"source": "{pairs}", "fields": ("a",), "max_words": 1}, "no text is left"),
     ],
 )
-def test_a_wrong_source_is_named(sources, tmp_path, options, message):
+def test_invalid_source_is_an_error(sources, tmp_path, options, message):
     options = options | {"source": options["source"].format(pairs=sources / "pairs.jsonl")}
     with pytest.raises(InputError, match=message):
         gathered(tmp_path, TextsConfig(**options))
@@ -190,7 +190,7 @@ def test_glosses_are_definitions_and_examples(call, wordnet, tmp_path):
         (lambda f: (f / "data.verb").write_text("nonsense\n"), r"data\.verb, line 1: expected a synset"),
     ],
 )
-def test_a_damaged_wordnet_is_named(call, wordnet, tmp_path, damage, message):
+def test_damaged_wordnet_is_an_error(call, wordnet, tmp_path, damage, message):
     damage(wordnet)
     done = call(glosses, wordnet, tmp_path / "glosses.txt")
     assert done.returncode == 2
@@ -200,7 +200,7 @@ def test_a_damaged_wordnet_is_named(call, wordnet, tmp_path, damage, message):
     assert not (tmp_path / "glosses.txt").exists()
 
 
-def test_an_existing_file_is_not_replaced_unasked(call, wordnet, tmp_path):
+def test_existing_file_is_replaced_only_with_overwrite(call, wordnet, tmp_path):
     output = tmp_path / "glosses.txt"
     output.write_text("mine\n")
     assert call(glosses, wordnet, output).returncode == 2
