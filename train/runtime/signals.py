@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 # Exit statuses: EX_TEMPFAIL, after which the same command resumes the run; and 128 + SIGINT.
@@ -65,6 +66,20 @@ def ignore_signals() -> None:
     """Ignore the signals in a worker process; its parent process ends it."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """A context in which signals wait; at its end they go to their usual handlers."""
+    waiting: list[int] = []
+    handlers = {number: signal.signal(number, lambda came, _: waiting.append(came)) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in waiting:
+            signal.raise_signal(number)
 
 
 def run_forwarding_signals(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:

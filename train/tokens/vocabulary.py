@@ -95,19 +95,26 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
     Raises:
         InputError: No vocabulary can be learned.
     """
-    child = subprocess.run(
-        [sys.executable, "-m", "train.tokens.vocabulary", texts.absolute(), str(size)],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "train.tokens.vocabulary", texts.absolute(), str(size)]
+    child = None
+    try:
+        with signals.postponed():  # a signal between the start and the assignment would leave a process behind
+            child = subprocess.Popen(
+                command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        model, errors = child.communicate()
+    except BaseException:
+        if child is not None:
+            child.kill()
+            child.wait()
+        raise
     if child.returncode < 0:
         reason = f"its process was killed by signal {-child.returncode}, perhaps for lack of memory"
         raise InputError(f"vocabulary of {size} tokens cannot be learned: {reason}")
     if child.returncode:
-        lines = child.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        lines = errors.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
         raise InputError(lines[-1].removeprefix("error: "))
-    return child.stdout
+    return model
 
 
 def _main() -> int:

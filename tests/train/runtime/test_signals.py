@@ -43,6 +43,16 @@ def test_error_during_a_stop_is_reported(call, tmp_path):
     assert (done.returncode, done.stderr) == (2, "error: cannot be written\n")
 
 
+def test_postponed_signal_comes_at_the_end_of_the_block():
+    ended = []
+    with signals.StopRequest() as stop, pytest.raises(signals.Interrupted):
+        with signals.postponed():
+            signal.raise_signal(signal.SIGTERM)
+            ended.append(True)
+        pytest.fail("the signal was lost")
+    assert ended and stop.requested
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_are_forwarded_to_a_called_command(tmp_path, number):
     ready = tmp_path / "ready"
