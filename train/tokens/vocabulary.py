@@ -98,7 +98,7 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
     command = [sys.executable, "-m", "train.tokens.vocabulary", texts.absolute(), str(size)]
     child = None
     try:
-        with signals.postponed():  # a signal between the start and the assignment would leave a process behind
+        with signals.postponed():  # a signal before the assignment would leave the process running
             child = subprocess.Popen(
                 command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
