@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simllm.errors import InputError as InputError
     from simllm.metric import SimLLM as SimLLM
     from simllm.scoring.scores import Scores as Scores
-    from simllm.text import clean as clean
+    from simllm.text_cleaning import clean as clean
 
 __version__ = "0.2.0"
 
@@ -23,7 +23,7 @@ _MODULES = {
     "InputError": "simllm.errors",
     "Scores": "simllm.scoring.scores",
     "SimLLM": "simllm.metric",
-    "clean": "simllm.text",
+    "clean": "simllm.text_cleaning",
 }
 __all__ = ["InputError", "Scores", "SimLLM", "clean"]
 

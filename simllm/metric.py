@@ -27,7 +27,7 @@ from simllm.scoring.pair_scorers import PairScorer, PooledScorer, TokenScorer
 from simllm.scoring.scores import Scores, concatenate, issue_warnings
 from simllm.scoring.streaming import CHUNK, Pair, chunks, score_in_chunks
 from simllm.scoring.text_arguments import text_list
-from simllm.text import LONGEST
+from simllm.text_cleaning import LONGEST
 
 
 class SimLLM:

@@ -17,10 +17,10 @@ from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import HeadConfig, MeaningHead
 from simllm.model.tokenizer import Tokenizer
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.corpus import source_trees
+from train.corpus.counts import Tally
 from train.corpus.extract import extract
-from train.corpus.tally import Tally
 from train.runtime.config import data_root
 from train.tokens import vocabulary
 

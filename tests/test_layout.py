@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 
 # From top to bottom; a package may import itself and the packages below it.
 PACKAGES = ["cli", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb"]
-PACKAGES += ["code", "stats", "model", "io", "text", "errors"]
+PACKAGES += ["code", "stats", "model", "io", "text_cleaning", "errors"]
 
 
 def modules(package):

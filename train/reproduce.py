@@ -21,8 +21,8 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from train.data.remote_repository import GITHUB, RemoteRepository
 from train.runtime import signals
+from train.runtime.command_line import run_tool
 from train.runtime.config import data_root
-from train.runtime.tool_command import run_tool
 
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom java_tlc_csn python_wan2018 python_edinburgh misc_nl funcom_useloss".split()

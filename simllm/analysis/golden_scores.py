@@ -10,7 +10,7 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.io import folders
-from simllm.io.strict import build, read_json
+from simllm.io.strict_loading import build, read_json
 from simllm.metric import SimLLM
 
 GOLDEN_FILE = "golden.json"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.text import encodable
+from simllm.text_cleaning import encodable
 
 _DEEPEST = 100  # levels of nesting in an id; writing JSON needs a stack frame or two for each
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import NDArray
 
-from simllm.evaluation.labels import short_label
+from simllm.evaluation.display_names import short_label
+from simllm.stats.correlation_tests import LEVEL
 from simllm.stats.rater_agreement import RaterAgreement
-from simllm.stats.significance import LEVEL
 
 if TYPE_CHECKING:
     import numpy as np

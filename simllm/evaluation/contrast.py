@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from simllm.errors import InputError
 from simllm.io.files import objects, text_under
 from simllm.metrics.protocol import ScoreFunction
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 CONTRAST_SET = Path(__file__).parent / "contrast.jsonl"  # written for simllm; see `deciding_word_pairs`
 _FIELDS = ("reference", "rewording", "change", "kind", "form")

@@ -17,7 +17,7 @@ from simllm.metrics.protocol import Metric, pair_scores
 from simllm.metrics.registry import ColumnMetric
 from simllm.metrics.text import UnavailableError
 from simllm.stats.correlation import spearman
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.evaluation import haque_csv
-from simllm.evaluation.labels import label
+from simllm.evaluation.display_names import label
 from simllm.io import files
 from simllm.stats.rater_agreement import mean_ratings
 

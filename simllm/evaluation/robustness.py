@@ -18,7 +18,7 @@ from simllm.errors import InputError
 from simllm.metrics.protocol import ScoreFunction
 from simllm.perturb.summaries import light_edits, meaning_changes
 from simllm.perturb.summaries.lexicon import Lexicon
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 _MOST_WORDS = 200  # longer summaries are cut, because the time for edits grows with the square
 # Kinds of edits, and what happens to the meaning.

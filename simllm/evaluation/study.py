@@ -22,8 +22,8 @@ from tqdm import tqdm
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
 from simllm.evaluation.conclusions import write_conclusions
+from simllm.evaluation.display_names import label
 from simllm.evaluation.human_correlation import clean_ratings, score_rated_pairs
-from simllm.evaluation.labels import label
 from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study_groups import Group, correlate_groups
 from simllm.evaluation.study_results import MetricResult, SetStudy, Study
@@ -31,7 +31,7 @@ from simllm.io.files import real
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.metrics.text import UnavailableError
-from simllm.stats import significance
+from simllm.stats import correlation_tests
 from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
 from simllm.stats.rater_agreement import rater_agreement
 
@@ -161,18 +161,18 @@ def _study_set(
     results.sort(key=lambda row: -row.spearman)
     rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
     between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(scores) for scores in ordered])))
-    p = significance.permutation_p_values(ordered, rated.values)
-    corrected, people = significance.holm(p), rater_agreement(rated.raters)
+    p = correlation_tests.permutation_p_values(ordered, rated.values)
+    corrected, people = correlation_tests.holm(p), rater_agreement(rated.raters)
     variant_results = [correlate_metric(name, scores, rated) for name, scores in variants.items()]
     return SetStudy(
         name=rated.name,
         pairs=n,
         agreement=people,
         results=results,
-        clusters=significance.clusters(rho, corrected),
+        clusters=correlation_tests.clusters(rho, corrected),
         permutation=p.tolist(),
         williams=[
-            [significance.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
+            [correlation_tests.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
             for i, a in enumerate(rho)
         ],
         between=between.tolist(),
@@ -189,8 +189,8 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
     """Return the rank of each metric; metrics without significant differences share a rank."""
     if not results:
         return []
-    p = significance.holm(significance.permutation_p_values(values, rated.values))
-    return significance.clusters([row.spearman for row in results], p)
+    p = correlation_tests.holm(correlation_tests.permutation_p_values(values, rated.values))
+    return correlation_tests.clusters([row.spearman for row in results], p)
 
 
 def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.text import encodable
+from simllm.text_cleaning import encodable
 
 _LONGEST_STEM = 200  # characters of a file name that its temporary name repeats
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.io import files
-from simllm.text import encodable
+from simllm.text_cleaning import encodable
 
 FORMATS = ("text", "json", "tsv")
 _GAP = "  "

@@ -27,12 +27,12 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.io import files, folders
-from simllm.io.strict import build, read_json
+from simllm.io.strict_loading import build, read_json
 from simllm.model import weights
 from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import HeadConfig, MeaningHead
-from simllm.model.score_scale import Calibration
+from simllm.model.score_scale import ScoreScale
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
@@ -72,7 +72,7 @@ class ModelInfo:
     pooling: str = "mean"
     similarity: str = "cosine"
     provenance: dict[str, Any] = field(default_factory=dict)
-    calibration: Calibration | None = None
+    calibration: ScoreScale | None = None
     meaning: MeaningInfo | None = None
 
 

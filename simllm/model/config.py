@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io.strict import build, read_json
+from simllm.io.strict_loading import build, read_json
 
 # Keys that transformers adds to config.json and the encoder does not need.
 _IGNORED_KEYS = {

@@ -1,4 +1,4 @@
-"""Calibration of scores: percentiles among random pairs, and expected human ratings."""
+"""The score scale: percentiles of scores among random pairs, and expected human ratings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ScoreScale:
     """Maps from scores to percentiles and ratings, stored in `simllm.json`.
 
     They are valid for the pooling and similarity of the model folder only. Between knots they are

@@ -10,7 +10,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 
 from simllm.errors import InputError
-from simllm.text import LONGEST, encodable
+from simllm.text_cleaning import LONGEST, encodable
 
 # They have the ids 0 to 4 in every vocabulary.
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -59,7 +59,7 @@ class Tokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Clean and tokenize n texts.
 
-        Only the first `simllm.text.LONGEST` characters of a text are read.
+        Only the first `simllm.text_cleaning.LONGEST` characters of a text are read.
 
         Returns:
             The ids of each text; an empty text has the two ids of `<s> </s>`.

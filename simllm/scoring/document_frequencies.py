@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.io.strict import build, read_json
+from simllm.io.strict_loading import build, read_json
 from simllm.model.tokenizer import Tokenizer
 from simllm.scoring.encode import Tokenized
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.model.inference import Engine
 from simllm.model.tokenizer import PAD_ID, Tokenizer
-from simllm.text import LONGEST
+from simllm.text_cleaning import LONGEST
 
 Ids = tuple[int, ...]  # one input of the encoder, <s> and </s> included
 Windows = list[Ids]  # the windows of one text; usually one window with the whole text
@@ -58,7 +58,7 @@ class TooLongError(InputError):
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
     """Clean and tokenize n texts.
 
-    Only the first `simllm.text.LONGEST` characters of a text are read. A text with more characters
+    Only the first `simllm.text_cleaning.LONGEST` characters of a text are read. A text with more characters
     counts as long, too.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.model.score_scale import Calibration
+from simllm.model.score_scale import ScoreScale
 
 if TYPE_CHECKING:
     import pandas
@@ -42,7 +42,7 @@ class Scores:
     truncated: int
     deduplicated: int
     signature: str
-    calibration: Calibration | None = field(default=None, repr=False)  # a thousand numbers
+    calibration: ScoreScale | None = field(default=None, repr=False)  # a thousand numbers
     same: NDArray[np.float64] | None = None
 
     @property
@@ -102,7 +102,7 @@ class Scores:
             return self.same
         return self.values if scale == "raw" else self.percentiles if scale == "percentile" else self.ratings
 
-    def _calibrated(self) -> Calibration:
+    def _calibrated(self) -> ScoreScale:
         if self.calibration is None:
             raise InputError("no calibration: the model folder has none for this pooling and similarity")
         return self.calibration

@@ -30,11 +30,11 @@ from simllm.io import files
 from simllm.model import checkpoint
 from simllm.model.checkpoint import default_model
 from simllm.model.encoder import Encoder
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from tests.benchmarks import machine
 from train.corpus import sources
+from train.corpus.counts import Tally
 from train.corpus.extract import extract
-from train.corpus.tally import Tally
 from train.runtime.config import PretrainConfig, load
 
 

@@ -7,7 +7,7 @@ import pytest
 from simllm.errors import InputError
 from simllm.evaluation import contrast
 from simllm.metrics.text import baseline
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 GOOD = {"reference": "a b", "rewording": "a c", "change": "a d", "kind": "verb", "form": "balanced"}
 

@@ -26,7 +26,7 @@ from simllm.evaluation.study import run_study
 from simllm.evaluation.study_groups import correlate_groups, largest_groups
 from simllm.evaluation.study_results import MetricResult
 from simllm.metrics.text import jaccard
-from simllm.stats import significance
+from simllm.stats import correlation_tests
 from simllm.stats.rater_agreement import RaterAgreement, ceiling
 from tests.browser import check_page, needs_browser
 
@@ -103,7 +103,7 @@ def test_numbers_of_the_report(written):
     two = [jaccard.score(rated.candidates, rated.references), rated.columns["kept"]]
     i, j = ([row["metric"] for row in three["results"]].index(m) for m in ("jaccard", "column=kept"))
     assert three["between"][i][j] == pytest.approx(spearmanr(*two).statistic)
-    assert three["permutation"][i][j] == significance.permutation_p_values(two, rated.values)[0, 1] < 0.9
+    assert three["permutation"][i][j] == correlation_tests.permutation_p_values(two, rated.values)[0, 1] < 0.9
     assert three["agreement"]["raters"] == 3
     assert one["agreement"] is None
     assert len(three["variants"]) == 9

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import pytest
 
 from simllm.errors import InputError
-from simllm.io.strict import build
+from simllm.io.strict_loading import build
 from simllm.model.config import ModelConfig
 from tests.conftest import ROOT
 from train.runtime.config import PretrainConfig, load

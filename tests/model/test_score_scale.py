@@ -10,14 +10,14 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from simllm import InputError, SimLLM
-from simllm.model.score_scale import Calibration
+from simllm.model.score_scale import ScoreScale
 from tests.command import run
 from train.release import calibrate
 from train.release.calibrate import fit
 
 
 def test_percentiles_and_ratings_by_hand():
-    calibration = Calibration((-1.0, 0.0, 0.5), (0.0, 1.0), (1.0, 5.0), (1.0, 4.0), (2.0, 5.0), "nothing")
+    calibration = ScoreScale((-1.0, 0.0, 0.5), (0.0, 1.0), (1.0, 5.0), (1.0, 4.0), (2.0, 5.0), "nothing")
     scores = np.array([-1.0, -0.5, 0.25, 0.9])
     assert calibration.percentile(scores) == pytest.approx([0, 25, 75, 100])
     assert calibration.rating(scores) == pytest.approx([1, 1, 2, 4.6])
@@ -77,4 +77,4 @@ def test_uncalibrated_model_gives_a_clear_error(calibrated, model_folder):
     assert done.returncode == 2
     assert "no calibration" in done.stderr
     with pytest.raises(InputError, match="low must be two or more values that do not decrease"):
-        Calibration((0.0, 1.0), (0.0, 1.0), (1.0, 5.0), (4.0, 1.0), (2.0, 5.0), "nothing")
+        ScoreScale((0.0, 1.0), (0.0, 1.0), (1.0, 5.0), (4.0, 1.0), (2.0, 5.0), "nothing")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simllm.errors import InputError
 from simllm.metric import default_model
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.tokens import vocabulary
 
 

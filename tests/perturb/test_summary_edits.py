@@ -9,7 +9,7 @@ from simllm.evaluation import contrast
 from simllm.perturb.summaries import lexicon, restructuring
 from simllm.perturb.summaries.meaning_changes import KINDS, change
 from simllm.perturb.summaries.rewording import reword
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 LEXICON = lexicon.load(contrast.deciding_word_pairs())
 _KNOWN = sorted({*LEXICON.synonyms, *LEXICON.opposites, *LEXICON.neighbours, *LEXICON.verb_forms})

@@ -18,7 +18,7 @@ from simllm import InputError, SimLLM
 from simllm.analysis import golden_scores
 from simllm.model import inference
 from simllm.model.checkpoint import default_model
-from simllm.text import LONGEST
+from simllm.text_cleaning import LONGEST
 from tests.command import run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(empty after cleaning|texts cut at|read in windows)")

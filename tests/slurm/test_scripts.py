@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

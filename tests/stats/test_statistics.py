@@ -17,8 +17,8 @@ from simllm.stats.correlation import (
     rank_correlations,
     spearman,
 )
+from simllm.stats.correlation_tests import clusters, holm, permutation_p_values, williams
 from simllm.stats.rater_agreement import alpha, ceiling, mean_ratings, rater_agreement
-from simllm.stats.significance import clusters, holm, permutation_p_values, williams
 
 
 def test_spearman_by_hand():

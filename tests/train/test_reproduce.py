@@ -15,7 +15,7 @@ from simllm.io import folders
 from tests.conftest import ROOT
 from train import reproduce
 from train.corpus import source_trees
-from train.corpus.tally import Tally
+from train.corpus.counts import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
 from train.reproduce import Recipe, read_repositories, remaining_commands

@@ -12,7 +12,7 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.model.checkpoint import Checkpoint
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.pretrain.batches import PretrainingBatches, combined_seed

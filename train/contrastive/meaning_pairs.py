@@ -16,7 +16,7 @@ from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.perturb.summaries.sentence import replace
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.runtime.config import MeaningSourceConfig

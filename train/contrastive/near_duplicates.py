@@ -24,9 +24,9 @@ from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS
 from simllm.perturb.summaries.inflection import THIRD_PERSON
 from simllm.perturb.summaries.lexicon import Lexicon
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.corpus.text_identity import identity
-from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
+from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 _LIGHT_WORDS = frozenset("the a an this that these those its their given specified provided".split())
 _CONTENT = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")  # operators as well: `a < b` is not `a > b`

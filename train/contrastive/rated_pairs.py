@@ -8,7 +8,7 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.evaluation import ratings
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.pretrain.batches import combined_seed

@@ -23,7 +23,7 @@ from simllm.evaluation import contrast
 from simllm.io import files
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.lexicon import load_irregular_forms
-from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
+from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 # Lexicographer files of nouns that do not occur in code summaries: animals, plants, food, …
 _SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}

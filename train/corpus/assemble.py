@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from simllm.errors import InputError
 from train.corpus.comment_pairs import PairFinder
 from train.corpus.corpus_folder import COMMENTS, PAIRS, TEST, TRAIN
+from train.corpus.counts import Tallies
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals, signature
 from train.corpus.part_file import KEYS, OVERRIDES, TEXT, CommentTexts, Part
 from train.corpus.report import Report
 from train.corpus.split import choose_held_out
-from train.corpus.tally import Tallies
 from train.runtime.config import CorpusConfig
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from simllm.io import files, folders
 from train.corpus import assemble, corpus_folder, decontaminate, part_workers, sources
 from train.corpus.corpus_folder import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
+from train.corpus.counts import Tallies
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.tally import Tallies
 from train.runtime.config import CorpusConfig
 
 __all__ = ["PAIRS", "TEST", "TRAIN", "build"]

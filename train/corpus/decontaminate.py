@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from simllm.errors import InputError
 from simllm.io.files import objects, text_under
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.corpus.sources import match_files
 from train.corpus.text_identity import words
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from simllm.code.languages import LANGUAGES, Function
 from simllm.errors import InputError
-from simllm.text import LONGEST, clean
+from simllm.text_cleaning import LONGEST, clean
 from train.corpus.comment import Comment
+from train.corpus.counts import Tallies, Tally
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.extract import document, extract
 from train.corpus.part_file import CommentTexts, PartWriter
 from train.corpus.sources import Docstring, Item
-from train.corpus.tally import Tallies, Tally
 
 _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 

@@ -29,18 +29,18 @@ import simllm
 from simllm.errors import InputError
 from simllm.io import folders
 from train.corpus import make_part, sources
+from train.corpus.counts import Tally
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.part_file import Part
 from train.corpus.source_trees import Code
 from train.corpus.sources import Docstring, Item
-from train.corpus.tally import Tally
 from train.runtime.config import CorpusConfig
 
 BATCH = 4_000_000  # approximate characters of code or comments in a part
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{24}\.npz|\.\d{6,}-[0-9a-f]{24}\.npz\.\w+\.partial")
 
 # The code and the libraries that can change the content of a part.
-_CODE = ("train/corpus", "simllm/code", "simllm/io/files.py", "simllm/text.py")
+_CODE = ("train/corpus", "simllm/code", "simllm/io/files.py", "simllm/text_cleaning.py")
 _LIBRARIES = re.compile("rensa|tokenizers|tree[-_]sitter.*")
 _PR_SET_PDEATHSIG = 1
 

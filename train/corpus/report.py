@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from simllm.io.files import printable
 from train.corpus.corpus_folder import PAGE, REPORT
+from train.corpus.counts import Tallies, Tally
 from train.corpus.part_file import CommentTexts
 from train.corpus.report_page import page
-from train.corpus.tally import Tallies, Tally
 
 NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
 

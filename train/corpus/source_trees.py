@@ -12,8 +12,8 @@ from pathlib import Path, PurePath
 from simllm.errors import InputError
 from simllm.io.files import printable
 from train.corpus import git
+from train.corpus.counts import Tally
 from train.corpus.extract import LANGUAGES, LARGEST
-from train.corpus.tally import Tally
 
 _DEPENDENCIES = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
 _LICENCES = ("licence", "license", "copying", "unlicense")

@@ -13,8 +13,8 @@ from simllm.errors import InputError
 from simllm.io.files import lines, parsed, printable, text_under
 from train.corpus import corpus_folder, source_trees
 from train.corpus.comment import Comment
+from train.corpus.counts import Tally
 from train.corpus.source_trees import Code
-from train.corpus.tally import Tally
 
 INSTALLED_PYTHON = "installed-python"
 _FIELDS = [field.name for field in fields(Comment)]

@@ -23,7 +23,7 @@ from train.data.catalog import Catalog, DataSet
 from train.data.fetch import fetch
 from train.data.remote_repository import GITHUB
 from train.runtime import config as configs
-from train.runtime.tool_command import run_tool
+from train.runtime.command_line import run_tool
 
 
 def main() -> int:

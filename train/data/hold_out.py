@@ -19,7 +19,7 @@ from simllm.errors import InputError
 from simllm.io import files
 from train.corpus.sources import match_files
 from train.corpus.text_identity import identity
-from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
+from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import files
-from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
+from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _EXAMPLE = re.compile(r'"([^"]+)"')

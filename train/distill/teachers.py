@@ -19,7 +19,7 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.io import files, folders
-from simllm.io.strict import read_json
+from simllm.io.strict_loading import read_json
 from simllm.model import pooling, weights
 from simllm.model.checkpoint import transformers_name
 from simllm.model.config import ModelConfig

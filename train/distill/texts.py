@@ -20,7 +20,7 @@ from simllm.io.files import lines, text_under
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changes import change
 from simllm.perturb.summaries.rewording import reword
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.corpus import decontaminate
 from train.corpus.sources import match_files
 from train.corpus.text_identity import identity

@@ -18,7 +18,7 @@ from simllm.io import folders
 from simllm.model.tokenizer import Tokenizer
 from train.fairseq import checkpoint, dataset, dictionary
 from train.fairseq.tokenizer import from_sentencepiece
-from train.runtime.tool_command import run_tool
+from train.runtime.command_line import run_tool
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io.strict import build
+from simllm.io.strict_loading import build
 from simllm.model import checkpoint
 from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder

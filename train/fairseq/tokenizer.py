@@ -9,7 +9,7 @@ import sentencepiece
 
 from simllm.errors import InputError
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.tokens import vocabulary
 
 _PROBE = 50  # pieces in one text that tests the conversion

@@ -20,7 +20,7 @@ import numpy as np
 from simllm.model import checkpoint
 from simllm.model.tokenizer import Tokenizer
 from train.corpus import build
-from train.pretrain.estimate import estimate
+from train.pretrain.cost_estimate import estimate
 from train.pretrain.task import PretrainingTask
 from train.runtime import run_folder, training_loop
 from train.runtime.config import PretrainConfig

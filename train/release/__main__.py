@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from train.release.release_folder import Release, write_release
-from train.runtime.tool_command import run_tool
+from train.runtime.command_line import run_tool
 
 
 def main() -> int:

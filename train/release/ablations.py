@@ -22,8 +22,8 @@ from simllm.io import files, folders
 from train.release.measure import MeasureConfig, measure
 from train.runtime import config as configs
 from train.runtime import signals
+from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 from train.runtime.config import ContrastiveConfig, PretrainConfig, TrainingConfig
-from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
 
 _CONFIGS: dict[str, type[TrainingConfig]] = {
     "train.pretrain": PretrainConfig,

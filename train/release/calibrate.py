@@ -22,11 +22,11 @@ from simllm.evaluation import ratings
 from simllm.io import files, folders
 from simllm.metric import SimLLM
 from simllm.model import checkpoint
-from simllm.model.score_scale import Calibration, Values
+from simllm.model.score_scale import ScoreScale, Values
 from simllm.perturb.summaries import lexicon
-from simllm.stats.calibration import fit_platt
+from simllm.stats.probability_calibration import fit_platt
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, MeaningPair, RuleMadePairs
-from train.runtime.tool_command import run_tool
+from train.runtime.command_line import run_tool
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
 
@@ -141,7 +141,7 @@ def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
     return metric.score([texts[i] for i in first], [texts[i] for i in second]).values
 
 
-def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> Calibration:
+def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> ScoreScale:
     """Fit a calibration.
 
     The rated pairs are sorted by score and split into groups, one for each knot. The mean ratings of
@@ -162,7 +162,7 @@ def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> Calibr
     ]
     mean, low, high = (_rounded(curve) for curve in curves)
     knots = _rounded(np.array([scores[group].mean() for group in groups]))
-    return Calibration(
+    return ScoreScale(
         _rounded(np.quantile(random, np.linspace(0, 1, 1001))), knots, mean, low, high, fitted_on
     )
 

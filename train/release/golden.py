@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from simllm.analysis import golden_scores
-from train.runtime.tool_command import run_tool
+from train.runtime.command_line import run_tool
 
 
 def main() -> int:

@@ -27,10 +27,10 @@ from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.scoring import token_matching
-from simllm.stats.calibration import expected_calibration_error, reliability
+from simllm.stats.probability_calibration import expected_calibration_error, reliability
 from train.release.calibrate import meaning_test_pairs
 from train.runtime import config as configs
-from train.runtime.tool_command import add_overwrite_option, check_output, run_tool
+from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 _SEED = 1
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import yaml
 
 from simllm.errors import InputError
-from simllm.io.strict import build
+from simllm.io.strict_loading import build
 from simllm.model.config import ModelConfig
 from simllm.model.meaning_head import HeadConfig
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from simllm.errors import InputError
 from simllm.io import files, folders
-from simllm.io.strict import read_json
+from simllm.io.strict_loading import read_json
 from train.runtime import config as configs
 from train.runtime import log
 from train.runtime.config import TrainingConfig

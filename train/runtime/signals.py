@@ -78,8 +78,8 @@ def postponed() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in waiting:
-            signal.raise_signal(number)
+        for came in waiting:
+            signal.raise_signal(came)
 
 
 def run_forwarding_signals(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:

@@ -16,7 +16,7 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
-from simllm.text import normalizer
+from simllm.text_cleaning import normalizer
 from train.runtime import signals
 
 # All characters of cleaned texts. They are in every vocabulary, so that no character is unknown.
@@ -95,7 +95,7 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
     Raises:
         InputError: No vocabulary can be learned.
     """
-    command = [sys.executable, "-m", "train.tokens.vocabulary", texts.absolute(), str(size)]
+    command = [sys.executable, "-m", "train.tokens.vocabulary", str(texts.absolute()), str(size)]
     child = None
     try:
         with signals.postponed():  # a signal before the assignment would leave the process running

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.io.strict import read_json
+from simllm.io.strict_loading import read_json
 from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
 
 

@@ -7,7 +7,7 @@ from itertools import product
 
 from simllm.perturb.summaries.function_words import CONJUNCTIONS, DETERMINERS, PREPOSITIONS
 from simllm.perturb.summaries.inflection import Irregular, word_family
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 _CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # no text can do without these words
 

@@ -20,7 +20,7 @@ from simllm.io.files import lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.inflection import Forms, Irregular, inflect
 from simllm.perturb.summaries.templates import Template, load_templates
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 FOLDER = Path(__file__).parent / "data"
 _OPEN = ("verb", "noun", "adjective", "adverb")  # open classes of words

@@ -12,7 +12,7 @@ from simllm.perturb.summaries.inflection import THIRD_PERSON
 from simllm.perturb.summaries.lexicon import Lexicon, Replacements
 from simllm.perturb.summaries.numerals import other_number
 from simllm.perturb.summaries.sentence import replace, replaceable
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 # Patterns that add or remove a negation. (?!…) prevents double negations. `if` is not replaced if it
 # means `whether`.

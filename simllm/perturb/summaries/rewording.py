@@ -12,7 +12,7 @@ from simllm.perturb.summaries.numerals import other_spelling
 from simllm.perturb.summaries.restructuring import restructure
 from simllm.perturb.summaries.sentence import replace, replaceable
 from simllm.perturb.summaries.templates import Template
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from simllm.io.files import lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 # Words in a slot: they contain no punctuation mark that ends a phrase.
 _WORD = r"(?![,;:.()](?: |$))\S+"

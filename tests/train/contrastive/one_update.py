@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from simllm.model import checkpoint
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.__main__ import ContrastiveTask
 from train.runtime.config import ContrastiveConfig, load

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simllm.perturb.summaries import lexicon
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.contrastive import near_duplicates
 from train.contrastive.near_duplicates import pairs, skeleton
 from train.corpus.text_identity import words

@@ -11,7 +11,7 @@ from simllm import SimLLM
 from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.perturb.summaries import lexicon
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log
 from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs, mark_same_meaning

@@ -17,8 +17,8 @@ from simllm.io import folders
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import build, make_part, part_workers, source_trees
+from train.corpus.counts import Tally
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.tally import Tally
 from train.runtime.config import CorpusConfig
 
 COMMAND = [sys.executable, "-m", "train.corpus", "build"]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.corpus.deduplicate import (
     NEAR,
     SHORT,

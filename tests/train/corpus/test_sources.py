@@ -10,9 +10,9 @@ from simllm.errors import InputError
 from train.corpus import git as git_reader
 from train.corpus import sources
 from train.corpus.comment import Comment
+from train.corpus.counts import Tally
 from train.corpus.source_trees import Code
 from train.corpus.sources import Docstring
-from train.corpus.tally import Tally
 
 
 def read(path, tags=0):

@@ -8,7 +8,7 @@ import torch
 from tokenizers import BertWordPieceTokenizer
 from transformers import BertConfig, BertModel, MPNetConfig, MPNetModel
 
-from simllm.text import clean
+from simllm.text_cleaning import clean
 
 SPECIAL = {
     "bert": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simllm import InputError
 from simllm.evaluation import contrast
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.distill import glosses
 from train.distill.texts import LINES, TextsConfig, digest, flatten, gather
 

@@ -1,6 +1,6 @@
 import pytest
 
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.tokens import shards
 
 

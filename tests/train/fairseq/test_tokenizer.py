@@ -2,7 +2,7 @@ import pytest
 import sentencepiece
 
 from simllm.errors import InputError
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.fairseq.tokenizer import from_sentencepiece
 
 

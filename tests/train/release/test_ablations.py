@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from simllm.model import checkpoint
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.release import ablations, card
 from train.release.ablations import AblationsConfig, training_commands

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simllm.errors import InputError
-from simllm.text import clean
+from simllm.text_cleaning import clean
 from train.tokens import shards
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm.metric import default_model
-from simllm.text import LONGEST, clean
+from simllm.text_cleaning import LONGEST, clean
 
 # Strings that the cleaning rules look for; random texts are made of them.
 _PIECES = ["/**", "*/", "//", "#", '"""', "'''", "\n", "\n\n", " ", "@return", ":param x:", " ' s", "don't"]

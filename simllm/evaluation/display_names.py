@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from simllm.text import encodable
+from simllm.text_cleaning import encodable
 
 _MOST_CHARACTERS = 40  # in a figure or in the header of a column
 
