@@ -21,14 +21,27 @@ _SPECIAL = 5  # number of special tokens, which have the first ids
 class LexicalTeacher:
     """Cosines of binary bags of tokens; tokens are weighted by the square root of their idf."""
 
-    def __init__(self, texts: Sequence[Sequence[int]], vocab_size: int) -> None:
-        """Count the document frequency of each token in tokenized texts."""
+    def __init__(
+        self, texts: Sequence[Sequence[int]], vocab_size: int, special_tokens: int = _SPECIAL
+    ) -> None:
+        """Count the document frequency of each token in tokenized texts.
+
+        Args:
+            texts: The token ids of each text.
+            vocab_size: Number of tokens in the vocabulary.
+            special_tokens: Number of tokens that have the first ids and weight 0.
+        """
         counts = np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=vocab_size)
         self.weights = np.sqrt(np.log((1 + len(texts)) / (1 + counts)) + 1e-3)
-        self.weights[:_SPECIAL] = 0
+        self.weights[:special_tokens] = 0
 
     def cosines(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
         """Return the (N, N) float32 cosines of N tokenized texts, 0..1."""
+        bags = self.unit_vectors(texts)
+        return (bags @ bags.T).toarray().astype(np.float32)
+
+    def unit_vectors(self, texts: Sequence[Sequence[int]]) -> sparse.csr_matrix:
+        """Return the (N, vocab_size) weighted bags of N tokenized texts, with length 1 or 0."""
         tokens = [np.unique(ids) for ids in texts]
         rows = np.repeat(np.arange(len(texts)), [len(ids) for ids in tokens])
         columns = np.concatenate(tokens)
@@ -36,8 +49,7 @@ class LexicalTeacher:
             (self.weights[columns], (rows, columns)), shape=(len(texts), len(self.weights))
         )
         lengths = np.sqrt(np.asarray(bags.multiply(bags).sum(axis=1)).ravel()).clip(min=1e-9)
-        bags = sparse.diags(1 / lengths) @ bags
-        return (bags @ bags.T).toarray().astype(np.float32)
+        return sparse.csr_matrix(sparse.diags(1 / lengths) @ bags)
 
 
 def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:

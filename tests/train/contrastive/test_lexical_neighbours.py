@@ -1,0 +1,39 @@
+"""Pairs of comments that share many words."""
+
+import json
+
+import pytest
+
+from train.contrastive import lexical_neighbours
+from train.contrastive.lexical_neighbours import neighbour_pairs
+
+TEXTS = ["open the file", "close the file", "open the socket", "sort a list", "sort the list", "frobnicate"]
+
+
+def test_paired_texts_share_words():
+    pairs = list(neighbour_pairs(TEXTS, 100))
+    assert [first for first, _ in pairs] != TEXTS
+    assert {first for first, _ in pairs} == set(TEXTS) - {"frobnicate"}
+    assert all(first != second and set(first.split()) & set(second.split()) for first, second in pairs)
+    assert pairs == list(neighbour_pairs(TEXTS, 100))
+
+
+def test_only_the_ten_nearest_texts_are_paired():
+    near = [f"parses the header of message {number}" for number in range(11)]
+    far = [f"the file {number}" for number in range(40)]
+    assert {second for first, second in neighbour_pairs([*near, *far], 51) if first in near} <= set(near)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_number_of_pairs_is_limited(count):
+    assert len(list(neighbour_pairs(TEXTS[:5], count))) == count
+
+
+def test_command_cleans_texts_and_keeps_an_existing_file(call, tmp_path):
+    corpus, out = tmp_path / "train.txt", tmp_path / "pairs.jsonl"
+    corpus.write_text("Opens the file.\nOpens a file!\nopens the file .\n", encoding="utf-8")
+    done = call(lexical_neighbours, corpus, out)
+    assert (done.returncode, done.stderr) == (0, f"2 pairs in {out}\n")
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert {tuple(sorted(row.values())) for row in rows} == {("opens a file !", "opens the file .")}
+    assert call(lexical_neighbours, corpus, out).returncode == 2

@@ -1,0 +1,84 @@
+"""Find pairs of comments in a corpus that share many words, whatever they mean.
+
+    python -m train.contrastive.lexical_neighbours runs/repositories/train.txt runs/neighbours.jsonl
+
+Summaries that were generated for the same code share words with the reference, to different degrees.
+These pairs imitate that without a generator: each text is paired with one of the texts whose words are
+most like its own. The output is JSON lines with `a` and `b`; configs/meaning.yaml uses them for the
+lexical teacher, not as positive pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from simllm.io import files
+from simllm.text_cleaning import clean
+from train.contrastive.lexical_teacher import LexicalTeacher
+from train.runtime.command_line import add_overwrite_option, check_output, run_tool
+
+_NEAREST = 10  # neighbours to choose from
+_CHUNK = 256  # texts that are compared with all others at once
+_SEED = 1
+
+
+def main() -> int:
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.contrastive.lexical_neighbours",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("corpus", type=Path, help="texts, one per line")
+    parser.add_argument("out", type=Path, help="JSON lines to write")
+    parser.add_argument("--pairs", type=int, default=20_000, help="largest number (default: %(default)s)")
+    add_overwrite_option(parser)
+    options = parser.parse_args()
+    return run_tool(lambda: _write(**vars(options)))
+
+
+def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
+    """Write the pairs of a corpus file as JSON lines."""
+    check_output(out, overwrite, [corpus])
+    texts = list(dict.fromkeys(clean(line) for _, line in files.lines(corpus)))
+    rows = [{"a": first, "b": second} for first, second in neighbour_pairs(texts, pairs)]
+    files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
+
+
+def neighbour_pairs(texts: Sequence[str], count: int) -> Iterator[tuple[str, str]]:
+    """Pair randomly chosen texts, each with one of the ten texts whose bags of words are nearest.
+
+    Args:
+        texts: Cleaned texts without repetitions.
+        count: The largest number of pairs. A text that shares no word with another text is left out.
+
+    Yields:
+        Pairs of different texts.
+    """
+    numbers: dict[str, int] = {}
+    bags = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in texts]
+    teacher = LexicalTeacher(bags, len(numbers), special_tokens=0)
+    vectors = teacher.unit_vectors(bags)
+    random = np.random.default_rng(_SEED)
+    chosen = random.permutation(len(texts))[:count]
+    for start in range(0, len(chosen), _CHUNK):
+        rows = chosen[start : start + _CHUNK]
+        cosines = (vectors[rows] @ vectors.T).toarray()
+        cosines[np.arange(len(rows)), rows] = 0
+        for row, similar in zip(rows, cosines, strict=True):
+            most = min(_NEAREST, len(similar))
+            nearest = np.argpartition(similar, len(similar) - most)[-most:]
+            nearest = nearest[similar[nearest] > 0]
+            if len(nearest):
+                yield texts[row], texts[random.choice(nearest)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
