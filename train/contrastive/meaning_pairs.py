@@ -44,7 +44,17 @@ class MeaningSource(Protocol):
 
 
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
-    """Open a source of pairs; raise InputError if only pairs with excluded texts remain."""
+    """Open a source of labelled pairs.
+
+    Args:
+        config: The source.
+        excluded: Texts that must not be trained on.
+        lexicon: The words for rule-made pairs. Labelled pairs that differ by one of its held-out pairs are
+            left out, and word pairs with any held-out word.
+
+    Raises:
+        InputError: No pair is left.
+    """
     source: MeaningSource
     if len(config.fields) < 2:
         texts = (text for file in match_files(config.source) for text in _texts(file, config))
@@ -52,8 +62,11 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     else:
         pairs = [pair for pair in _labelled(config) if pair.first not in excluded]
         pairs = [pair for pair in pairs if pair.second not in excluded]
+        held_out = lexicon.held_out_words
+        pairs = [pair for pair in pairs if not held_out.holds_out(pair.first, pair.second)]
         source = LabelledPairs(pairs)
         if config.sentences:
+            pairs = [pair for pair in pairs if not held_out.words & {pair.first, pair.second}]
             files = (file for pattern in config.sentences for file in match_files(pattern))
             sentences = (text for file in files for _, text in lines(file))
             source = WordPairs(pairs, _fitting(sentences, config.max_words, excluded))

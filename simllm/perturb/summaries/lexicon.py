@@ -49,6 +49,7 @@ class Lexicon:
         templates: Phrases that may replace each other.
         verb_forms: All forms of a verb, by each of its forms.
         nouns: All forms of nouns.
+        held_out_words: The held-out pairs.
     """
 
     synonyms: Replacements
@@ -58,6 +59,7 @@ class Lexicon:
     templates: list[Template]
     verb_forms: dict[str, Forms]
     nouns: frozenset[str]
+    held_out_words: HeldOutWords
 
     def is_base(self, word: str) -> bool:
         """Return whether a word is the base form of a verb."""
@@ -103,7 +105,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     opposites = table(_opposites(folder / "antonyms.txt"), held_out_words.words)
     neighbours = table(_groups(folder / "neighbours.txt"), held_out_words.words)
     phrases = load_templates(folder / "phrases.txt", held_out_words)
-    return Lexicon(synonyms, abbreviations, opposites, neighbours, phrases, *_forms(folder, irregular))
+    forms = _forms(folder, irregular)
+    return Lexicon(synonyms, abbreviations, opposites, neighbours, phrases, *forms, held_out_words)
 
 
 def load_irregular_forms(folder: Path = FOLDER) -> Irregular:

@@ -112,6 +112,20 @@ def test_words_are_put_into_sentences(tmp_path, words):
     }
 
 
+def test_held_out_words_are_in_no_pair(labelled, tmp_path):
+    held_out = lexicon.load(held_out=[("get", "set"), ("big", "small")])
+    config = MeaningSourceConfig(**labelled | {"different": ("different", "opposite")})
+    texts = {pair.first for pair in drawn(open_source(config, NOTHING, held_out))}
+    assert texts == {"adds two", "opens it"}
+    (tmp_path / "words.jsonl").write_text(
+        '{"a": "big", "b": "large", "l": "same"}\n{"a": "open", "b": "close", "l": "different"}\n'
+    )
+    (tmp_path / "sentences.txt").write_text("open a big file\n")
+    sentences = {"source": f"{tmp_path}/words.jsonl", "sentences": (f"{tmp_path}/sentences.txt",)}
+    found = drawn(open_source(MeaningSourceConfig(**labelled | sentences), NOTHING, held_out))
+    assert {pair.second for pair in found} == {"close a big file"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
