@@ -1,11 +1,12 @@
 """Make the default model from scratch, from the download of data to the model card.
 
-    python -m train.reproduce --trees ../trees --out runs/default
+    python -m train.reproduce --trees ../trees --teachers ../teachers --out runs/default
 
 The command fetches the data sets of the recipe into `data`, or into the folder that the environment
 variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv into `--trees`,
-each at one revision; repositories that exist there are not changed. Then it prints and runs one
-command after the other. Rerun the same command to resume: finished steps are skipped. All steps take
+each at one revision; repositories that exist there are not changed. `--teachers` has the folders of the
+two teachers, `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints and runs one step after
+the other. Rerun the same command to resume: finished steps are skipped. All steps take two to three
 hours on two cores.
 """
 
@@ -25,14 +26,20 @@ from train.runtime.command_line import run_tool
 from train.runtime.config import data_root
 
 # The data sets that the configurations of the recipe name.
-_SETS = "emse_deepcom java_tlc_csn python_wan2018 python_edinburgh misc_nl funcom_useloss".split()
-_SETS += "code_paraphrases unrated_java haque2022 shen2021_leclair stsb_en sick semeval_sts".split()
-# Outputs of the steps, with the names that the configurations use.
-_CORPUS, _FIRST, _CONTROL = Path("runs/repositories"), Path("runs/mini"), Path("runs/contrastive-held-out")
-_WORDNET = (Path("runs/wordnet.jsonl"), Path("runs/wordnet-held-out.jsonl"))
-# The control model: a shorter run without the deciding words of the contrast set.
-_HELD_OUT = ["hold_out_contrast=true", f"positives.3.source={_WORDNET[1]}", "updates=1000"]
+_SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
+_SETS += "paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair stsb_en sick".split()
+_TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")  # the student starts from weights of the second
+_LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl.gz")
 _RATED = ("haque2022", "shen2021_leclair")
+# Outputs of the steps, with the names that the configurations use.
+_RUNS = Path("runs")
+_CORPUS, _DISTILLED = _RUNS / "repositories", _RUNS / "distill"
+_TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
+_GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
+_NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
+# The control model: a shorter run without the deciding words of the contrast set.
+_CONTROL, _CONTROL_WORDNET = _RUNS / "meaning-control", _RUNS / "wordnet-held-out.jsonl"
+_WITHOUT_WORDS = ["hold_out_contrast=true", f"positives.2.source={_CONTROL_WORDNET}", "updates=500"]
 
 
 def main() -> int:
@@ -43,6 +50,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--trees", type=Path, required=True, help="folder of the cloned repositories")
+    parser.add_argument("--teachers", type=Path, required=True, help="folder of the teachers' folders")
     parser.add_argument("--out", type=Path, default=Path("checkpoints/default"), help="default: %(default)s")
     parser.add_argument(
         "--wordnet", type=Path, default=Path("/usr/share/wordnet"), help="default: %(default)s"
@@ -64,6 +72,7 @@ class Recipe:
 
     Attributes:
         trees: Folder of the cloned repositories.
+        teachers: Folder with the folders of both teachers.
         out: The model folder to make.
         wordnet: Folder of WordNet's files.
         data: Folder of the data sets; None fetches them.
@@ -72,6 +81,7 @@ class Recipe:
     """
 
     trees: Path
+    teachers: Path
     out: Path
     wordnet: Path
     data: Path | None
@@ -81,15 +91,15 @@ class Recipe:
 
 def reproduce(recipe: Recipe) -> None:
     """Run all steps; exit with the status of a step that fails."""
-    for folder in (recipe.wordnet, *([recipe.data] if recipe.data else [])):
+    needed = [recipe.wordnet, *(recipe.teachers / name for name in _TEACHERS)]
+    for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    for folder in (_CORPUS, _FIRST, *_second_runs(recipe.seeds), _CONTROL, recipe.out):
+    for folder in (_CORPUS, _DISTILLED, *_second_runs(recipe.seeds), _CONTROL, recipe.out):
         folders.check(folder)
-    for file in _WORDNET:
-        is_up_to_date(file, _FIRST / "corpus" / "train.txt")
     repositories = read_repositories(Path("configs/repositories.tsv"))
     data = str(recipe.data or data_root())
+    remaining_commands(recipe, data, [])  # refuses outdated files before the first step
     if not recipe.data:
         _run(["train.data", "fetch", *_SETS, "--root", data, "--host", recipe.host], data)
     trees = [fetch_repository(recipe.trees, *entry, recipe.host) for entry in repositories]
@@ -120,7 +130,7 @@ def is_up_to_date(output: Path, source: Path) -> bool:
 
 def _second_runs(seeds: int) -> list[Path]:
     """Return the folders of the runs of the second stage, one for each seed."""
-    return [Path("runs/contrastive"), *(Path(f"runs/contrastive-{seed}") for seed in range(2, seeds + 1))]
+    return [_RUNS / "meaning", *(_RUNS / f"meaning-{seed}" for seed in range(2, seeds + 1))]
 
 
 def read_repositories(file: Path) -> list[tuple[str, str]]:
@@ -151,29 +161,52 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
         recipe: The recipe.
         data: Folder of the data sets.
         trees: The repositories.
+
+    Raises:
+        InputError: The output of a step is older than the corpus.
     """
     rated = [f"{data}/rated/{name}.jsonl" for name in _RATED]
-    train, test = (str(_FIRST / "corpus" / name) for name in ("train.txt", "test.txt"))
+    wordnet, train = str(recipe.wordnet), str(_TRAIN)
+    pairs = "train.contrastive.wordnet_pairs"
     steps = []
     if not (_CORPUS / "corpus.json").is_file():
-        built = ["train.corpus", "build", *map(os.fspath, trees), "--out", str(_CORPUS)]
-        steps.append([*built, "--exclude", *rated])
-    steps.append(["train.pretrain", "configs/mini.yaml"])
-    for file, *more in ((_WORDNET[0],), (_WORDNET[1], "--hold-out-contrast")):
-        if not is_up_to_date(file, Path(train)):
-            steps.append(["train.contrastive.wordnet_pairs", str(recipe.wordnet), train, str(file), *more])
-    second = ["train.contrastive", "configs/contrastive.yaml"]
+        built = ["train.corpus", "build", *map(os.fspath, trees), "--installed-python"]
+        steps.append([*built, "--exclude", *rated, "--out", str(_CORPUS)])
+    if not _GLOSSES.exists():
+        steps.append(["train.distill.glosses", wordnet, str(_GLOSSES)])
+    if not _HELD_OUT_PAIRS.exists():
+        labelled = [f"{data}/meaning/{name}" for name in _LABELLED]
+        steps.append(["train.data.hold_out", *labelled, "-o", str(_HELD_OUT_PAIRS)])
+    for output, command in (
+        (_WORDNET, [pairs, wordnet, train, str(_WORDNET)]),
+        (_CONTROL_WORDNET, [pairs, wordnet, train, str(_CONTROL_WORDNET), "--hold-out-contrast"]),
+        (_NEIGHBOURS, ["train.contrastive.lexical_neighbours", train, str(_NEIGHBOURS), "--pairs", "24000"]),
+    ):
+        if not is_up_to_date(output, _TRAIN):
+            steps.append(command)
+    teachers = [str(recipe.teachers / name) for name in _TEACHERS]
+    named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
+    steps.append(["train.distill", "configs/distill.yaml", *named])
+    second = ["train.contrastive", "configs/meaning.yaml"]
     runs = [str(run) for run in _second_runs(recipe.seeds)]
     steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
-    steps.append([*second, f"out={_CONTROL}", *_HELD_OUT])
-    release = ["train.release", str(_FIRST), runs[0], "--start-share", "0.15"]
+    steps.append([*second, f"out={_CONTROL}", *_WITHOUT_WORDS])
+    return [*steps, _release_command(recipe, runs, rated[1])]
+
+
+def _release_command(recipe: Recipe, runs: list[str], rated: str) -> list[str]:
+    """Return the command that makes the model folder from the folders of the second stage's runs."""
+    test = str(_TEST)
+    release = ["train.release", str(_DISTILLED), runs[0], "--start-share", "0.25"]
     release += ["--out", str(recipe.out), "--held-out", str(_CONTROL)]
-    release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated[1]]
-    release += ["--seeds", *runs[1:]]
+    release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
+    release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]
+    if runs[1:]:
+        release += ["--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]
-    return [*steps, release]
+    return release
 
 
 if __name__ == "__main__":

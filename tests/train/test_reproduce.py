@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +19,7 @@ from train.corpus import source_trees
 from train.corpus.counts import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
+from train.distill.config import DistillConfig
 from train.reproduce import Recipe, read_repositories, remaining_commands
 from train.runtime.config import ContrastiveConfig, load
 
@@ -65,29 +67,44 @@ def test_missing_revision_leaves_no_files(tmp_path):
 
 def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
     named = read_repositories(ROOT / "configs" / "repositories.tsv")
-    assert len(named) > 100
+    assert len(named) > 10
     assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
-    done = call(reproduce, "--trees", tmp_path, "--wordnet", tmp_path / "none")
+    done = call(reproduce, "--trees", tmp_path, "--teachers", tmp_path, "--wordnet", tmp_path / "none")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "no such folder" in done.stderr
 
 
 def test_every_step_of_the_recipe_can_be_started(tmp_path):
-    places = {"trees": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path, "data": None}
-    steps = remaining_commands(Recipe(**places, host="", seeds=2), "data", [tmp_path / "tree"])
+    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
+    recipe = Recipe(**places, data=None, host="", seeds=2)
+    steps = remaining_commands(recipe, "data", [tmp_path / "tree"])
     assert {step[0].rpartition(".")[2] for step in steps} >= {
-        "pretrain", "wordnet_pairs", "contrastive", "release",
+        "corpus", "glosses", "hold_out", "wordnet_pairs", "lexical_neighbours", "distill", "contrastive",
+        "release",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
+    (distill,) = (step for step in steps if step[0] == "train.distill")
+    distilled = load(DistillConfig, ROOT / distill[1], distill[2:])
+    assert {Path(teacher).parent for teacher in distilled.teachers} == {tmp_path}
+    assert distilled.start.teacher == distilled.teachers[1]
     second = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
     assert [run.hold_out_contrast for run in runs] == [False, False, True]
     assert [run.seed for run in runs] == [1, 2, 1]
-    made = {step[3] for step in steps if step[0] == "train.contrastive.wordnet_pairs"}
-    assert {source.source for run in runs for source in run.positives if "wordnet" in source.source} == made
+    assert {run.model for run in runs} == {f"{distilled.out}/model"}
     (release,) = (step for step in steps if step[0] == "train.release")
-    assert {run.out for run in runs} <= set(release)
+    assert {run.out for run in runs} | {distilled.out} <= set(release)
+
+
+def test_configurations_read_what_earlier_steps_write(tmp_path):
+    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1), "data", [])
+    written = {argument for step in steps for argument in step}
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
+    read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
+    made = {path for path in read if any(path == one or path.startswith(f"{one}/") for one in written)}
+    assert made == read
 
 
 def command(*arguments):
@@ -96,9 +113,18 @@ def command(*arguments):
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_data_sets_are_fetched_first(tmp_path, monkeypatch):
+@pytest.fixture
+def teachers(tmp_path):
+    """Return a folder with empty folders in the place of the teachers."""
+    for name in reproduce._TEACHERS:
+        (tmp_path / "teachers" / name).mkdir(parents=True)
+    return tmp_path / "teachers"
+
+
+def test_the_data_sets_are_fetched_first(tmp_path, teachers, monkeypatch):
     monkeypatch.setenv("SIMLLM_DATA", str(tmp_path / "data"))
-    done = command("--trees", tmp_path, "--wordnet", tmp_path, "--host", "file:///nowhere")
+    options = ["--trees", tmp_path, "--teachers", teachers, "--wordnet", tmp_path]
+    done = command(*options, "--host", "file:///nowhere")
     assert done.returncode == 2
     first, *_, last = done.stderr.splitlines()
     assert first.startswith("$ python -m train.data fetch emse_deepcom ")
@@ -111,23 +137,23 @@ def test_the_data_sets_are_fetched_first(tmp_path, monkeypatch):
 def test_every_data_file_that_the_configurations_name_is_fetched():
     table = load(Catalog, catalog.CATALOG_FILE, [])
     fetched = [file.path for one in table.choose(reproduce._SETS) for file in one.files]
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("mini", "contrastive", "measure")]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
     for path in named:
         assert fnmatch.filter(fetched, path), path
 
 
-def test_existing_data_are_not_fetched_again(tmp_path):
-    options = ["--trees", tmp_path / "trees", "--wordnet", tmp_path, "--data", tmp_path]
-    done = command(*options, "--host", "file:///nowhere")
+def test_existing_data_are_not_fetched_again(tmp_path, teachers):
+    options = ["--trees", tmp_path / "trees", "--teachers", teachers, "--wordnet", tmp_path]
+    done = command(*options, "--data", tmp_path, "--host", "file:///nowhere")
     assert done.returncode == 2
     assert "train.data" not in done.stderr
     assert "cannot be fetched at" in done.stderr.splitlines()[-1]
 
 
 @pytest.fixture
-def checkout(tmp_path, monkeypatch):
+def checkout(tmp_path, teachers, monkeypatch):
     """Return a checkout without repositories to clone and with replaced steps, and the list of run steps."""
     for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
         (tmp_path / folder).mkdir(parents=True)
@@ -141,33 +167,39 @@ def checkout(tmp_path, monkeypatch):
 
 
 def recipe(call, checkout):
-    trees, wordnet = checkout.folder.parent / "trees", checkout.folder.parent / "wordnet"
-    return call(reproduce, "--trees", trees, "--wordnet", wordnet, "--out", "runs/default", "--data", wordnet)
+    root = checkout.folder.parent
+    options = ["--trees", root / "trees", "--teachers", root / "teachers", "--wordnet", root / "wordnet"]
+    return call(reproduce, *options, "--out", "runs/default", "--data", root / "wordnet")
 
 
 def test_finished_files_are_not_made_again(call, checkout):
     assert recipe(call, checkout).returncode == 0
     assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
-    corpus = checkout.folder / "runs" / "mini" / "corpus"
-    folders.own(corpus.parent)
+    corpus = checkout.folder / "runs" / "repositories"
     with folders.replacing(corpus) as partial:
-        (partial / "train.txt").write_text("adds two lists\n")
-    for name in ("wordnet", "wordnet-held-out"):
-        (checkout.folder / "runs" / f"{name}.jsonl").write_text("{}\n")
+        for name in ("train.txt", "corpus.json"):
+            (partial / name).write_text("{}\n")
+    for name in (
+        "glosses.txt",
+        "held-out.jsonl",
+        "neighbours.jsonl",
+        "wordnet.jsonl",
+        "wordnet-held-out.jsonl",
+    ):
+        (checkout.folder / "runs" / name).write_text("{}\n")
     checkout.steps.clear()
     assert recipe(call, checkout).returncode == 0
-    assert "train.contrastive.wordnet_pairs" not in checkout.steps
-    assert "train.contrastive" in checkout.steps
+    assert set(checkout.steps) == {"train.distill", "train.contrastive", "train.release"}
 
     os.utime(corpus / "train.txt", (2**32, 2**32))  # because the corpus was built again
     checkout.steps.clear()
     done = recipe(call, checkout)
     assert (done.returncode, checkout.steps) == (2, [])
-    made = "was not made from runs/mini/corpus/train.txt, which is newer or missing; move it away"
+    made = "was not made from runs/repositories/train.txt, which is newer or missing; move it away"
     assert done.stderr == f"error: runs/wordnet.jsonl: {made}\n"
 
 
-@pytest.mark.parametrize("name", ["mini", "contrastive-3", "contrastive-held-out", "default", "repositories"])
+@pytest.mark.parametrize("name", ["distill", "meaning-3", "meaning-control", "default", "repositories"])
 def test_user_files_are_refused_before_the_first_step(call, checkout, name):
     (checkout.folder / "runs" / name).mkdir()
     (checkout.folder / "runs" / name / "notes.txt").write_text("mine\n")
