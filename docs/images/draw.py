@@ -31,7 +31,7 @@ PACKAGES = [
     ("stats", "bootstrap, permutation tests, correlations, raters"),
     ("model", "encoder, tokenizer, pooling, the model folder"),
     ("io", "files, folders, strict JSON and YAML, tables"),
-    ("text.py", "the cleaning of summaries"),
+    ("text_cleaning.py", "the cleaning of summaries"),
     ("errors.py", "InputError"),
 ]
 TRAINING = [
@@ -40,7 +40,7 @@ TRAINING = [
     "cleaned texts, split 9:1",
     "vocabulary, token shards",
     "permuted batches",
-    "pretrained model folder",
+    "pretrained or distilled model",
     "contrastive stage",
     "model folder and card",
 ]
