@@ -1,4 +1,4 @@
-"""Go: documentation is the comment directly before a function, or before a method of an interface."""
+"""Go: the documentation is a comment directly before a function or before a method of an interface."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ _FUNCTIONS = frozenset({"function_declaration", "method_declaration", "method_el
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of comments before functions, in order."""
+    """Yield the places of comments that stand directly before a Go function, in the order of the file."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"*/\nfunc" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the function or interface method that begins here, or None."""
+    """Return the path to the Go function or interface method that begins where the last node of `path` does.
+
+    Both paths are syntax nodes from the root down. None is returned if no function begins there.
+    """
     return path_to_type(path, _FUNCTIONS)
 
 
 def _strip_marks(raw: str) -> str:
-    """Remove the comment marks, and compiler directives in line comments."""
+    """Remove the comment marks from a Go comment, and drop compiler directives such as `//go:build`."""
     if raw.startswith("/*"):
         return strip_block_marks(raw)
     directives = re.compile(r"(?<![ \t])[ \t]*//(?:[a-z]+:[a-z]|nolint|export |line |\+build)[^\n]*\n")
@@ -36,7 +39,7 @@ def _strip_marks(raw: str) -> str:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a function, with the type of its receiver."""
+    """Return the name of a Go function; for a method, `Type.name` with the type of its receiver."""
     receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field(node, "receiver")[-1_000:])
     return (f"{receiver[1]}." if receiver else "") + field(node, "name")
 

@@ -15,7 +15,10 @@ _FUNCTIONS = frozenset(
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the method or constructor that begins here, or None."""
+    """Return the path to the Java method or constructor that begins where the last node of `path` does.
+
+    Both paths are syntax nodes from the root down. None is returned if no function begins there.
+    """
     return path_to_type(path, _FUNCTIONS)
 
 

@@ -8,7 +8,10 @@ _FUNCTIONS = frozenset({"function_definition", "method_declaration"})
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the function or method that begins here, or None."""
+    """Return the path to the PHP function or method that begins where the last node of `path` does.
+
+    Both paths are syntax nodes from the root down. None is returned if no function begins there.
+    """
     return path_to_type(path, _FUNCTIONS)
 
 

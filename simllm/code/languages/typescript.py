@@ -1,4 +1,4 @@
-"""TypeScript: like JavaScript; the grammar with JSX is used if the other one finds errors."""
+"""TypeScript: the rules of JavaScript with other grammars. If code has syntax errors, JSX is tried."""
 
 from simllm.code.languages.javascript import language
 
