@@ -158,7 +158,12 @@ def _parse(parser: Parser, code: bytes) -> Node:
 
 @cache
 def _grammar(module: str, function: str) -> Grammar:
-    """Load a tree-sitter grammar from the Python package `module`, by calling its function named `function`."""
+    """Load a tree-sitter grammar.
+
+    Args:
+        module: The Python package of the grammar, such as "tree_sitter_go".
+        function: The name of the package's function that returns the grammar.
+    """
     return Grammar(getattr(import_module(module), function)())
 
 
