@@ -105,7 +105,7 @@ def parsed(line: str, where: str) -> dict[str, Any]:
 
 
 def _encodable(value: Any) -> Any:
-    """Replace characters that UTF-8 cannot encode (lone surrogates) by U+FFFD in all texts of a JSON value."""
+    """Replace characters that UTF-8 cannot encode (lone surrogates) by U+FFFD in all texts of JSON data."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):
