@@ -73,8 +73,9 @@ def _json(comparison: Comparison) -> str:
 def _text(comparison: Comparison) -> str:
     """Format the comparison as three tables for a terminal.
 
-    The first table has each system's mean score, and the second has the difference between each two
-    systems. The third has the share of items on which one system scores higher than another.
+    A system is a source of candidates. The first table has each system's mean score, and the second has the
+    difference between each two systems. The third has the share of items on which one system scores higher
+    than another.
     """
     names = [system.name for system in comparison.systems]
     parts = [

@@ -98,7 +98,7 @@ def _note(explanation: Explanation) -> str:
 
 
 def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
-    """Return the explanation of each text in the same form, the candidate first.
+    """List the two texts of an explanation: the candidate, then the reference.
 
     Returns:
         For each text: "candidate" or "reference", the words, and the contribution of the start and end

@@ -45,6 +45,8 @@ def compute_for_each(
 ) -> Iterator[tuple[str, Result]]:
     """Call a function for each metric, and skip the metrics that are not available.
 
+    A metric is not available if, for example, its package is not installed.
+
     Args:
         metrics: The metrics.
         missing: A dict that this function fills. It gets the name of each unavailable metric, and advice on
@@ -80,7 +82,7 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
 
 @contextlib.contextmanager
 def require_eval_extra() -> Iterator[None]:
-    """Turn an import of a missing package, inside a `with` block, into an error with advice.
+    """Tell the user what to install if an import inside a `with` block fails.
 
     Raises:
         InputError: A package is missing. The message asks to install simllm with its extra `eval`.

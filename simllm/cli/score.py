@@ -170,7 +170,7 @@ def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
-    """Load document frequencies from the JSON file that `--frequencies` names; None for no file."""
+    """Load document frequencies (how many texts contain each token) from a JSON file; None for no file."""
     from simllm.scoring.document_frequencies import Frequencies
 
     return Frequencies.load(file) if file else None

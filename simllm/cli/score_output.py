@@ -1,4 +1,4 @@
-"""The table that `simllm score` writes."""
+"""The table of scores that `simllm score` writes."""
 
 from __future__ import annotations
 

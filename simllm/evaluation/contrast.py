@@ -49,7 +49,7 @@ class Triples:
 
 
 def load(file: Path = CONTRAST_SET) -> Triples:
-    """Load triples of the contrast set from a JSON-lines file.
+    """Load triples of a reference, a rewording and a text with another meaning from a JSON-lines file.
 
     Args:
         file: A file with the keys `reference`, `rewording`, `change`, `kind` and `form` in each line.

@@ -104,9 +104,13 @@ def clean_ratings(rated: Ratings) -> Ratings:
 
 
 def score_rated_pairs(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
-    """Score n rated pairs by a metric.
+    """Score n pairs of texts by a metric.
 
     A `ColumnMetric` computes nothing: its scores come from a column in the file of ratings.
+
+    Args:
+        metric: The metric.
+        rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
         (n,) finite scores.

@@ -81,8 +81,8 @@ class Robustness:
         drop: For each kind of edit, how much the score falls on average. 0 means that the edit costs
             nothing; 1 means that the edited summary scores like an unrelated summary.
         auc: Probability that an edit that keeps the meaning scores higher than an edit that changes it.
-        auc_of: For each kind of edit, such a probability, too. Only edits of this kind are compared with
-            all edits that have the opposite effect on the meaning.
+        auc_of: The same probability for each kind of edit. A kind that keeps the meaning is compared with
+            all changes of meaning. A kind that changes the meaning is compared with all edits that keep it.
         failures: The metric's worst errors, the worst first.
     """
 

@@ -105,7 +105,10 @@ def run_study(
 
 
 def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
-    """Load sets of rated pairs from files; sets with equal file names are named by their paths.
+    """Load sets of pairs with human ratings; sets with equal file names are named by their paths.
+
+    Args:
+        rated: The files (see `simllm.evaluation.ratings`), one for each set.
 
     Raises:
         InputError: A file is given twice, or cannot be read.
@@ -130,7 +133,11 @@ def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
 
 
 def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Score n rated pairs by each metric, and collect the metrics that are not available.
+    """Score n pairs of texts by each metric, and collect the metrics that are not available.
+
+    Args:
+        metrics: The metrics.
+        rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
         Two dicts by metric name: the (n,) scores of each available metric, and advice on how to make each
@@ -159,10 +166,10 @@ def _study_set(
     trained: list[tuple[float, MetricResult]],
     groups: list[Group],
 ) -> SetStudy:
-    """Compute the results of the study on one set of rated pairs.
+    """Compute the results of the study on one set of pairs with human ratings.
 
     Args:
-        rated: n rated pairs.
+        rated: n pairs of candidate and reference, with human ratings.
         values: (n,) scores by metric name.
         missing: Advice on how to make each unavailable metric available, by metric name.
         variants: (n,) scores by name, for each variant (pooling and similarity) of the learned metric.
@@ -204,7 +211,7 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
     Args:
         results: The results of m metrics.
         values: The (n,) scores of each metric.
-        rated: n rated pairs.
+        rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
         m ranks; 1 is the best.
@@ -221,7 +228,7 @@ def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:
     Args:
         name: The name of the metric.
         values: (n,) scores. If all are equal, the correlations are NaN.
-        rated: n rated pairs.
+        rated: n pairs of candidate and reference, with human ratings.
     """
     rho = spearman(values, rated.values)
     several = rated.raters.shape[1] > 1

@@ -36,7 +36,10 @@ def distributions(sets: Sequence[SetStudy]) -> str:
 
 
 def between(study: SetStudy) -> str:
-    """Draw a heat map of Spearman's rho between each two metrics' scores, and return the SVG (Fig. 7)."""
+    """Draw a heat map of the rank correlations between metrics' scores, and return the SVG (Fig. 7).
+
+    A cell shows Spearman's rho between the scores of two metrics on one set of pairs.
+    """
     names = [short_label(row.metric) for row in study.results]
     return _heat_map(names, names, study.between)
 
@@ -137,12 +140,12 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
 
 
 def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
-    """Draw a heat map with colours for values from 0 to 1, and return the SVG.
+    """Draw a heat map with a colour scale from 0 to 1, and return the SVG.
 
     Args:
         rows: The labels of the r rows.
         columns: The labels of the c columns.
-        cells: r rows of c values.
+        cells: The values: r rows of c values.
     """
     with style():
         left, below = (_INCHES_PER_CHARACTER * max(map(len, names)) for names in (rows, columns))

@@ -39,7 +39,7 @@ def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> 
     left out. A property with fewer than two remaining groups is left out, too.
 
     Args:
-        rated: n rated pairs.
+        rated: n pairs of candidate and reference, with human ratings.
         values: (n,) scores by metric name.
     """
     all_labels = {**rated.groups, "length": _lengths(rated.references)}

@@ -30,7 +30,11 @@ _MOST_RATERS = 10  # largest number of raters that are listed one by one
 
 
 def check(folder: Path) -> None:
-    """Raise InputError if a report cannot be written to `folder`, before the long study begins."""
+    """Check that a report can be written to `folder`; call this before the long study.
+
+    Raises:
+        InputError: The report cannot be written there.
+    """
     folders.check_replaceable(folder, _NAMES)
 
 
@@ -117,9 +121,10 @@ def _cell(row: MetricResult, rank: int) -> str:
 
 
 def _variants(sets: Sequence[SetStudy]) -> str:
-    """Return a LaTeX table with a row for each pooling and similarity, and a column for each set.
+    """Return a LaTeX table of the correlations with people of the learned metric's variants.
 
-    The cells are the variants' correlations with people.
+    A variant is a combination of pooling and similarity. There is one row for each variant, and one column
+    for each set of rated pairs.
     """
     rows = [
         [_name(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]

@@ -66,7 +66,7 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Read a JSON-lines file, which has one JSON object per line.
 
     Args:
-        file: The file, as for `lines`.
+        file: The file. Files `.gz` are decompressed, and `-` stands for standard input.
 
     Yields:
         The place of a line for error messages ("FILE, line 3"), and its JSON object.

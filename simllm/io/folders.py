@@ -251,7 +251,7 @@ def _leftovers(folder: Path, suffix: str) -> list[Path]:
 
 
 def _discard(partial: Path) -> None:
-    """Remove a temporary folder with all its files, the marker `.simllm` last.
+    """Remove a temporary folder with all its files, and last its marker, the file `.simllm`.
 
     If this is interrupted, the marker shows a later call that the folder may still be removed.
     """

@@ -22,7 +22,10 @@ class PartialFile:
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
-        """Open the partial file that belongs to an output file; write nothing yet.
+        """Open the partial file that belongs to an output file, or prepare a new one.
+
+        If earlier records are kept, a damaged end of the file is cut off. A file without records is
+        removed.
 
         Args:
             output: The output file.
@@ -30,8 +33,8 @@ class PartialFile:
             resume: Whether to keep the records of an earlier run and append to them.
 
         Raises:
-            InputError: The partial file exists, but simllm did not write it, it has other settings, or it
-                has records and `resume` is false.
+            InputError: The existing file was not written by simllm, or has other settings. Or the file has
+                records, and `resume` is false.
         """
         self.path = path_of(output)
         self.settings = {"written_by": "simllm", **settings}

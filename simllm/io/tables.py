@@ -128,7 +128,12 @@ def finite(value: Any) -> Any:
 
 
 def header(columns: Sequence[str], widths: list[int]) -> str:
-    """Format the names of a table's columns as a line with a rule below; `widths` are in characters."""
+    """Format the names of columns as a line of text, with a horizontal line below.
+
+    Args:
+        columns: The names.
+        widths: The widths of the columns in characters.
+    """
     return lines([columns], widths) + _GAP.join("─" * width for width in widths) + "\n"
 
 

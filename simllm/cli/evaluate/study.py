@@ -1,4 +1,4 @@
-"""`simllm evaluate study`: answer the paper's five research questions with files of human ratings."""
+"""`simllm evaluate study`: answer the five research questions of the SIMLLM paper with human ratings."""
 
 from __future__ import annotations
 

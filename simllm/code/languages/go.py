@@ -1,4 +1,7 @@
-"""Go: the documentation is a comment directly before a function or before a method of an interface."""
+"""Rules for Go: a function's documentation is the comment directly before it.
+
+Methods of interfaces count as functions.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,13 @@ def _places(code: bytes) -> Iterator[CommentPlace]:
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the Go function or interface method that begins where the last node of `path` does.
+    """Find the Go function, or method of an interface, that begins at the same byte as a given node.
 
-    Both paths are syntax nodes from the root down. None is returned if no function begins there.
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the function; None if no function begins there.
     """
     return path_to_type(path, _FUNCTIONS)
 

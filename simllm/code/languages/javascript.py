@@ -1,4 +1,7 @@
-"""JavaScript: documentation is a JSDoc comment before a function, a method, or an assigned function."""
+"""Rules for JavaScript: the documentation is a JSDoc comment before a function or method.
+
+Functions that are assigned to a name count, too.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +43,15 @@ _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_de
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the declaration that begins where the last node of `path` does.
+    """Find the declaration of a function that begins at the same byte as a given node.
 
-    Both paths are syntax nodes from the root down. Decorators before the declaration are skipped. None is
-    returned if the declaration contains no function.
+    Decorators before the declaration are skipped.
+
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the declaration; None if no function is declared there.
     """
     start = path_to_type(path, _OPENS) or path_to_type(path, _DECORATOR)
     if not start:

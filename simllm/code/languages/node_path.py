@@ -40,7 +40,10 @@ class TreeCursor:
         self._no_child = False  # whether no child of the last node reaches the offset
 
     def _leave(self, offset: int) -> None:
-        """Move to the first node that ends after `offset`: a later sibling, or a node further up."""
+        """Move the cursor to the first node that ends after `offset`: a later sibling or a node further up.
+
+        Nodes that end before `offset` are left behind.
+        """
         while self._path[-1].end_byte <= offset:
             if self._next():
                 self._no_child = False
@@ -48,7 +51,7 @@ class TreeCursor:
                 return
 
     def _enter(self, offset: int) -> None:
-        """Move down to the innermost node that contains the byte at `offset` or begins after it."""
+        """Move the cursor down to the innermost node that contains the byte `offset` or begins after it."""
         while not self._no_child and self._path[-1].start_byte <= offset:
             if not self._cursor.goto_first_child():
                 return
@@ -59,14 +62,14 @@ class TreeCursor:
                     return
 
     def _next(self) -> bool:
-        """Move to the node's next sibling; return False if there is none."""
+        """Move the cursor to the next sibling of its node; return False if there is none."""
         if not self._cursor.goto_next_sibling():
             return False
         self._path[-1] = self._here()
         return True
 
     def _up(self) -> bool:
-        """Move from a last child to its parent; return False at the root."""
+        """Move the cursor from a last child to its parent; return False at the root."""
         if not self._cursor.goto_parent():
             return False
         self._path.pop()

@@ -1,4 +1,4 @@
-"""PHP: documentation is a PHPDoc comment before a function or method."""
+"""Rules for PHP: the documentation is a PHPDoc comment before a function or method."""
 
 from simllm.code.languages.base import Language, field, path_to_type
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
@@ -8,9 +8,13 @@ _FUNCTIONS = frozenset({"function_definition", "method_declaration"})
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the PHP function or method that begins where the last node of `path` does.
+    """Find the PHP function or method that begins at the same byte as a given node.
 
-    Both paths are syntax nodes from the root down. None is returned if no function begins there.
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the function; None if no function begins there.
     """
     return path_to_type(path, _FUNCTIONS)
 

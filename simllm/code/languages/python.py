@@ -1,4 +1,4 @@
-"""Python: the documentation is a docstring, the first statement of a function."""
+"""Rules for Python: the documentation is a docstring, the first statement of a function."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ def _places(code: bytes) -> Iterator[CommentPlace]:
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the Python function whose docstring is the last node of `path`.
+    """Find the Python function to which a docstring belongs.
 
-    Both paths are syntax nodes from the root down. None is returned if the node is not a docstring.
+    Args:
+        path: The syntax nodes from the root to the docstring.
+
+    Returns:
+        The syntax nodes from the root to the function; None if the string is not a function's docstring.
     """
     start = path[-1].start_byte
     at = len(path) - 1

@@ -1,4 +1,4 @@
-"""Ruby: the documentation is a comment directly before a `def`."""
+"""Rules for Ruby: the documentation is a comment directly before a method (`def`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ def _places(code: bytes) -> Iterator[CommentPlace]:
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the Ruby method that begins where the last node of `path` does.
+    """Find the Ruby method that begins at the same byte as a given node.
 
-    Both paths are syntax nodes from the root down. None is returned if no method begins there.
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the method; None if no method begins there.
     """
     return path_to_type(path, _FUNCTIONS)
 

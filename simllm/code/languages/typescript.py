@@ -1,4 +1,7 @@
-"""TypeScript: the rules of JavaScript with other grammars. If code has syntax errors, JSX is tried."""
+"""Rules for TypeScript: those of JavaScript, with other grammars.
+
+If code has syntax errors in the plain grammar, the grammar with JSX is tried.
+"""
 
 from simllm.code.languages.javascript import language
 

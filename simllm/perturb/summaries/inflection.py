@@ -8,7 +8,7 @@ from collections.abc import Mapping
 # The forms of a word in a fixed order, so that a word can be replaced by the same form of another word.
 Forms = tuple[str, ...]
 THIRD_PERSON = 1  # index in the forms of a verb
-Irregular = Mapping[tuple[str, str], Forms]  # forms of irregular words, by kind and base form
+Irregular = Mapping[tuple[str, str], Forms]  # forms of irregular words, by part of speech and base form
 
 _ENDINGS = [("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("d", ""), ("ed", ""), ("ied", "y")]
 _ENDINGS += [("ing", ""), ("ing", "e"), ("ying", "ie")]

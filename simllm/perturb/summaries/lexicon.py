@@ -91,10 +91,10 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     held_out_words = HeldOutWords(held_out, irregular)
 
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
-        """Collect the replacements of all inflected forms of some words, without held-out word pairs.
+        """Make a table from each inflected form of a word to the words that may replace this form.
 
         Args:
-            groups: Yields a part of speech and pairs (word, replacement) in base form.
+            groups: Yields a part of speech, such as "verb", and pairs (word, replacement) in base form.
             words: Words to leave out, if they are verbs, nouns, adjectives or adverbs.
         """
         replacements: Replacements = defaultdict(list)

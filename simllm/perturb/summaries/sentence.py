@@ -1,4 +1,4 @@
-"""Search for words that can be replaced in a summary, and their replacement."""
+"""Replacement of words in a summary, and search for the words that can be replaced."""
 
 from __future__ import annotations
 
