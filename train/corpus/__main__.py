@@ -24,7 +24,7 @@ from train.runtime.config import CorpusConfig
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, build the corpus, print a summary, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.corpus",
         description=__doc__,

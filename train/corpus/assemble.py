@@ -1,4 +1,8 @@
-"""Assembly of a corpus from its parts; only hashes of the texts are in memory."""
+"""The last step of building a corpus: merging its parts into the final files.
+
+A part is the file with the comments from one batch of source files. Comments have one or several texts
+(sentences or paragraphs). Texts are compared by their hashes, so that not all texts must fit in memory.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +30,20 @@ from train.runtime.config import CorpusConfig
 def write_corpus(
     config: CorpusConfig, parts: list[Part], tallies: Tallies, excluded: ExcludedTexts, folder: Path
 ) -> dict[str, Any]:
-    """Deduplicate, split and pair the texts of all parts, and write the files of the corpus.
+    """Remove repeated texts, split the texts, find pairs, and write the files of the corpus.
 
     Args:
-        config: The configuration.
-        parts: The parts.
-        tallies: Counts of what was read and left out; those of the parts are added.
-        excluded: The texts that were left out as evaluation texts.
-        folder: The folder to write.
+        config: The configuration of the corpus.
+        parts: The parts of the corpus (files with the comments from one batch of source files each).
+        tallies: Counts of files, comments and texts; the counts from all parts are added to them.
+        excluded: The evaluation texts that were left out of the parts.
+        folder: An existing folder, in which the files are written.
 
     Returns:
-        The content of `corpus.json`, without the configuration.
+        Checksums and counts for `corpus.json`, as JSON values.
 
     Raises:
-        InputError: Too few texts are left, or a part is damaged.
+        InputError: No training or no test text is left, or a part is damaged.
     """
     for part in parts:
         tallies.merge(part.facts()["found"])
@@ -77,7 +81,15 @@ def write_corpus(
 def _write_texts(
     parts: list[Part], new: NDArray[np.bool_], held_out: NDArray[np.bool_], folder: Path, report: Report
 ) -> None:
-    """Write the new texts and their comments."""
+    """Write `train.txt`, `test.txt` and `comments.jsonl`, without repeated texts.
+
+    Args:
+        parts: The parts of the corpus, with T texts in total.
+        new: (T,) whether a text repeats no earlier text.
+        held_out: (T,) whether a text belongs in `test.txt`.
+        folder: The folder of the corpus.
+        report: Collects counts and examples of the written comments.
+    """
     at = 0  # index of the next text
     with (
         _open_text(folder / TRAIN) as train,
@@ -103,15 +115,15 @@ def _write_pairs(
     folder: Path,
     report: Report,
 ) -> None:
-    """Write the pairs of texts, without texts that are held out or near duplicates of held-out ones.
+    """Write `pairs.jsonl`, without held-out texts and near duplicates of held-out texts.
 
     Args:
-        parts: The parts.
+        parts: The parts of the corpus, with T texts in total.
         new: (T,) whether a text repeats no earlier text.
         leaky: (T,) whether a text is held out or a near duplicate of a held-out text.
         near_held_out: Finds near duplicates of held-out texts.
         folder: The folder of the corpus.
-        report: The report, which counts the pairs.
+        report: Collects counts and examples of the pairs.
     """
     pairs = PairFinder(_concatenate_tables(parts, "keys", KEYS), _overrides(parts))
     at = 0  # index of the next text
@@ -129,7 +141,12 @@ def _write_pairs(
 
 
 def _join_safely(paragraphs: list[str], near_held_out: NearDuplicates) -> str:
-    """Join paragraphs into one text; return "" if it is a near duplicate of a held-out text."""
+    """Join nonempty paragraphs into one text; return "" if the text nearly repeats a held-out text.
+
+    Args:
+        paragraphs: Paragraphs, of which none is a near duplicate of a held-out text.
+        near_held_out: Finds near duplicates of held-out texts.
+    """
     kept = [text for text in paragraphs if text]
     whole = " ".join(kept)
     return "" if len(kept) > 1 and near_held_out(signature(whole)[None])[0] else whole
@@ -140,7 +157,7 @@ def _open_text(file: Path) -> IO[str]:
 
 
 def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
-    """Yield the source and the texts of each comment of all parts."""
+    """Yield the name of the source, and the comment with its cleaned texts, for each comment of all parts."""
     for part in parts:
         source = part.facts()["source"]
         for row in part.rows():
@@ -156,7 +173,11 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 
 
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
-    """Return the tables `overrides` of all parts, with row numbers in the whole corpus."""
+    """Join the tables `overrides` of all parts.
+
+    An entry has the number of a comment, and the hashed name of a method that it may override. The numbers
+    count the comments of a part; here they are changed to count the comments of all parts.
+    """
     tables, rows = [np.empty(0, OVERRIDES)], 0
     for part in parts:
         tables.append(part["overrides"])
@@ -166,7 +187,16 @@ def _overrides(parts: list[Part]) -> NDArray[np.void]:
 
 
 def _signatures_on_disk(parts: list[Part], file: Path, count: int) -> NDArray[np.uint8]:
-    """Return the (count, SIGNATURE) signatures of all texts, memory-mapped from a file."""
+    """Write the MinHash signatures of all texts to a file, and map the file into memory.
+
+    Args:
+        parts: The parts of the corpus.
+        file: The file to write.
+        count: Number of texts in all parts.
+
+    Returns:
+        (count, SIGNATURE) bytes, one signature in each row.
+    """
     if not count:
         return np.empty((0, SIGNATURE), np.uint8)
     with file.open("wb") as target:
@@ -176,7 +206,7 @@ def _signatures_on_disk(parts: list[Part], file: Path, count: int) -> NDArray[np
 
 
 def _sha256(*files: Path) -> str:
-    """Return the SHA-256 of a file."""
+    """Return the SHA-256 of the contents of all files together, in hex digits."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as data:

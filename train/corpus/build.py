@@ -1,4 +1,7 @@
-"""Building of a corpus: make parts from the sources, assemble them, write the corpus folder."""
+"""The build of a corpus: make parts from the sources, merge the parts, write the corpus folder.
+
+A part is the file with the comments from one batch of source files.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +24,19 @@ __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 
 
 def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any]:
-    """Build a corpus, or resume a build that was killed.
+    """Build a corpus of code comments, or resume a build that was killed.
 
-    `train.txt` and `test.txt` have the cleaned texts, one per line: the summary and each further
-    paragraph of a comment. `comments.jsonl` has their comments. `pairs.jsonl` has pairs of texts with
-    the same meaning, without near duplicates of `test.txt`. `report.html` and `report.json` have
-    counts and examples.
+    The folder has these files: `train.txt` and `test.txt` with cleaned texts, one per line; each text is
+    the summary or a further paragraph of a comment. `comments.jsonl` with the comments of these texts.
+    `pairs.jsonl` with pairs of texts that mean the same, without near duplicates of `test.txt`.
+    `report.html` and `report.json` with counts and examples.
 
-    A folder with the same configuration is not changed. If the only source is a corpus with the same
-    split and the same excluded texts, it is copied. Finished parts are kept in a hidden folder next to
-    `folder` until the corpus is complete.
+    A finished corpus with the same configuration is not changed. If the only source is a corpus with the
+    same test share, and no other evaluation texts are excluded, that corpus is copied. Intermediate files
+    are kept in a hidden folder next to `folder` until the corpus is complete.
 
     Args:
-        config: The configuration.
+        config: The configuration of the corpus.
         folder: The corpus folder: missing, empty, or written by simllm.
         workers: Number of processes; 0 for one on each core.
 
@@ -41,8 +44,8 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
         The content of `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
     Raises:
-        InputError: Too few texts are left; or `folder` may not be replaced, is inside or above a
-            source, or is being written by another process.
+        InputError: Too few texts are left. Or `folder` may not be replaced, is inside or above a source,
+            or is being written by another process.
     """
     config_values = json.loads(json.dumps(asdict(config)))
     real = files.real(folder)
@@ -52,7 +55,7 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
         return built
     folders.check_replaceable(folder, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
     for source in config.sources:
-        folders.check_apart(folder, sources.check(source))
+        folders.check_apart(folder, sources.source_paths(source))
     folders.check(scratch)
     excluded = decontaminate.read_excluded(config.exclude)
     with files.locked(scratch):
@@ -71,7 +74,19 @@ def _build(
     excluded: ExcludedTexts,
     workers: int,
 ) -> dict[str, Any]:
-    """Build the corpus with its parts in the folder `scratch`, and return the content of `corpus.json`."""
+    """Make the parts of the corpus and merge them, or copy the only source if it is a suitable corpus.
+
+    Args:
+        config: The configuration of the corpus.
+        config_values: The configuration as JSON values.
+        folder: The corpus folder to write.
+        scratch: The folder for the parts (files with the comments from one batch of source files each).
+        excluded: Evaluation texts to leave out.
+        workers: Number of processes.
+
+    Returns:
+        The content of `corpus.json`.
+    """
     tallies, copied = Tallies(), _copyable_corpus(config, excluded)
     parts = [] if copied else part_workers.make_parts(config, scratch, workers, excluded, tallies.files)
     with folders.replacing(folder) as partial:
@@ -88,7 +103,11 @@ def _build(
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """If the only source is a corpus with the same split and excluded texts, return its `corpus.json`."""
+    """Return the `corpus.json` of the only source if that source is a corpus that can be copied, else None.
+
+    A corpus can be copied if its test share is that of `config`, and if it excludes the same evaluation
+    texts, or `config` excludes none.
+    """
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:
         return None

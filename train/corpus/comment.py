@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Comment:
-    """The documentation of one function or method, as plain text.
+    """The documentation of one function or method, as plain text. Unknown values are "".
 
     Attributes:
         summary: The first sentence.
         description: The whole text, which begins with the summary; "" if it is only the summary.
         language: python, javascript, typescript, java, go, ruby or php.
-        function: The name, with the names of its classes: Class.method.
-        path: The path of the file in the repository.
+        function: The function's name, after the names of its classes, as in `Class.method`.
+        path: The path of the source file in the repository.
         repository: The name of the repository.
-        licence: The name of the licence file of the repository.
-        overrides: Supertypes whose method this one may override, separated by spaces.
+        licence: The name of the licence file in the repository.
+        overrides: Names of the supertypes whose method this method may override, separated by spaces.
     """
 
     summary: str

@@ -1,4 +1,4 @@
-"""Pairs of comments with the same meaning: of versions of a function, or of a method and its override."""
+"""Pairs of comments that mean the same: two versions of a function, or a method and its override."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from numpy.typing import NDArray
 
 
 class PairFinder:
-    """Finds pairs of comments by their keys, and collects the texts one comment at a time.
+    """Finds pairs of comments that mean the same, while the comments are read one by one.
+
+    A pair is two versions of a function, or a method and the method that it overrides. Pairs are found
+    by hashes. A text is kept in memory until its last pair is complete.
 
     Args:
-        keys: (R,) keys of all comments, of type `part_file.KEYS`.
-        overrides: Names that comments may override, of type `part_file.OVERRIDES`.
+        keys: (R,) three hashes of each comment, in a structured array of type `part_file.KEYS`: its
+            summary, the full name of its function, and the name of its method with the class.
+        overrides: Structured array of type `part_file.OVERRIDES`. An entry has the number of a comment
+            (`row`), and the hashed name of a method that the comment's method may override.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -28,11 +33,11 @@ class PairFinder:
         self._next = 0
 
     def complete_pairs(self, row: int, text: str) -> Iterator[tuple[str, str, str]]:
-        """Take the text of the next comment, and yield the pairs that it completes.
+        """Take the text of the next comment, and yield each pair of which this text is the last to be read.
 
         Args:
-            row: The number of the comment.
-            text: Its text.
+            row: The number of the comment: 0 in the first call, 1 in the second, and so on.
+            text: The text of the comment.
 
         Yields:
             Two texts, and the kind of pair: "version" or "override".
@@ -50,7 +55,14 @@ class PairFinder:
 
 
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return (P, 2) row numbers: each version of a function with the next version."""
+    """Pair each version of a function with its next version.
+
+    Args:
+        keys: (R,) hashes of each comment, as in `PairFinder`.
+
+    Returns:
+        (P, 2) numbers of the paired comments.
+    """
     rows = np.flatnonzero((keys["function"] != 0) & (keys["summary"] != 0))
     rows = rows[np.argsort(keys["function"][rows], kind="stable")]
     same = keys["function"][rows[1:]] == keys["function"][rows[:-1]]
@@ -58,7 +70,15 @@ def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return (P, 2) row numbers: each function with the first function of the name that it overrides."""
+    """Pair each method with the first method that has a name that it may override.
+
+    Args:
+        keys: (R,) hashes of each comment, as in `PairFinder`.
+        overrides: The names that methods may override, as in `PairFinder`.
+
+    Returns:
+        (P, 2) numbers of the paired comments, the overriding method first.
+    """
     has_name = np.flatnonzero((keys["summary"] != 0) & (keys["name"] != 0))
     names, first = np.unique(keys["name"][has_name], return_index=True)
     rows = overrides["row"].astype(np.int64)

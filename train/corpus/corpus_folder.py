@@ -17,10 +17,10 @@ _KEYS = {"config", "sha256", "excluded_sha256", "counts", "comments_left_out", "
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:
-    """Return the content of `corpus.json`; None if the folder is not a finished corpus.
+    """Read the `corpus.json` of a corpus folder; return None if the folder is not a finished corpus.
 
     Raises:
-        InputError: The file cannot be read.
+        InputError: The operating system cannot read the file.
     """
     names = (FACTS, TRAIN, TEST, COMMENTS, PAIRS)
     if not all(os.path.isfile(folder / name) for name in names):  # noqa: PTH113 (Path.is_file may raise)

@@ -1,4 +1,4 @@
-"""Counts of files, comments and texts by kind, with examples."""
+"""Counters of files, comments and texts by kind (such as "file too large"), with some examples."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LONGEST = 400  # characters of an example; the rest is cut
 
 
 class Tally:
-    """Counts by kind, with a few examples of each kind.
+    """A counter of things by kind (such as "file too large"), with some examples of each kind.
 
-    An example is one or several texts. The choice of examples does not depend on their order.
+    An example is one or several texts. The kept examples do not depend on the order of the calls.
 
     Args:
-        keep: Number of examples of each kind.
+        keep: Largest number of examples of each kind.
     """
 
     def __init__(self, keep: int = 8) -> None:
@@ -26,12 +26,12 @@ class Tally:
         self._examples: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
 
     def add(self, kind: str, *example: str) -> None:
-        """Count one example of a kind."""
+        """Count one thing of a kind, and add it as an example, which is one or several texts."""
         self.counts[kind] += 1
-        self.show(kind, *example)
+        self.add_example(kind, *example)
 
-    def show(self, kind: str, *example: str) -> None:
-        """Add an example without counting it, because it is counted elsewhere."""
+    def add_example(self, kind: str, *example: str) -> None:
+        """Add an example of a kind, which is one or several texts, without counting it."""
         texts = [text[:LONGEST].encode("utf-8", "replace") for text in example]
         entry = (crc32(b"\t".join(texts)), tuple(text.decode() for text in texts))
         kept = self._examples.setdefault(kind, [])
@@ -41,29 +41,35 @@ class Tally:
 
     @property
     def examples(self) -> dict[str, list[tuple[str, ...]]]:
-        """The examples of each kind, in the order of their hashes."""
+        """The kept examples by kind, each list in the order of hashes."""
         return {kind: [texts for _, texts in kept] for kind, kept in self._examples.items()}
 
 
 @dataclass(frozen=True)
 class Tallies:
-    """Tallies of the files, comments and texts that were read or left out; each example is one text."""
+    """Counters of the files, comments and texts that were read or left out.
+
+    Attributes:
+        files: Source files; an example is a path, with the error if there is one.
+        comments: Comments that a filter rejected; an example is the raw comment.
+        texts: Cleaned texts that were kept or rejected; an example is the text.
+    """
 
     files: Tally = field(default_factory=Tally)
     comments: Tally = field(default_factory=Tally)
     texts: Tally = field(default_factory=Tally)
 
     def merge(self, facts: dict[str, Any]) -> None:
-        """Add the counts and examples of other tallies, which `facts` returned."""
+        """Add the counts and examples of other tallies, as their method `facts` returned them."""
         for name, other in facts.items():
             own: Tally = getattr(self, name)
             own.counts.update(other["counts"])
             for kind, examples in other["examples"].items():
                 for example in examples:
-                    own.show(kind, example)
+                    own.add_example(kind, example)
 
     def facts(self) -> dict[str, Any]:
-        """Return all counts and examples as JSON values."""
+        """Return the counts and examples as JSON values, under `files`, `comments` and `texts`."""
         tallies: dict[str, Tally] = {part.name: getattr(self, part.name) for part in fields(self)}
         return {
             name: {
@@ -74,7 +80,7 @@ class Tallies:
         }
 
     def problems(self) -> list[str]:
-        """Return one line for each kind of unreadable files."""
+        """Return one line for each kind of unreadable files, with the number of files and one example."""
         return [
             f"{kind} ({count:,}): {self.files.examples[kind][0][0]}"
             for kind, count in self.files.counts.items()

@@ -1,4 +1,4 @@
-"""Decontamination: leaving evaluation texts out of the corpus."""
+"""Decontamination: leaving evaluation texts out of a training corpus."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WORDS = 4  # shorter texts, such as "creates a new", are part of every fortieth
 class ExcludedTexts:
     """Evaluation texts that must not be in the corpus.
 
-    `text in excluded` is true for a cleaned text that equals one of them, contains one, or is part of
-    one, word for word. Texts of fewer than four words are excluded only if they are equal.
+    `text in excluded` is true if the cleaned text equals an evaluation text, contains one, or is part of
+    one. Only the words are compared. A text of fewer than four words is only compared for equality.
 
     Args:
         texts: The cleaned evaluation texts.
@@ -46,13 +46,15 @@ class ExcludedTexts:
 
 
 def read_excluded(patterns: Iterable[str]) -> ExcludedTexts:
-    """Read the texts of rated files: references and candidates, also in the authors' cleaned form.
+    """Read evaluation texts from files of text pairs that people have rated.
+
+    The texts of a pair are under `reference`, `candidate` and `candidate_clean`, or under `a` and `b`.
 
     Args:
-        patterns: Paths or glob patterns of rated files.
+        patterns: Paths or glob patterns of JSON-lines files.
 
     Raises:
-        InputError: A file cannot be read, or a line has no two texts.
+        InputError: A file cannot be read, or a line has fewer than two texts.
     """
     names = ("reference", "candidate", "candidate_clean", "a", "b")
     excluded = []

@@ -1,4 +1,4 @@
-"""Deduplication: finding equal texts, and near duplicates by MinHash."""
+"""Deduplication: the search for equal texts, and for near duplicates by MinHash."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ _COMPARED = 100  # largest number of texts of a set that a text is compared with
 
 
 def signature(text: str) -> NDArray[np.uint8]:
-    """Return the MinHash signature of a cleaned text, (SIGNATURE,) bytes.
+    """Compute the MinHash signature of a cleaned text.
 
-    The share of equal bytes of two signatures estimates the share of common word pairs. Only the lowest
-    byte of each hash is kept, which leaves memory for more hashes. A text of fewer than `SHORT` words
-    is hashed as a whole, so that it has no near duplicates.
+    For signatures s and t of two texts, `mean(s == t)` estimates the Jaccard similarity of the texts'
+    sets of adjacent word pairs. Each hash is cut to one byte, to have more hashes in the same memory. A
+    text of fewer than `SHORT` words is hashed as a whole, so that only equal texts are similar.
+
+    Returns:
+        (SIGNATURE,) bytes.
     """
     split, sketch = words(text), RMinHash(num_perm=SIGNATURE, seed=1)
     sketch.update([f"{a} {b}" for a, b in pairwise(split)] if len(split) >= SHORT else [" ".join(split)])
@@ -35,11 +38,11 @@ def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]
     """Find the first text that each text repeats exactly or nearly.
 
     Args:
-        identities: (N,) identities of the texts.
-        signatures: (N, SIGNATURE) signatures, which may be memory-mapped.
+        identities: (N,) hashes of the texts' words; equal texts have equal hashes.
+        signatures: (N, SIGNATURE) MinHash signatures of the texts, which may be memory-mapped.
 
     Returns:
-        (N,) indices of texts; a text that repeats no earlier one has its own index.
+        (N,) for each text, the index of the text that it repeats, or its own index.
     """
     _, first, inverse = np.unique(identities, return_index=True, return_inverse=True)
     original = first[inverse]
@@ -51,10 +54,10 @@ def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]
 
 
 class NearDuplicates:
-    """Finds near duplicates of a set of texts.
+    """A search for near duplicates of a fixed set of texts.
 
     Args:
-        signatures: (M, SIGNATURE) signatures of the set.
+        signatures: (M, SIGNATURE) MinHash signatures of the texts in the set.
     """
 
     def __init__(self, signatures: NDArray[np.uint8]) -> None:
@@ -64,12 +67,16 @@ class NearDuplicates:
         self._sorted = [bucket[order] for bucket, order in zip(buckets, self._order, strict=True)]
 
     def __call__(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Return (N,) bool, true for texts that equal or nearly repeat a text of the set.
+        """Return whether texts equal or nearly repeat a text of the set.
 
-        A text that agrees in a band with more texts of the set than can be compared counts, too.
+        Two texts are compared if their signatures are equal in a band (a group of columns). A text is not
+        compared with more than `_COMPARED` texts in a band: it counts as a near duplicate at once.
 
         Args:
-            signatures: (N, SIGNATURE) signatures of texts.
+            signatures: (N, SIGNATURE) MinHash signatures of the texts.
+
+        Returns:
+            (N,) bool, true for near duplicates.
         """
         near = np.zeros(len(signatures), bool)
         for start in range(0, len(signatures), _CHUNK):
@@ -77,7 +84,7 @@ class NearDuplicates:
         return near
 
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Return (N,) bool for distinct signatures; texts with too many candidates count as near."""
+        """Find near duplicates like `__call__`, for so few signatures that they fit in memory."""
         near = np.zeros(len(signatures), bool)
         for columns, order, bucket in zip(_bands(), self._order, self._sorted, strict=True):
             keys = _pack(signatures[:, columns])
@@ -100,16 +107,23 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[n
         second: (N, SIGNATURE) signatures of the second texts.
 
     Returns:
-        (N,) estimated similarities of the sets of adjacent word pairs, 0 to 1.
+        (N,) estimates from 0 to 1, for the texts' sets of adjacent word pairs.
     """
     return np.asarray((first == second).mean(1))
 
 
 def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: slice) -> None:
-    """Compare texts that agree in a band, and let near duplicates point to the earlier text, in place."""
+    """Compare texts whose signatures are equal in one band, and mark near duplicates in `original`.
+
+    Args:
+        original: (N,) for each text, the index of the text that it repeats, or its own index. Changed
+            in place: a near duplicate gets the index of the earlier text.
+        signatures: (N, SIGNATURE) MinHash signatures.
+        columns: The columns of the band.
+    """
     rows = np.flatnonzero(original == np.arange(len(original)))
     bucket = np.concatenate(
-        [_pack(signatures[part, columns]) for part in _parts(rows)] or [np.empty(0, np.uint64)]
+        [_pack(signatures[part, columns]) for part in _chunks(rows)] or [np.empty(0, np.uint64)]
     )
     for _ in range(_ROUNDS):
         _, first, inverse, count = np.unique(
@@ -124,7 +138,7 @@ def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: 
         near = np.concatenate(
             [
                 similarity(signatures[a], signatures[b]) >= NEAR
-                for a, b in zip(_parts(rows), _parts(head), strict=True)
+                for a, b in zip(_chunks(rows), _chunks(head), strict=True)
             ]
         )
         original[rows[near]] = head[near]
@@ -132,17 +146,17 @@ def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: 
 
 
 def _bands() -> list[slice]:
-    """Return the columns of each band of a signature."""
+    """Return the columns of each band (a group of `ROWS` neighbouring columns) of a signature."""
     return [slice(band * ROWS, (band + 1) * ROWS) for band in range(BANDS)]
 
 
 def _pack(band: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Pack (N, ROWS) bytes into (N,) integers."""
+    """Pack each row of (N, ROWS) bytes into one integer; equal rows give equal integers."""
     wide = np.zeros((len(band), 8), np.uint8)
     wide[:, :ROWS] = band
     return wide.view(np.uint64)[:, 0]
 
 
-def _parts(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Split row numbers into chunks."""
+def _chunks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Split an array of row numbers into chunks of at most `_CHUNK` numbers."""
     return [rows[at : at + _CHUNK] for at in range(0, len(rows), _CHUNK)]

@@ -11,19 +11,21 @@ Rules = list[tuple[re.Pattern[str], str]]
 
 @dataclass(frozen=True)
 class Dialect:
-    """The rules for one language.
+    """The rules for the documentation comments of one programming language.
+
+    A rule is a pattern and its replacement.
 
     Attributes:
-        ends: Matches the end of the prose, such as the first tag.
+        ends: Pattern of the place where the prose ends, such as the first tag (`@param`).
         blocks: Rules that are applied to the whole prose.
         inline: Rules that are applied to each paragraph.
-        code: Lines with at least this indentation are code.
+        code_indent: Lines with at least so many spaces of indentation are code.
     """
 
     ends: re.Pattern[str] = re.compile(r"(?!)")
     blocks: Rules = field(default_factory=list)
     inline: Rules = field(default_factory=list)
-    code: int = 99
+    code_indent: int = 99
 
 
 def _rules(*pairs: tuple[str, str]) -> Rules:
@@ -130,10 +132,10 @@ _GO = _rules((r"\[\*?([\w./]+)\]", r"\1"))
 
 _TAGS = re.compile(r"(?m)^[ \t]*@[A-Za-z]|(?<=[.;] )@[a-z]")
 _JAVADOC = Dialect(_TAGS, _FENCES + _HTML_BLOCKS, _BRACED + _HTML + _MARKDOWN)
-_JSDOC = Dialect(_TAGS, _JAVADOC.blocks, _JAVADOC.inline, code=4)
+_JSDOC = Dialect(_TAGS, _JAVADOC.blocks, _JAVADOC.inline, code_indent=4)
 
 DIALECTS = {
-    "go": Dialect(blocks=_RULERS + _FENCES, inline=_MARKDOWN + _GO, code=1),
+    "go": Dialect(blocks=_RULERS + _FENCES, inline=_MARKDOWN + _GO, code_indent=1),
     "java": _JAVADOC,
     "javascript": _JSDOC,
     "php": _JSDOC,
@@ -142,7 +144,7 @@ DIALECTS = {
         re.compile(_RUBY_ENDS),
         _RULERS + _RDOC_BLOCKS + _FENCES + _HTML_BLOCKS,
         _RDOC + _HTML + _MARKDOWN,
-        code=2,
+        code_indent=2,
     ),
     "typescript": _JSDOC,
 }

@@ -17,7 +17,10 @@ _english, _foreign = frozenset(_ENGLISH.split()), frozenset(_FOREIGN.split())
 
 
 def is_english(text: str) -> bool:
-    """Return whether a text is probably English; short texts without evidence count as English.
+    """Return whether a text is probably English.
+
+    A text is English unless more than 10% of its letters are not ASCII, or it has more frequent words of
+    other languages (such as "der") than English ones (such as "the"). One foreign word is allowed.
 
     Examples:
         >>> is_english("Gibt den Namen der Klasse zurück.")

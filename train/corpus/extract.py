@@ -1,4 +1,4 @@
-"""Extraction of the documentation of functions from source code."""
+"""Extraction of documentation comments from source code."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def extract(
     dropped: Counter[str],
     on_dropped: Callable[[str, str], None] | None = None,
 ) -> Iterator[Comment]:
-    """Yield the documentation of the functions in a file, in order.
+    """Yield the comments of the documented functions in a source file, in the order of the file.
 
     Args:
         code: The content of the file; any bytes are accepted.
-        language: A language of `LANGUAGES`.
-        dropped: Gets the counts of comments that a filter rejects, by the name of the filter. A file
-            that is left out completely counts once.
-        on_dropped: Called with the name of the filter and the raw comment.
+        language: The programming language, one of the values of `LANGUAGES`.
+        dropped: Counter of rejected comments by the name of the filter; it is updated. A file that is left
+            out completely counts once.
+        on_dropped: Function that is called with the filter's name and the raw text of a rejected comment.
 
     Raises:
         KeyError: The language is unknown.
@@ -44,13 +44,22 @@ def extract(
     if filters.is_generated(code):
         return drop("generated file", code[:300].decode(errors="replace"))
     for function in languages.load(language).functions(code.replace(b"\r\n", b"\n")):
-        if comment := document(function, language, drop):
+        if comment := make_comment(function, language, drop):
             yield comment
     return None
 
 
-def document(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
-    """Return the documentation of a function; if a filter rejects it, call `drop` and return None."""
+def make_comment(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
+    """Clean the documentation of a function, and return it unless a filter rejects it.
+
+    Args:
+        function: The parsed function with its raw documentation.
+        language: The programming language.
+        drop: Called with the filter's name and the raw documentation if a filter rejects it.
+
+    Returns:
+        The comment without its place; None if it is rejected.
+    """
     paragraphs = markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
     description = "\n\n".join(paragraphs)

@@ -14,7 +14,13 @@ LONGEST_SUMMARY = 1_000  # characters; the longest sentence in Python's library 
 
 @dataclass(frozen=True)
 class DocumentedFunction:
-    """A function, its language, and the summary from its comment."""
+    """A function with its documentation, as the filters see it.
+
+    Attributes:
+        function: The parsed function with its raw documentation.
+        language: The programming language.
+        summary: The first sentence of the documentation, without markup; "" if there is none.
+    """
 
     function: Function
     language: str
@@ -22,12 +28,15 @@ class DocumentedFunction:
 
 
 def rejecting_filter(documented: DocumentedFunction) -> str | None:
-    """Return the name of the first filter that rejects a comment; None if the comment is kept."""
+    """Return the name of the first filter that rejects a function's comment; None if all accept it."""
     return next((name for name, rejects in FILTERS.items() if rejects(documented)), None)
 
 
 def is_generated(code: bytes) -> bool:
-    """Return whether a file is generated code: its header says so, or its lines are too long."""
+    """Return whether a source file is generated code.
+
+    Its header says so, or its lines have more than 200 bytes on average.
+    """
     minified = len(code) > 200 * (code.count(b"\n") + 1)
     return minified or bool(_GENERATED.search(code[:2000]))
 
@@ -91,17 +100,17 @@ _WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
 
 
 def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
-    """Return a filter that rejects summaries whose beginning matches a pattern."""
+    """Return a filter that rejects functions whose summary begins with a match of the pattern."""
     return lambda documented: bool(pattern.match(documented.summary))
 
 
 def _is_test(documented: DocumentedFunction) -> bool:
-    """Return whether the function is a test."""
+    """Return whether the name or the annotations of the function show that it is a test."""
     return bool(_TEST_NAME.search(documented.function.name) or _TEST_HEAD.match(documented.function.head))
 
 
 def _documents_other_thing(documented: DocumentedFunction) -> bool:
-    """Return whether tags show that the comment documents a file, a class or a type."""
+    """Return whether tags (such as `@class`) show that the comment documents a file, a class or a type."""
     return documented.language in ("javascript", "typescript", "php") and bool(
         _OTHER.search(documented.function.text)
     )

@@ -1,4 +1,4 @@
-"""The first sentence of a paragraph."""
+"""The search for the first sentence of a paragraph."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def first_sentence(paragraph: str) -> str:
 
 
 def _ends(before: str, mark: str, after: str) -> bool:
-    """Return whether a sentence ends at a mark.
+    """Return whether a sentence ends at a punctuation mark.
 
     Args:
-        before: The 40 characters before the mark.
-        mark: The mark.
-        after: The next character that is not a space.
+        before: The text before the mark, at most 40 characters.
+        mark: The mark and closing quotes or brackets after it, such as `.` or `!")`.
+        after: The next character that is not a space; "" at the end of the paragraph.
     """
     word = re.split(r"[\s(\[\"'/]", before)[-1].lower()
     quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")  # the mark itself is quoted: '.'

@@ -1,7 +1,8 @@
 """Safe reading of files from untrusted git repositories, without a checkout.
 
-The configuration of a repository can make git run commands. Therefore git works in an empty
-repository of ours, which uses only the objects of the other one. Refs are read by this module.
+The configuration of a repository can make git run commands. Therefore git runs in an empty repository
+that this module makes, and reads only the objects (file contents, folders, commits) of the untrusted
+repository. This module itself reads the refs (branches and tags).
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ _DATE = re.compile(rb"(?m)^(?:tagger|committer) .* (\d{1,18}) [-+]\d+$")
 
 @dataclass(frozen=True)
 class GitFile:
-    """A file of a revision; `blob` is the name of the object with its content."""
+    """A file in a revision of a git repository.
+
+    Attributes:
+        path: The path in the repository.
+        blob: The hash of the git object with the file's content.
+        size: Size in bytes; 0 if the object is missing.
+    """
 
     path: str
     blob: str
@@ -37,12 +44,12 @@ class GitFile:
 
 @dataclass(frozen=True)
 class RepositoryPaths:
-    """The folders of a git repository, which are all inside its source.
+    """The folders of a git repository.
 
     Attributes:
         folder: The work tree, or the bare repository.
         own: The folder with HEAD.
-        common: The folder with refs and objects, which linked work trees share.
+        common: The folder with refs and objects. It differs from `own` in a linked work tree.
     """
 
     folder: Path
@@ -51,14 +58,14 @@ class RepositoryPaths:
 
 
 def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
-    """Find the git repository of a folder.
+    """Find the git repository of a folder, without looking in the folders above.
 
     Args:
-        folder: The folder of a work tree or of a bare repository.
-        root: The source; all folders of the repository must be inside it.
+        folder: A folder, which may be a work tree or a bare repository.
+        root: The folder that the user named; git's folders must be inside it.
 
     Returns:
-        The repository; None if there is none.
+        The folders of the repository; None if `folder` is not a repository.
 
     Raises:
         InputError: A folder of the repository is outside of `root`.
@@ -76,7 +83,7 @@ def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """Return the folder with HEAD of a work tree or bare repository; None if there is none."""
+    """Return the folder with HEAD of a work tree or bare repository; None if `folder` is neither."""
     inner = folder / ".git"
     if os.path.isdir(inner):  # noqa: PTH112 (Path.is_dir raises for names that are too long)
         return inner
@@ -88,13 +95,17 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _path(folder: Path, name: bytes) -> Path:
-    """Return the path of a file whose name ends at the first zero byte."""
+    """Return the path `folder`/`name`; `name` ends at its first zero byte."""
     return folder / os.fsdecode(name.partition(b"\0")[0])
 
 
 @contextmanager
 def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
-    """Open a repository for reading; raise InputError if its objects cannot be read safely."""
+    """Open a git repository for reading, in a `with` statement.
+
+    Raises:
+        InputError: The repository's objects cannot be read safely.
+    """
     objects = location.common / "objects"
     _check_objects(location.folder, objects)
     with tempfile.TemporaryDirectory(prefix="simllm-git-") as scratch:
@@ -102,19 +113,19 @@ def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
 
 
 class Repository:
-    """A repository that is open for reading; all methods raise InputError if git fails."""
+    """A git repository that is open for reading; all methods raise InputError if git fails."""
 
     def __init__(self, location: RepositoryPaths, objects: Path, scratch: Path) -> None:
-        """Make the empty repository for git.
+        """Make the empty repository in which git runs.
 
         Args:
             location: The repository to read.
-            objects: Its folder of objects.
+            objects: The folder with the objects of that repository.
             scratch: An empty folder for the empty repository.
         """
         self.folder, self._location, self._scratch = location.folder, location, scratch
         self._packed = _packed_refs(location.common)
-        head = self._commit("HEAD")
+        head = self._resolve("HEAD")
         names = [head, *self._packed.values()]
         sha256 = any(len(name) == 64 for name in names)
         (scratch / "refs").mkdir()
@@ -141,17 +152,17 @@ class Repository:
 
     @property
     def head(self) -> str:
-        """The commit that HEAD points to."""
+        """The hash of the commit that HEAD points to."""
         if not self._head:
             raise InputError(f"{self.folder}: HEAD points to no commit")
         return self._head
 
-    def tags(self, most: int) -> list[str]:
-        """Return at most `most` tagged revisions, spread evenly over all tags, the newest first."""
+    def tags(self, limit: int) -> list[str]:
+        """Return the hashes of at most `limit` tagged revisions, spread over all tags, newest first."""
         tags = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
         for file in _files(self._location.common / "refs" / "tags"):
             name = file.relative_to(self._location.common).as_posix()
-            if sha := self._commit(name):
+            if sha := self._resolve(name):
                 tags[name] = sha
         objects = [sha for _, sha in sorted(tags.items())]
         sizes = self._sizes(objects)
@@ -159,11 +170,11 @@ class Repository:
         dates = [_DATE.search(data or b"") for data in self.contents(read)]
         dated = [(int(date[1]), sha) for date, sha in zip(dates, read, strict=True) if date]
         every = [sha for _, sha in sorted(dated, key=lambda pair: -pair[0])]
-        chosen = min(most, len(every))
+        chosen = min(limit, len(every))
         return [every[i * len(every) // chosen] for i in range(chosen)]
 
     def files(self, revision: str) -> list[GitFile]:
-        """Return the ordinary files of a revision, without links and submodules."""
+        """List the ordinary files of a revision (hash of a commit or tag), without links and submodules."""
         entries: list[GitFile] = []
         with self._git("ls-tree", "-r", "-l", "-z", "--full-tree", revision) as git:
             assert git.stdout
@@ -176,7 +187,7 @@ class Repository:
         return entries
 
     def contents(self, objects: Iterable[str]) -> Iterator[bytes | None]:
-        """Yield the content of each object, None if it is missing."""
+        """Yield the content of each git object, given by its hash; None if the object is missing."""
         with self._git("cat-file", "--batch") as git:
             assert git.stdout
             for header in self._headers(git, objects):
@@ -189,7 +200,7 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Return the size of each commit or tag in bytes; for other objects, a huge number."""
+        """Return the size in bytes of each git object by its hash, if it is a commit or tag, else 2**62."""
         with self._git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))
         return {
@@ -198,9 +209,13 @@ class Repository:
         }
 
     def _headers(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
-        """Ask git for objects one by one, and yield the headers of its answers.
+        """Ask a running `git cat-file` for objects one by one, and yield the fields of its answer to each.
 
-        A header is name, type and size, or name and `missing`.
+        The fields are name, type and size of an object, or its name and `missing`.
+
+        Args:
+            git: The running process.
+            objects: The hashes of the objects.
         """
         assert git.stdin
         assert git.stdout
@@ -214,7 +229,7 @@ class Repository:
 
     @contextmanager
     def _git(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run git; raise InputError with its message if it fails."""
+        """Run git with arguments in a `with` statement; raise InputError with git's message if it fails."""
         errors = self._scratch / "errors"
         command = ["git", f"--git-dir={self._scratch}", *arguments]
         pipe, broken = subprocess.PIPE, False
@@ -238,8 +253,8 @@ class Repository:
             lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise InputError(f"{self.folder}: {lines[0] if lines else 'git failed'}")
 
-    def _commit(self, name: str) -> str:
-        """Return the object that a ref points to; "" if there is none."""
+    def _resolve(self, name: str) -> str:
+        """Return the hash that a ref (such as HEAD or refs/tags/v1) points to; "" if there is no such ref."""
         folder = self._location.own if name == "HEAD" else self._location.common
         for _ in range(5):  # refs that point to refs
             data = _read(folder / name, 4096).strip()
@@ -255,7 +270,7 @@ class Repository:
 
 
 def _entry(line: bytes) -> GitFile | None:
-    """Parse a line of `git ls-tree`; None if it is not an ordinary file."""
+    """Parse a line from `git ls-tree`; return None if it is not an ordinary file."""
     facts, _, path = line.partition(b"\t")
     mode, _, blob, size = facts.split()
     length = int(size) if size.isdigit() else 0  # 0 for missing objects
@@ -265,13 +280,21 @@ def _entry(line: bytes) -> GitFile | None:
 
 
 def _packed_refs(common: Path) -> dict[str, str]:
-    """Return the objects of the refs in `packed-refs`, by the name of the ref."""
+    """Read the file `packed-refs` in a folder; return the hash of each ref by the ref's name."""
     rows = (line.partition(b" ") for line in _read(common / "packed-refs", _LARGEST_REFS).splitlines())
     return {os.fsdecode(name): sha.decode() for sha, _, name in rows if _NAME.match(sha)}
 
 
 def _check_objects(folder: Path, objects: Path) -> None:
-    """Raise InputError if git would read outside of the folder `objects`, or block on a pipe."""
+    """Check that git can read a repository's objects without leaving their folder or waiting for a pipe.
+
+    Args:
+        folder: The folder of the repository, for error messages.
+        objects: The folder of the objects.
+
+    Raises:
+        InputError: The folder has links, pipes or devices, or refers to objects in other folders.
+    """
     if _read(objects / "info" / "alternates", 1):
         raise InputError(f"{folder}: has objects in other repositories (objects/info/alternates)")
     for file in _files(objects, special=True):
@@ -279,7 +302,7 @@ def _check_objects(folder: Path, objects: Path) -> None:
 
 
 def _files(top: Path, special: bool = False) -> Iterator[Path]:
-    """Yield the regular files below a folder; if `special`, links, pipes and devices instead."""
+    """Yield the regular files below a folder; if `special`, yield links, pipes and devices instead."""
     folders = [top]
     while folders:
         try:
@@ -293,12 +316,12 @@ def _files(top: Path, special: bool = False) -> Iterator[Path]:
             continue  # git reports missing files itself
 
 
-def _read(file: Path, most: int) -> bytes:
-    """Return the first bytes of a regular file; nothing if there is none."""
+def _read(file: Path, limit: int) -> bytes:
+    """Return the first `limit` bytes of a file; b"" if it is not a regular file or cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):  # noqa: PTH116
             return b""
         with file.open("rb") as data:
-            return data.read(most)
+            return data.read(limit)
     except (OSError, ValueError):
         return b""

@@ -1,4 +1,4 @@
-"""Make a part of a corpus: extract the comments of a batch, clean their texts, write a file."""
+"""Making of one part of a corpus: a file with the comments from one batch of source files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simllm.text_cleaning import LONGEST, clean
 from train.corpus.comment import Comment
 from train.corpus.counts import Tallies, Tally
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.extract import document, extract
+from train.corpus.extract import extract, make_comment
 from train.corpus.part_file import CommentTexts, PartWriter
 from train.corpus.sources import Docstring, Item
 
@@ -23,12 +23,13 @@ _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 
 
 def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
-    """Make a part of a corpus.
+    """Extract the comments from a batch, clean their texts, and write them as a part of the corpus.
 
     Args:
-        data: The source and a batch of its items, pickled.
+        data: Pickled pair: the name of the source, and the batch. The batch is a list of source files,
+            docstrings or comments.
         file: The file to write.
-        excluded: Texts to leave out.
+        excluded: Evaluation texts to leave out.
     """
     source, batch = pickle.loads(data)  # safe: pickled by the same run, never read from disk
     tallies, part = Tallies(), PartWriter()
@@ -41,7 +42,12 @@ def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
 
 
 def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
-    """Yield each comment of an item, with True if its function is the only one of this name in the file."""
+    """Yield the comments of an item, each with True if its function's name is unique in the source file.
+
+    Args:
+        item: A source file, a docstring or a comment.
+        tallies: Counters of what is read and left out; they are updated.
+    """
     if isinstance(item, Comment):
         yield item, False
         return
@@ -52,7 +58,9 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
     tallies.files.counts["bytes"] += len(item.data)
     comments = []
     try:
-        for comment in extract(item.data, item.language, tallies.comments.counts, tallies.comments.show):
+        for comment in extract(
+            item.data, item.language, tallies.comments.counts, tallies.comments.add_example
+        ):
             comments.append(comment)
     except ImportError as error:
         raise InputError(f"reading {item.language} needs {error.name}: pip install '.[code]'") from None
@@ -66,17 +74,28 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
 
 
 def _from_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
-    """Yield the comment of a docstring without code, unless a filter rejects it."""
+    """Yield the comment made from a docstring without code, unless a filter rejects it.
+
+    Args:
+        item: The docstring.
+        tally: Counter of rejected comments; it is updated.
+    """
     if item.language not in LANGUAGES.values():
         tally.add(f"of {item.language or 'no language'}", item.text)
         return
     function = Function(item.function, item.text, item.text, head="")
-    if comment := document(function, item.language, tally.add):
+    if comment := make_comment(function, item.language, tally.add):
         yield replace(comment, path=item.path, repository=item.repository)
 
 
 def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> CommentTexts:
-    """Clean the summary and the further paragraphs of a comment; rejected texts are left out."""
+    """Clean the summary and the further paragraphs of a comment, and leave out unusable texts.
+
+    Args:
+        comment: The comment.
+        excluded: Evaluation texts to leave out.
+        tally: Counter of texts; it is updated.
+    """
     rest = comment.description.removeprefix(comment.summary).lstrip(" :")
     paragraphs = [text for text in re.split(r"\n\s*\n", rest) if text.strip()]
     summary, *others = (_clean_text(text, excluded, tally) for text in (comment.summary, *paragraphs))
@@ -84,7 +103,13 @@ def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Com
 
 
 def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
-    """Clean a text; if it is left out, count the reason and return ""."""
+    """Clean a text; return "" if it is left out.
+
+    Args:
+        raw: The text.
+        excluded: Evaluation texts to leave out.
+        tally: Counter of texts by the reason for leaving them out; it is updated.
+    """
     tally.counts["read"] += 1
     if len(raw) > LONGEST:
         tally.add("too long", raw)

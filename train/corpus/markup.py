@@ -1,7 +1,7 @@
-"""Extraction of the prose of a documentation comment, without tags, sections and markup.
+"""Extraction of the prose from a documentation comment, without tags, sections and markup.
 
-First the text after the prose is cut off. Then code and tables are removed. The rest is split into
-paragraphs, and the markup in each paragraph is removed.
+First the sections after the prose are cut off. Then code and tables are removed. The rest is split
+into paragraphs, and the markup in each paragraph is removed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")  # a label who
 
 
 def paragraphs(text: str, language: str) -> list[str]:
-    """Return the paragraphs of a comment, each on one line.
+    """Extract the paragraphs of prose from a documentation comment, each as one line without markup.
 
     Args:
-        text: The comment without comment marks.
-        language: A language of `DIALECTS`.
+        text: The comment without comment marks (such as `/**`).
+        language: The programming language, one of the keys of `DIALECTS`.
     """
     dialect = DIALECTS[language]
     text = _LEADING.sub("", text[:LONGEST])
@@ -39,18 +39,21 @@ def paragraphs(text: str, language: str) -> list[str]:
         prose = _before(dialect.ends, text[tag.end() :])
     for pattern, new in dialect.blocks:
         prose = pattern.sub(new, prose)
-    plain = (_plain(block, dialect.inline) for block in _blocks(prose, dialect.code))
+    plain = (_plain(block, dialect.inline) for block in _blocks(prose, dialect.code_indent))
     return _without_remains([paragraph for paragraph in plain if re.search(r"\w", paragraph)])
 
 
 def _before(pattern: re.Pattern[str], text: str) -> str:
-    """Return the text before the first match of a pattern."""
+    """Return the part of the text before the first match of the pattern, or the whole text."""
     match = pattern.search(text)
     return text[: match.start()] if match else text
 
 
-def _blocks(text: str, code: int) -> list[str]:
-    """Split prose at empty lines, list items and headings, without headings and indented code."""
+def _blocks(text: str, code_indent: int) -> list[str]:
+    """Split prose into paragraphs at empty lines, list items and headings.
+
+    Headings are removed, and so is code: lines with at least `code_indent` spaces of indentation.
+    """
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
@@ -59,7 +62,7 @@ def _blocks(text: str, code: int) -> list[str]:
             blocks.append([])
         elif _ITEM.match(line):
             blocks.append([_ITEM.sub("", line, count=1)])
-        elif indent >= code and (not before or before.endswith(":")):
+        elif indent >= code_indent and (not before or before.endswith(":")):
             blocks.append([])
         elif before and _new_sentence(before, line):
             blocks.append([line])
@@ -69,14 +72,21 @@ def _blocks(text: str, code: int) -> list[str]:
 
 
 def _new_sentence(before: str, line: str) -> bool:
-    """Return whether a line begins a sentence: its first word would have fitted on the previous line."""
+    """Return whether a line begins a new sentence.
+
+    Its first word must be capitalized, and so short that it would have fitted on the previous line.
+
+    Args:
+        before: The previous line.
+        line: The line.
+    """
     word = _CAPITALIZED.match(line)
     fitted = word and len(before) + len(word[0]) < NARROW
     return bool(fitted and before[-1:].isalnum() and not _CONTINUES.search(before))
 
 
 def _plain(block: str, rules: Rules) -> str:
-    """Return a paragraph on one line, without markup."""
+    """Remove the markup of a paragraph by rules (pattern, replacement), and put the paragraph on one line."""
     if _MARKED.search(block):  # most paragraphs have no markup
         for pattern, new in rules:
             block = pattern.sub(new, block)

@@ -1,4 +1,7 @@
-"""The file of one part of a corpus: comments with their cleaned texts, and tables of hashes."""
+"""The file of one part of a corpus: comments with their cleaned texts, and tables of hashes.
+
+A part has the comments from one batch of source files.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,9 @@ class CommentTexts:
     """A comment with its cleaned texts.
 
     Attributes:
-        comment: The fields of the comment.
+        comment: The values of a `Comment` by attribute name.
         summary: The cleaned summary; "" if it was left out.
-        rest: The cleaned paragraphs that were not left out.
+        rest: The further cleaned paragraphs, without those that were left out.
     """
 
     comment: dict[str, str]
@@ -43,21 +46,28 @@ class CommentTexts:
 
     @property
     def texts(self) -> list[str]:
-        """The cleaned texts, the summary first."""
+        """All cleaned texts, the summary first."""
         return [self.summary, *self.rest] if self.summary else self.rest
 
 
 class Part:
-    """The file of a part, which ends with a checksum."""
+    """Reader for the file of one part of a corpus; the file has a checksum at its end."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def __getitem__(self, table: str) -> NDArray[Any]:
-        """Return a table by its name; raise InputError if the file is damaged.
+        """Return an array of the part by its name.
 
-        The tables are `texts` (T,) of `TEXT`, `signatures` (T, SIGNATURE), `keys` (R,) of `KEYS`, and
-        `overrides` of `OVERRIDES`.
+        For T texts and R comments, the arrays are:
+        `texts`: (T,) hashes of each text, its comment and its repository, of type `TEXT`.
+        `signatures`: (T, SIGNATURE) MinHash signatures, in bytes.
+        `keys`: (R,) hashes by which comments are paired, of type `KEYS`.
+        `overrides`: names of methods that the method of a comment may override, of type `OVERRIDES`.
+        `rows` and `facts`: bytes of JSON, see the methods of these names.
+
+        Raises:
+            InputError: The file is missing, damaged or unreadable.
         """
         data = self._read()
         if data is None:
@@ -70,16 +80,16 @@ class Part:
         return self._read() is not None
 
     def facts(self) -> dict[str, Any]:
-        """Return the `source` of the part, and under `found` its counts (`Tallies.facts`)."""
+        """Return the part's source under the key `source`, and its counts (`Tallies.facts`) under `found`."""
         return json.loads(self["facts"].tobytes())
 
     def rows(self) -> Iterator[CommentTexts]:
-        """Yield the comments with at least one text."""
+        """Yield each comment with its cleaned texts (at least one)."""
         for line in self["rows"].tobytes().splitlines():
             yield CommentTexts(*json.loads(line))
 
     def _read(self) -> bytes | None:
-        """Return the bytes of the tables; None if the file is missing or damaged."""
+        """Return the content of the file without its checksum; None if the file is missing or damaged."""
         try:
             whole = self.file.read_bytes()
         except FileNotFoundError:
@@ -91,7 +101,7 @@ class Part:
 
 
 class PartWriter:
-    """Collects the comments of a part, and writes its file."""
+    """Collects comments with their cleaned texts, and writes them as the file of one part of a corpus."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -100,29 +110,37 @@ class PartWriter:
         self.keys: list[tuple[int, int, int]] = []
         self.overrides: list[tuple[int, int]] = []
 
-    def add(self, comment: Comment, row: CommentTexts, single: bool) -> None:
-        """Add a comment.
+    def add(self, comment: Comment, cleaned: CommentTexts, unique_name: bool) -> None:
+        """Add a comment with its cleaned texts.
 
         Args:
             comment: The comment.
-            row: The comment with its cleaned texts (at least one).
-            single: Whether no other function in its file has the same name.
+            cleaned: The same comment with its cleaned texts (at least one).
+            unique_name: Whether no other function in its source file has the same name.
         """
         repository = comment.repository
-        identities = [_number(identity(text)) for text in row.texts]
+        identities = [_number(identity(text)) for text in cleaned.texts]
         self.texts += [(each, identities[0], _hash(repository)) for each in identities]
-        self.signatures += [signature(text) for text in row.texts]
+        self.signatures += [signature(text) for text in cleaned.texts]
         *_, owner, method = ("", "", *comment.function.split("."))
         self.overrides += [
             (len(self.keys), _hash(repository, above, method)) for above in comment.overrides.split()
         ]
-        function = _hash(repository, comment.path, comment.function) if single else 0
+        function = _hash(repository, comment.path, comment.function) if unique_name else 0
         name = _hash(repository, owner, method) if owner else 0
-        self.keys.append((identities[0] if row.summary else 0, function, name))
-        self.lines.append(json.dumps([row.comment, row.summary, row.rest]))
+        self.keys.append((identities[0] if cleaned.summary else 0, function, name))
+        self.lines.append(json.dumps([cleaned.comment, cleaned.summary, cleaned.rest]))
 
     def write(self, file: Path, facts: dict[str, Any]) -> None:
-        """Write the file atomically, with its facts; raise InputError if it cannot be written."""
+        """Write the collected comments atomically.
+
+        Args:
+            file: The file to write.
+            facts: JSON values to store in the file, under `source` and `found`; see `Part.facts`.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
         tables = io.BytesIO()
         np.savez(
             tables,
@@ -148,7 +166,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _hash(*names: str) -> int:
-    """Return a 64-bit hash of names; 0 if the first name is empty."""
+    """Return one 64-bit hash of all names together; 0 if the first name is empty."""
     data = "\0".join(names).encode("utf-8", "replace")
     return _number(hashlib.blake2b(data, digest_size=8).digest()) if names[0] else 0
 

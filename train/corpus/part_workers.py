@@ -1,7 +1,8 @@
-"""Make all parts of a corpus in several processes, one part from each batch of the sources.
+"""Making of all parts of a corpus in several processes.
 
-The name of a part contains a hash of everything that decides its content. Therefore existing parts
-are not made again, and the parts do not depend on the number of processes.
+A part is the file with the comments from one batch of source files. The name of a part contains a hash
+of everything that decides its content. Therefore existing parts are not made again, and the parts do
+not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ _excluded = ExcludedTexts(())  # set in each worker process
 def make_parts(
     config: CorpusConfig, folder: Path, workers: int, excluded: ExcludedTexts, tally: Tally
 ) -> list[Part]:
-    """Make the missing parts of a corpus.
+    """Make the missing parts of a corpus (files with the comments from one batch of source files each).
 
     Args:
         config: The configuration of the corpus.
         folder: The folder of the parts.
         workers: Number of processes.
-        excluded: Texts to leave out.
-        tally: Gets the counts of files that are read or left out.
+        excluded: Evaluation texts to leave out.
+        tally: Counter of the files that are read or left out; it is updated.
 
     Returns:
         All parts, in the order of the sources.
@@ -73,7 +74,7 @@ def make_parts(
     parts: list[Part] = []
 
     def missing() -> Iterator[tuple[bytes, Path]]:
-        """Yield the pickled batch and the file of each part that is missing or damaged."""
+        """Yield the pickled batch, and the file to write, for each part that is missing or damaged."""
         for number, batch in enumerate(_batches(config, tally)):
             data = pickle.dumps(batch)
             name = hashlib.blake2b(version + data, digest_size=12).hexdigest()
@@ -94,21 +95,21 @@ def make_parts(
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove a folder of parts, but keep files that are not parts."""
+    """Remove the parts in a folder, and the folder if nothing else is in it."""
     for name in _part_names(folder):
         (folder / name).unlink(missing_ok=True)
     folders.remove(folder)
 
 
 def _part_names(folder: Path) -> list[str]:
-    """Return the names of finished and unfinished parts in a folder; none if the folder is missing."""
+    """Return the file names of finished and unfinished parts in a folder; none if the folder is missing."""
     entries = folder.iterdir() if folder.is_dir() else []
     return [file.name for file in entries if _NAME.fullmatch(file.name)]
 
 
 @functools.cache
 def _version() -> bytes:
-    """Return a hash of the code and the libraries that can change the content of a part."""
+    """Return a hash of the code and the library versions that can change the content of a part."""
     digest = hashlib.blake2b(f"{sys.version_info[:2]}".encode())
     top = Path(simllm.__file__).parents[1]
     for name in _CODE:
@@ -121,7 +122,15 @@ def _version() -> bytes:
 
 
 def _batches(config: CorpusConfig, tally: Tally) -> Iterator[tuple[str, list[Item]]]:
-    """Yield each source with batches of its items, and show the progress."""
+    """Read all sources in batches of about `BATCH` characters, and show a progress bar.
+
+    Args:
+        config: The configuration of the corpus.
+        tally: Counter of files that are left out; it is updated.
+
+    Yields:
+        The name of the source, and a list of its source files, docstrings or comments.
+    """
     with tqdm(unit="B", unit_scale=True, desc="reading", disable=None, leave=False) as bar:
         for source in config.sources:
             batch: list[Item] = []
@@ -138,18 +147,18 @@ def _batches(config: CorpusConfig, tally: Tally) -> Iterator[tuple[str, list[Ite
 
 
 def _size(item: Item) -> int:
-    """Return the approximate number of characters to process for an item."""
+    """Return roughly how many characters of a source file, docstring or comment must be processed."""
     if isinstance(item, Code):
         return len(item.data)
     return 100 + (len(item.text) if isinstance(item, Docstring) else len(item.summary + item.description))
 
 
 def _run_in_processes(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedTexts, workers: int) -> None:
-    """Build parts of the corpus in several processes, with only a few jobs in memory at a time.
+    """Make parts of a corpus in several processes, with only a few batches in memory at a time.
 
     Args:
-        jobs: The input of each part, and the file to write the part to.
-        excluded: Texts to leave out of the corpus.
+        jobs: For each part, the pickled batch and the file to write.
+        excluded: Evaluation texts to leave out.
         workers: Number of processes.
     """
     context = multiprocessing.get_context("spawn")  # not fork, because torch may run threads
@@ -170,7 +179,12 @@ def _run_in_processes(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedText
 
 
 def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Future[None]]:
-    """Wait for jobs, raise their errors, and return the unfinished jobs."""
+    """Wait for running jobs, raise their errors, and return the jobs that are not finished.
+
+    Args:
+        running: The jobs.
+        until: When to return, as a constant of `concurrent.futures.wait`.
+    """
     done, others = wait(running, return_when=until)
     for future in done:
         future.result()
@@ -178,7 +192,12 @@ def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Futu
 
 
 def _prepare_worker(excluded: ExcludedTexts, parent: int) -> None:
-    """Prepare a worker process."""
+    """Prepare a new worker process.
+
+    Args:
+        excluded: Evaluation texts to leave out; all parts of this process use them.
+        parent: The id of the process that started the worker.
+    """
     global _excluded
     _excluded = excluded
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # only the parent reports an interrupt
@@ -186,7 +205,7 @@ def _prepare_worker(excluded: ExcludedTexts, parent: int) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Make this process end when its parent ends, even if the parent is killed."""
+    """Make this process end when the process with the id `parent` ends, even if that one is killed."""
     if sys.platform == "linux":  # the kernel kills this process, even while it is in a library
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent has ended before

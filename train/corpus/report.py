@@ -14,17 +14,17 @@ from simllm.io.files import printable
 from train.corpus.corpus_folder import PAGE, REPORT
 from train.corpus.counts import Tallies, Tally
 from train.corpus.part_file import CommentTexts
-from train.corpus.report_page import page
+from train.corpus.report_page import render_page
 
 NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
 
 
 class Report:
-    """Counts and samples of a corpus, collected one comment at a time.
+    """Counts and examples for the report about a corpus, collected one comment at a time.
 
     Args:
-        near: Indices of the near duplicates.
-        original: (T,) index of the text that each text repeats.
+        near: Indices of the texts that are near duplicates of earlier texts.
+        original: (T,) for each text, the index of the text that it repeats, or its own index.
     """
 
     def __init__(self, near: NDArray[np.int64], original: NDArray[np.int64]) -> None:
@@ -40,19 +40,25 @@ class Report:
         self._count = 0
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
-    def note_texts(self, at: int, texts: list[str]) -> None:
-        """Note consecutive texts, duplicates included, for the sample of near duplicates.
+    def note_texts(self, first_index: int, texts: list[str]) -> None:
+        """Remember the texts that the report shows as examples of near duplicates.
 
         Args:
-            at: The index of the first text.
-            texts: The texts.
+            first_index: The index of the first text.
+            texts: Consecutive texts, repeated ones included.
         """
-        for index, text in enumerate(texts, at):
+        for index, text in enumerate(texts, first_index):
             if index in self._texts:
                 self._texts[index] = text
 
     def add_comment(self, source: str, row: CommentTexts, kept: list[str]) -> None:
-        """Count a comment of a source, and its texts that are kept."""
+        """Count a comment and its texts, except for repeated texts.
+
+        Args:
+            source: The name of the comment's source.
+            row: The comment with all its cleaned texts.
+            kept: The texts that repeat no earlier text.
+        """
         language = row.comment["language"] or "unknown"
         for counts in (
             self._languages.setdefault(language, Counter()),
@@ -66,14 +72,14 @@ class Report:
         where = " ".join(row.comment[key] for key in ("repository", "path", "function")).strip()
         self._samples.add(language, row.texts[0], where)
         for text in kept:
-            self._text(text, "summary" if text == row.summary else "description")
+            self._count_words(text, "summary" if text == row.summary else "description")
 
     def add_pair(self, a: str, b: str, kind: str) -> None:
-        """Count a pair of texts of a kind."""
+        """Count a pair of texts that mean the same; `kind` is "description", "version" or "override"."""
         self._pairs.add(kind, a, b)
 
-    def _text(self, text: str, kind: str) -> None:
-        """Count the words of a text of a kind."""
+    def _count_words(self, text: str, kind: str) -> None:
+        """Count the words of a text; `kind` is "summary" or "description"."""
         words = text.split()
         self._lengths[kind][min(len(words), LONGEST_BIN)] += 1
         self._vocabulary.update(words)
@@ -82,7 +88,7 @@ class Report:
             self._growth.append((self._count, len(self._vocabulary)))
 
     def facts(self, tallies: Tallies) -> dict[str, Any]:
-        """Return the content of `report.json`."""
+        """Return the content of `report.json`; `tallies` has the counts of what was read and left out."""
         texts = self._texts
         return {
             "found": tallies.facts(),
@@ -97,12 +103,12 @@ class Report:
         }
 
     def write(self, folder: Path, tallies: Tallies) -> None:
-        """Write `report.json` and `report.html` into a folder."""
+        """Write `report.json` and `report.html`; `tallies` has the counts of what was read and left out."""
         facts = self.facts(tallies)
         (folder / REPORT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        (folder / PAGE).write_text(page(facts, LONGEST_BIN), encoding="utf-8")
+        (folder / PAGE).write_text(render_page(facts, LONGEST_BIN), encoding="utf-8")
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the examples of each kind, sorted by kind."""
+    """Return the examples of a counter by kind, sorted by the name of the kind."""
     return dict(sorted(tally.examples.items()))

@@ -9,21 +9,24 @@ from matplotlib.figure import Figure
 from simllm.io.svg_figure import BLUE, PALE, style, svg_element
 
 
-def lengths(counts: Mapping[str, Mapping[int, int]], longest: int) -> str:
-    """Draw how many texts have how many words, in one panel for each kind of text.
+def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> str:
+    """Draw how many texts have how many words, with one panel for each kind of text.
 
     Args:
-        counts: For each kind, the number of texts by their number of words.
-        longest: The last number of words; longer texts are counted there.
+        counts: For each kind of text, a mapping from a number of words to a number of texts.
+        most_words: The largest number of words; texts with more words are counted under it, too.
+
+    Returns:
+        An SVG element.
     """
     with style():
         figure = Figure(figsize=(9.8, 2.4), layout="constrained")
         panels = figure.subplots(1, len(counts), squeeze=False).ravel()
         for axes, (kind, bars) in zip(panels, counts.items(), strict=True):
             axes.bar(list(bars), list(bars.values()), width=0.85, color=BLUE)
-            ticks = range(10, longest + 1, 10)
-            axes.set_xticks(ticks, [*map(str, ticks[:-1]), f"≥ {longest}"])
-            axes.set_xlim(0, longest + 1)
+            ticks = range(10, most_words + 1, 10)
+            axes.set_xticks(ticks, [*map(str, ticks[:-1]), f"≥ {most_words}"])
+            axes.set_xlim(0, most_words + 1)
             axes.set_xlabel("words")
             axes.set_title(f"{kind}: {sum(bars.values()):,} texts", loc="left", fontsize=10)
             axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -34,8 +37,15 @@ def lengths(counts: Mapping[str, Mapping[int, int]], longest: int) -> str:
         return svg_element(figure)
 
 
-def vocabulary(growth: Sequence[tuple[int, int]]) -> str:
-    """Draw the number of different words over the number of texts, both on a logarithmic scale."""
+def draw_vocabulary(growth: Sequence[tuple[int, int]]) -> str:
+    """Draw how the number of different words grows with the number of texts, on logarithmic scales.
+
+    Args:
+        growth: Pairs of a number of texts and their number of different words.
+
+    Returns:
+        An SVG element.
+    """
     with style():
         figure = Figure(figsize=(4.9, 2.8), layout="constrained")
         axes = figure.subplots()

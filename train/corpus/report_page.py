@@ -12,28 +12,34 @@ from train.corpus import report_figures
 _NOT_LEFT_OUT = {"files": ("read", "bytes"), "comments": (), "texts": ("read", "train", "test")}
 
 
-def page(facts: dict[str, Any], longest: int) -> str:
-    """Render the corpus report.
+def render_page(facts: dict[str, Any], most_words: int) -> str:
+    """Render the corpus report as HTML.
 
     Args:
         facts: The content of `report.json`.
-        longest: The last number of words in `facts["lengths"]`; longer texts are counted there.
-
-    Returns:
-        The page, as HTML.
+        most_words: The largest number of words in `facts["lengths"]`. Texts with more words are counted
+            under it, too.
     """
     lengths = {kind: counts for kind, counts in facts["lengths"].items() if counts}
     return render(
         Path(__file__).with_name("report_page.html"),
         facts=facts,
         left_out={stage: _left_out(stage, tally) for stage, tally in facts["found"].items()},
-        lengths=report_figures.lengths(lengths, longest) if lengths else "",
-        vocabulary=report_figures.vocabulary(facts["vocabulary"]),
+        lengths=report_figures.draw_lengths(lengths, most_words) if lengths else "",
+        vocabulary=report_figures.draw_vocabulary(facts["vocabulary"]),
     )
 
 
 def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
-    """Return the reasons for leaving something out, with counts and examples, most frequent first."""
+    """List the reasons for leaving things out, the most frequent first.
+
+    Args:
+        stage: What was left out: "files", "comments" or "texts".
+        tally: Its counts and examples, as in `Tallies.facts`.
+
+    Returns:
+        For each reason, its name, its count and its examples.
+    """
     counts = {kind: n for kind, n in tally["counts"].items() if n and kind not in _NOT_LEFT_OUT[stage]}
     kinds = sorted(counts, key=lambda kind: -counts[kind])
     return [(kind, counts[kind], tally["examples"].get(kind, [])) for kind in kinds]

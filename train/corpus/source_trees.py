@@ -21,7 +21,15 @@ _LICENCES = ("licence", "license", "copying", "unlicense")
 
 @dataclass(frozen=True)
 class Code:
-    """A file of code, with its repository and the name of the licence file of that repository."""
+    """A file of source code.
+
+    Attributes:
+        data: The content.
+        language: The programming language.
+        path: The path in the repository.
+        repository: The name of the repository.
+        licence: The name of the licence file in the repository; "" if there is none.
+    """
 
     data: bytes
     language: str
@@ -31,12 +39,12 @@ class Code:
 
 
 def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the code below a folder.
+    """Yield the source files below a folder of repositories.
 
     Args:
         root: The folder. It is a git repository itself, or each of its subfolders is a repository.
-        tags: Number of tagged revisions to read from git repositories, besides the newest.
-        tally: Gets the counts of files and folders that are left out.
+        tags: Number of tagged revisions to read from each git repository, besides the current commit.
+        tally: Counter of files and folders that are left out; it is updated.
     """
     if repository := _repository(root, root, tally):
         yield from _revisions(repository, _name(root, 2), tags, tally)
@@ -49,7 +57,11 @@ def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
 
 def read_installed_python(tally: Tally) -> Iterator[Code]:
-    """Yield the code of the standard library and of installed packages; each package is a repository."""
+    """Yield the source files of Python's standard library and of all installed packages.
+
+    Args:
+        tally: Counter of files and folders that are left out; it is updated.
+    """
     library, packages = installed_folders()
     for path, is_folder in _entries(library, tally):
         walk = _walk(path, tally) if is_folder else iter([path])
@@ -63,18 +75,25 @@ def read_installed_python(tally: Tally) -> Iterator[Code]:
 
 
 def installed_folders() -> tuple[Path, Path]:
-    """Return the folders of the standard library and of the installed packages of this Python."""
+    """Return two folders of this Python: its standard library, and its installed packages."""
     library, packages = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
     return library, packages
 
 
 def _name(folder: Path, parts: int = 1) -> str:
-    """Return the last names of a folder's path, as the name of its repository."""
+    """Return the last `parts` names in the path of a folder; they name its repository."""
     return printable("/".join(folder.resolve().parts[-parts:]))
 
 
 def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the code in a folder of `root`, and in the git repositories in that folder."""
+    """Yield the source files below a folder, also from git repositories inside it.
+
+    Args:
+        top: The folder, which is inside `root`.
+        root: The folder that the user named; git repositories must be inside it.
+        tags: Number of tagged revisions to read from each git repository.
+        tally: Counter of files and folders that are left out; it is updated.
+    """
     licence = _licence(_names(top))
     repositories: list[git.RepositoryPaths] = []
     for file in _walk(top, tally, repositories, root):
@@ -84,7 +103,7 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return the names in a folder; none if it cannot be read."""
+    """Return the names of the files and folders in a folder; none if the folder cannot be read."""
     try:
         return [printable(name) for name in os.listdir(folder)]  # noqa: PTH208
     except OSError:  # counted when its files are read
@@ -94,9 +113,14 @@ def _names(folder: Path) -> list[str]:
 def _walk(
     top: Path, tally: Tally, repositories: list[git.RepositoryPaths] | None = None, root: Path | None = None
 ) -> Iterator[Path]:
-    """Yield the files below a folder, sorted.
+    """Yield the files below a folder, sorted by name in each folder.
 
-    If `repositories` is given, git repositories are not walked, but appended to it.
+    Args:
+        top: The folder.
+        tally: Counter of files and folders that are left out; it is updated.
+        repositories: List to which git repositories are added instead of walking through their files.
+            None: git repositories are walked like other folders.
+        root: The folder that the user named; git repositories must be inside it.
     """
     folders = [top]
     while folders:
@@ -114,7 +138,10 @@ def _walk(
 
 
 def _repository(folder: Path, root: Path, tally: Tally) -> git.RepositoryPaths | None:
-    """Return the git repository of a folder; None if there is none, or if it is outside of `root`."""
+    """Return the git repository of a folder, None if there is none or it is outside of `root`.
+
+    A repository outside of `root` is counted in `tally`.
+    """
     try:
         return git.find_repository(folder, root)
     except InputError as error:
@@ -123,9 +150,9 @@ def _repository(folder: Path, root: Path, tally: Tally) -> git.RepositoryPaths |
 
 
 def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
-    """Return the sorted entries of a folder, and whether each is a folder.
+    """Return the paths in a folder, sorted by name, each with True if it is a folder.
 
-    Links, hidden folders and folders of dependencies are left out.
+    Links, hidden folders and folders of dependencies are left out, and links are counted in `tally`.
     """
     paths = []
     try:
@@ -144,7 +171,15 @@ def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
 
 
 def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -> Iterator[Code]:
-    """Yield a file if it is code that can be read."""
+    """Yield the source file if its suffix is known and it can be read, else nothing.
+
+    Args:
+        file: The path of the file.
+        root: The folder of the repository, to which the yielded path is relative.
+        repository: The name of the repository.
+        licence: The name of the licence file.
+        tally: Counter of files that are left out; it is updated.
+    """
     language = LANGUAGES.get(file.suffix)
     if not language:
         return
@@ -162,7 +197,14 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
 
 
 def _revisions(location: git.RepositoryPaths, name: str, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the code of the revisions of a git repository; unchanged files are read once."""
+    """Yield the source files in several revisions of a git repository; unchanged files are read once.
+
+    Args:
+        location: The folders of the repository.
+        name: The name of the repository.
+        tags: Number of tagged revisions to read, besides the current commit.
+        tally: Counter of files and revisions that are left out; it is updated.
+    """
     name, seen = name.removesuffix(".git"), set[str]()
     try:
         with git.open_repository(location) as repository:
@@ -175,10 +217,10 @@ def _revisions(location: git.RepositoryPaths, name: str, tags: int, tally: Tally
         tally.add("unreadable repository", str(error))
 
 
-def _tags(repository: git.Repository, most: int, tally: Tally) -> list[str]:
-    """Return the tagged revisions to read; none if the tags cannot be read."""
+def _tags(repository: git.Repository, limit: int, tally: Tally) -> list[str]:
+    """Return the hashes of at most `limit` tagged revisions; none if the tags cannot be read."""
     try:
-        return repository.tags(most) if most else []
+        return repository.tags(limit) if limit else []
     except InputError as error:
         tally.add("unreadable tags", str(error))
         return []
@@ -187,7 +229,16 @@ def _tags(repository: git.Repository, most: int, tally: Tally) -> list[str]:
 def _revision(
     repository: git.Repository, revision: str, name: str, seen: set[str], tally: Tally
 ) -> Iterator[Code]:
-    """Yield the code of a revision, without files that were `seen` in another revision."""
+    """Yield the source files in one revision of a git repository.
+
+    Args:
+        repository: The open repository.
+        revision: The hash of a commit or tag.
+        name: The name of the repository.
+        seen: Hashes of files that were already read from other revisions; they are skipped, and new
+            ones are added.
+        tally: Counter of files that are left out; it is updated.
+    """
     code_files = []
     files = repository.files(revision)
     for entry in files:
@@ -209,17 +260,20 @@ def _revision(
 
 
 def _is_skipped(folder: str) -> bool:
-    """Return whether a folder is hidden, or has dependencies, by its name."""
+    """Return whether the name of a folder shows that it is hidden or has dependencies."""
     return folder.startswith(".") or folder in _DEPENDENCIES
 
 
 def _licence(names: list[str]) -> str:
-    """Return the first licence file among names; "" if there is none."""
+    """Return the first of the file names that is a licence file; "" if there is none."""
     return min((name for name in names if name.lower().startswith(_LICENCES)), default="")
 
 
 def _installed_licences() -> dict[str, str]:
-    """Return the licence file of each installed package, relative to site-packages."""
+    """Return the licence file of each installed package by the package's import name.
+
+    The paths are relative to `site-packages`; "" if there is no licence file.
+    """
     licences = {}
     for name, distributions in metadata.packages_distributions().items():
         try:

@@ -1,4 +1,4 @@
-"""Reading of the sources of a corpus: files of code, or comments."""
+"""Reading of the sources of a corpus: folders with source code, or files with comments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ _FIELDS = [field.name for field in fields(Comment)]
 
 @dataclass(frozen=True)
 class Docstring:
-    """The raw documentation of a function, without its code."""
+    """The raw documentation of a function, without the function's code.
+
+    Attributes:
+        text: The documentation.
+        language: The programming language.
+        function: The name of the function.
+        path: The path of the source file in the repository.
+        repository: The name of the repository.
+    """
 
     text: str
     language: str
@@ -35,17 +43,17 @@ Item = Code | Docstring | Comment
 
 
 def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
-    """Yield the files of code, or the comments, of a source.
+    """Read a source of the corpus: yield its source files, docstrings or comments.
 
     Args:
-        source: A path or glob pattern of source trees, git repositories, corpora, JSON lines (`*.jsonl`)
-            or plain lines (other files), gzipped if the name ends in `.gz`; or `installed-python`, the
-            Python modules on this machine.
-        tags: Number of tagged revisions to read from git repositories, besides the newest.
-        tally: Gets the counts of files that cannot be read.
+        source: A path or glob pattern, or `installed-python` for the Python modules on this machine. The
+            paths are folders with code, git repositories, corpora, JSON lines (`*.jsonl`) or plain lines
+            (other files). A file is gzipped if its name ends in `.gz`.
+        tags: Number of tagged revisions to read from git repositories, besides the current commit.
+        tally: Counter of files that are left out; it is updated.
 
     Raises:
-        InputError: There is no such file.
+        InputError: No file or folder matches `source`.
     """
     if source == INSTALLED_PYTHON:
         yield from source_trees.read_installed_python(tally)
@@ -63,12 +71,13 @@ def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
 
 
 def match_files(pattern: str) -> list[Path]:
-    """Return the sorted files that a path or glob pattern matches.
+    """Return the files and folders that match a path or glob pattern, sorted.
 
-    An existing path is not treated as a pattern, even if it has special characters.
+    An existing path is not treated as a pattern, even if it has special characters. `installed-python` is
+    the name of a source, not a path, and gives an empty list.
 
     Raises:
-        InputError: There is no such file.
+        InputError: Nothing matches.
     """
     if pattern == INSTALLED_PYTHON:
         return []
@@ -80,13 +89,23 @@ def match_files(pattern: str) -> list[Path]:
     return [Path(file) for file in files]
 
 
-def check(source: str) -> list[Path]:
-    """Return the files and folders that a source reads; raise InputError if there is none."""
+def source_paths(source: str) -> list[Path]:
+    """Return the files and folders from which a source of the corpus is read.
+
+    Args:
+        source: A path or glob pattern, or `installed-python`.
+
+    Raises:
+        InputError: Nothing matches.
+    """
     return list(source_trees.installed_folders()) if source == INSTALLED_PYTHON else match_files(source)
 
 
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
-    """Yield the comments in a file of plain lines or JSON lines."""
+    """Yield the docstrings or comments in a file of JSON lines (`*.jsonl`) or plain lines.
+
+    Lines that are not valid are counted in `tally`.
+    """
     for number, line in lines(file):
         if ".jsonl" not in file.suffixes:
             yield Comment(line)
@@ -99,7 +118,12 @@ def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
 
 
 def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
-    """Return the comment in a JSON line of CodeSearchNet, of a corpus, or with a `text`."""
+    """Convert a JSON object into a docstring or a comment.
+
+    Args:
+        row: The object: with `docstring` as in CodeSearchNet, with `summary` as in a corpus, or with `text`.
+        where: The file and line, for error messages.
+    """
     if "docstring" in row:
         text, language = text_under(row, "docstring", where), text_under(row, "language", where)
         return Docstring(text, language, *(str(row.get(key, "")) for key in ("func_name", "path", "repo")))

@@ -1,4 +1,4 @@
-"""The split of a corpus: the choice of held-out texts."""
+"""The split of a corpus into training texts and held-out (test) texts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 def choose_held_out(
     comments: NDArray[np.uint64], repositories: NDArray[np.uint64], new: NDArray[np.bool_], share: float
 ) -> NDArray[np.bool_]:
-    """Choose the held-out texts by hashes of their comments and repositories.
+    """Choose the held-out (test) texts by hashes, so that the choice is reproducible.
 
     Whole repositories are held out, in the order of their hashes, as long as the held-out share is not
-    exceeded. Single comments are held out if their repository is unknown (0), or if whole repositories
-    reach less than half of the share, because there are too few.
+    exceeded. If that reaches less than half of the share, single comments are held out instead. Single
+    comments are also held out if their repository is unknown.
 
     Args:
-        comments: (N,) hashes of the comments.
-        repositories: (N,) hashes of the repositories.
-        new: (N,) whether a text repeats no earlier text.
-        share: The share to hold out.
+        comments: (N,) for each text, a hash of its comment.
+        repositories: (N,) for each text, a hash of its repository; 0 if unknown.
+        new: (N,) for each text, whether it repeats no earlier text; only such texts are counted.
+        share: The share of texts to hold out, between 0 and 1.
 
     Returns:
         (N,) bool, true for held-out texts.

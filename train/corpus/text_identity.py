@@ -1,4 +1,4 @@
-"""The identity of cleaned texts: a hash of their words, without punctuation."""
+"""Words and hashes by which cleaned texts are compared, without punctuation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a cleaned text, without its punctuation."""
+    """Split a cleaned text into its words, without punctuation."""
     return re.findall("[a-z0-9]+", text)
 
 
 def identity(text: str) -> bytes:
-    """Return an 8-byte hash of the words of a cleaned text."""
+    """Hash the words of a cleaned text to 8 bytes; texts with the same words have the same hash."""
     return hashlib.blake2b(" ".join(words(text)).encode(), digest_size=8).digest()
