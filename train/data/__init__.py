@@ -1,1 +1,1 @@
-"""The public data sets: their origins, and fetching, converting and verifying them."""
+"""The public data sets: their origins, and how they are fetched, converted and verified."""

@@ -27,7 +27,7 @@ from train.runtime.command_line import run_tool
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, fetch or list the data sets, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.data",
         description=__doc__,
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _fetch(options: argparse.Namespace) -> None:
-    """Fetch the chosen sets, or list them."""
+    """Fetch the data sets that the command line names, or list them if it has `--list`."""
     table = configs.load(Catalog, options.catalog, [])
     sets = table.choose(options.names)
     if options.list:
@@ -67,7 +67,7 @@ def _fetch(options: argparse.Namespace) -> None:
 
 
 def _print_table(sets: list[DataSet]) -> None:
-    """Print the sets as a table with full columns."""
+    """Print the data sets as a table, without cutting long entries."""
     rows = [["name", "texts", "licence", "terms", "what"]]
     rows += [[one.name, f"{one.rows:,}", one.licence, one.terms, one.about] for one in sets]
     sys.stdout.write(tables.lines(rows, [max(map(len, column)) for column in zip(*rows, strict=True)]))

@@ -16,13 +16,21 @@ CATALOG_FILE = Path(__file__).with_name("sets.yaml")
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """Files of one repository, and the reader that turns them into rows."""
+    """Files of one git repository, and the function that converts them into rows (JSON objects).
 
-    repository: str  # owner/name on GitHub
-    paths: tuple[str, ...]  # in the order in which they are read; `*` matches any name
-    reader: str  # name of a function in readers.py
-    language: str = ""  # added to each row
-    source: str = ""  # added to each row
+    Attributes:
+        repository: Owner and name on GitHub, as in "owner/name".
+        paths: Paths of the files, in the order in which they are read; `*` matches any name.
+        reader: Name of a reader (a function that converts files into rows) in readers.py.
+        language: Programming language, which is added to each row; "" adds nothing.
+        source: Name of the origin, which is added to each row; "" adds nothing.
+    """
+
+    repository: str
+    paths: tuple[str, ...]
+    reader: str
+    language: str = ""
+    source: str = ""
 
     def __post_init__(self) -> None:
         if self.reader not in READERS:
@@ -31,13 +39,22 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputFile:
-    """A converted file, made from the rows of its inputs."""
+    """A file of converted data: JSON lines from one or several inputs.
 
-    path: str  # relative to the folder of the data
-    rows: int  # number of rows
-    sha256: str  # of the decompressed content
+    Attributes:
+        path: The path below the folder of the data.
+        rows: Number of lines.
+        sha256: SHA-256 of the decompressed content.
+        inputs: The files to convert.
+        cleaning: Name of a function in `CLEANINGS` of evaluation_texts.py, which filters the rows; ""
+            keeps all rows.
+    """
+
+    path: str
+    rows: int
+    sha256: str
     inputs: tuple[Input, ...]
-    cleaning: str = ""  # name of a function in evaluation_texts.py; "": all rows are kept
+    cleaning: str = ""
 
     def __post_init__(self) -> None:
         if self.cleaning and self.cleaning not in CLEANINGS:
@@ -47,32 +64,46 @@ class OutputFile:
 
     @property
     def repositories(self) -> set[str]:
-        """The repositories of the inputs."""
+        """The git repositories of all inputs, each as "owner/name"."""
         return {part.repository for part in self.inputs}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """A data set: one or several files with the same licence and terms."""
+    """A data set: one or several files with the same licence and terms.
+
+    Attributes:
+        name: The name.
+        about: A short description.
+        licence: The licence, as stated in the repositories.
+        terms: Conditions for using or sharing the texts.
+        files: The files of converted data.
+    """
 
     name: str
     about: str
-    licence: str  # as stated in the repositories
-    terms: str  # conditions for using or sharing the texts
+    licence: str
+    terms: str
     files: tuple[OutputFile, ...]
 
     @property
     def rows(self) -> int:
-        """Number of texts or pairs in all files."""
+        """Number of texts or pairs in all files of the data set."""
         return sum(file.rows for file in self.files)
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """All data sets."""
+    """All data sets, and the versions of their repositories.
 
-    commits: dict[str, str]  # the commit of each repository
-    evaluation_texts: tuple[Input, ...]  # texts that are left out of all corpora
+    Attributes:
+        commits: The commit to fetch from each repository, by "owner/name".
+        evaluation_texts: Files with evaluation texts, which are left out of the training texts.
+        sets: The data sets.
+    """
+
+    commits: dict[str, str]
+    evaluation_texts: tuple[Input, ...]
     sets: tuple[DataSet, ...]
 
     def __post_init__(self) -> None:
@@ -87,10 +118,10 @@ class Catalog:
                 raise InputError(f"commits: that of {name} must be 40 hexadecimal digits, not {commit}")
 
     def choose(self, names: Iterable[str]) -> list[DataSet]:
-        """Return the sets with the given names, or all sets without names.
+        """Return the data sets with the given names, or all data sets if `names` is empty.
 
         Raises:
-            InputError: A name is unknown.
+            InputError: There is no data set with one of the names.
         """
         by_name = {one.name: one for one in self.sets}
         for name in names:

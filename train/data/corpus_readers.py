@@ -1,4 +1,4 @@
-"""Readers of texts about code, which yield rows with a `text`."""
+"""Readers of texts about code: functions that convert fetched files into rows with a `text`."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ _REST = re.compile(":param|:type|:return|@param|Args:|Parameters|Returns:|>>>")
 
 
 def lines(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield one text per line."""
+    """Yield a row with `text` for each line."""
     for file in files:
         for line in file.lines():
             yield {"text": line}
 
 
 def lines_with_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the text after the first tab of each line (TL-CodeSum)."""
+    """Yield a row for each line, which has an id, a tab and the text (data set TL-CodeSum)."""
     for file in files:
         for line in file.lines():
             yield {"text": line.partition("\t")[2]}
 
 
 def titles(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the titles in the third column (CodeNN)."""
+    """Yield a row for each line, which has a title as its third tab-separated column (data set CodeNN)."""
     for file in files:
         for columns in file.columns():
             yield {"text": columns[2]}
 
 
 def comment_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield one text per file: the text after "COM:" (FunCom)."""
+    """Yield a row for each file; its text is after "COM:" (data set FunCom)."""
     for file in files:
         _, _, comment = file.text.partition("COM:")
         yield {"text": comment.replace("<s>", "").replace("</s>", "")}
 
 
 def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the descriptions at the beginning of quoted docstrings (code-docstring-corpus)."""
+    """Yield the first part of each quoted docstring, before its parameters (code-docstring-corpus)."""
     for file in files:
         for line in file.lines():
             text = _MARKUP.sub(" ", line).strip("'\" ")
@@ -50,7 +50,10 @@ def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the original and the rewritten intents of CoNaLa."""
+    """Yield the questions about code in CoNaLa, as asked and as rewritten by others.
+
+    The key `source` of a row tells which: "conala/intent" or "conala/rewritten_intent".
+    """
     for file in files:
         for item in file.json():
             for name in ("intent", "rewritten_intent"):
@@ -59,7 +62,10 @@ def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the queries and docstrings of CoSQA."""
+    """Yield the search queries and the docstrings of the data set CoSQA.
+
+    The key `source` of a row tells which: "cosqa/query" or "cosqa/docstring".
+    """
     for file in files:
         for item in file.json():
             yield {"source": "cosqa/query", "text": item["doc"]}
@@ -67,7 +73,7 @@ def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def numbered_lists(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all texts in JSON objects that map numbers to lists of texts."""
+    """Yield all texts from JSON files with an object like `{"1": ["text", …], …}`."""
     for file in files:
         for texts in file.json().values():
             for text in texts:

@@ -1,4 +1,4 @@
-"""Cleaning of the fetched corpora: leaving out repetitions and evaluation texts."""
+"""Cleaning of the fetched training texts: repeated texts and evaluation texts are left out."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ _THIRD = 3  # one of three pairs with generated summaries is kept
 
 
 def key(text: str) -> str:
-    """Return the words of a text in lower case; texts with the same key count as equal."""
+    """Return a text's words in lower case, without punctuation; texts with the same words count as equal."""
     return " ".join(_WORD.findall(text.lower()))
 
 
 class EvaluationTexts:
-    """Evaluation texts, which must be left out of the corpora.
+    """Evaluation texts, which must be left out of the training texts.
 
-    `text in evaluation_texts` is true if the text has the same key as an evaluation text of at least
-    three words, or if one of the two keys begins with the other and the shorter one has at least six
-    words.
+    `text in evaluation_texts` is true in two cases: the text has the same words as an evaluation text of at
+    least three words; or one of both begins with the other, which has at least six words. Case and
+    punctuation are ignored.
+
+    Args:
+        texts: The evaluation texts.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -48,15 +51,19 @@ class EvaluationTexts:
 
 
 def _start(key: str) -> str:
-    """Return the first six words of a key; "" if it has fewer."""
+    """Return the first six words of a text, given as the result of `key`; "" if it has fewer words."""
     words = key.split(" ", _PREFIX)
     return " ".join(words[:_PREFIX]) if len(words) >= _PREFIX else ""
 
 
 def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield rows without repetitions, evaluation texts and texts of a single word.
+    """Yield the rows without repeated texts, evaluation texts and texts of a single word.
 
     White space in the texts is collapsed.
+
+    Args:
+        rows: Rows with a `text`.
+        evaluation: The evaluation texts to leave out.
     """
     seen = set()
     for row in rows:
@@ -68,7 +75,14 @@ def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[R
 
 
 def third_of_pairs(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield a third of the distinct pairs without evaluation texts; a hash decides choice and order."""
+    """Yield a third of the distinct pairs, without pairs that have an evaluation text.
+
+    A hash of the pair decides whether it is kept, and the order of the pairs.
+
+    Args:
+        rows: Rows with a `reference` and a `candidate`.
+        evaluation: The evaluation texts to leave out.
+    """
     kept = {}
     for row in rows:
         digest = hashlib.sha256(json.dumps([row["reference"], row["candidate"]]).encode()).digest()

@@ -1,4 +1,4 @@
-"""Fetching of data sets: read their repositories, convert, verify and write each file atomically."""
+"""Fetching of data sets: read their git repositories, convert, verify and write each file atomically."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
     """Fetch data sets, except for files that exist and are intact.
 
     Args:
-        catalog: The catalog of the sets.
+        catalog: The catalog of all data sets.
         sets: The data sets to fetch.
-        root: The folder of the data; simllm must own it, unless nothing has to be written.
-        host: The URL or folder of the repositories, as in `RemoteRepository`.
-        cache: An empty folder for the repositories.
+        root: The folder of the data, made by simllm or new. If all files are intact, it may be any folder.
+        host: Where the git repositories are: the URL before "/owner/name", or a local folder.
+        cache: An empty folder, for temporary copies of the repositories.
 
     Raises:
-        InputError: The root holds files that simllm did not write, a repository cannot be fetched,
-            or a converted file has a wrong checksum.
+        InputError: `root` holds files that simllm did not write, a repository cannot be fetched, or a
+            converted file has a wrong checksum.
     """
     converter = Converter(catalog, host, cache)
     for one in sets:
@@ -52,7 +52,7 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
 
 
 def _is_intact(path: Path, file: OutputFile) -> bool:
-    """Return whether a file exists and has the right checksum."""
+    """Return whether a file exists and has the checksum that the catalog states for it (`file`)."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error):
@@ -61,17 +61,17 @@ def _is_intact(path: Path, file: OutputFile) -> bool:
 
 
 def _compress(name: str, content: bytes) -> bytes:
-    """Return the content, gzipped if the name ends in `.gz`."""
+    """Return the content of a file, gzipped if the file's name ends in `.gz`."""
     return gzip.compress(content, mtime=0) if name.endswith(".gz") else content
 
 
 class Converter:
-    """Converts files of remote repositories; each repository is opened on first use.
+    """Converts files of remote git repositories; each repository is opened on first use.
 
     Args:
-        catalog: The catalog of the data sets.
-        host: The URL or folder of the repositories.
-        folder: A folder for the repositories.
+        catalog: The catalog of all data sets.
+        host: Where the repositories are: the URL before "/owner/name", or a local folder.
+        folder: A folder for temporary copies of the repositories.
     """
 
     def __init__(self, catalog: Catalog, host: str, folder: Path) -> None:
@@ -81,7 +81,11 @@ class Converter:
         self._open: dict[str, RemoteRepository] = {}
 
     def content(self, file: OutputFile) -> bytes:
-        """Return the converted content of a file; raise InputError if its checksum is wrong."""
+        """Fetch and convert the inputs of a file; return the file's content, not compressed.
+
+        Raises:
+            InputError: An input cannot be fetched, or the content has a wrong checksum.
+        """
         try:
             rows = self.rows(file.inputs)
             if file.cleaning:
@@ -97,7 +101,7 @@ class Converter:
         return content
 
     def rows(self, inputs: Iterable[Input]) -> Iterator[Row]:
-        """Yield the rows of all inputs, with their language and source if these are given."""
+        """Yield the rows (JSON objects) of all inputs, with the language and source of the input if given."""
         for part in inputs:
             labels = {name: value for name in ("language", "source") if (value := getattr(part, name))}
             for row in READERS[part.reader](self._repository(part.repository).files(part.paths)):
@@ -105,13 +109,13 @@ class Converter:
 
     @cached_property
     def evaluation_texts(self) -> EvaluationTexts:
-        """The texts that are left out of all corpora."""
+        """The evaluation texts of the catalog, fetched on first use."""
         names = ("text", "reference", "candidate", "candidate_clean")
         rows = self.rows(self._catalog.evaluation_texts)
         return EvaluationTexts(row[name] for row in rows for name in names if name in row)
 
     def _repository(self, repository: str) -> RemoteRepository:
-        """Return a repository, and open it on first use."""
+        """Return a repository, given as "owner/name", at its commit in the catalog."""
         if repository not in self._open:
             folder = self._folder / repository.replace("/", "+")
             self._open[repository] = RemoteRepository(

@@ -23,7 +23,7 @@ from train.runtime.command_line import add_overwrite_option, check_output, run_t
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, write the held-out pairs, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.data.hold_out",
         description=__doc__,
@@ -36,11 +36,21 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSON lines to write")
     add_overwrite_option(parser)
     options = parser.parse_args()
-    return run_tool(lambda: write(options.sources, options.share, options.output, options.overwrite))
+    return run_tool(lambda: write_held_out(options.sources, options.share, options.output, options.overwrite))
 
 
-def write(patterns: Iterable[str], share: float, output: Path, overwrite: bool) -> None:
-    """Write the held-out pairs of all sources, each with the name of its file under `set`."""
+def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrite: bool) -> None:
+    """Choose the held-out pairs from several files, and write them as one file of JSON lines.
+
+    Args:
+        patterns: Paths or glob patterns of JSON lines with `a`, `b` and `label`.
+        share: Share of the different first texts to hold out, between 0 and 1.
+        output: The file to write; each pair has the name of its original file under `set`.
+        overwrite: Whether an existing file may be replaced.
+
+    Raises:
+        InputError: The share is not between 0 and 1, no pair is held out, or a file cannot be read.
+    """
     if not 0 < share < 1:
         raise InputError(f"--share {share:g}: expected more than 0 and less than 1")
     sources = [file for pattern in patterns for file in match_files(pattern)]
@@ -53,7 +63,12 @@ def write(patterns: Iterable[str], share: float, output: Path, overwrite: bool) 
 
 
 def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
-    """Yield the held-out pairs of a file."""
+    """Yield the held-out pairs of a file, each with `a`, `b`, `label` and `set` (the file's name).
+
+    Args:
+        file: JSON lines with `a`, `b` and `label`.
+        share: Share of the different first texts to hold out, between 0 and 1.
+    """
     for where, row in files.objects(file):
         first, second, label = (files.text_under(row, name, where) for name in ("a", "b", "label"))
         digest = hashlib.sha256(identity(first)).digest()

@@ -1,4 +1,8 @@
-"""Readers of pairs with the same or another meaning (rows with `a`, `b`, `label`), and of abbreviations."""
+"""Readers of text pairs that are labelled by meaning, and of abbreviations.
+
+A reader converts fetched files into rows. A row of a pair has the texts `a` and `b`, and a `label` such as
+"same", "different" or "entailment".
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,17 @@ from train.data.source_file import Row, SourceFile
 
 
 def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield two sentences and a label from the three columns below a header."""
+    """Yield a pair for each line below the header, with the tab-separated columns a, b and label."""
     for file in files:
         for a, b, label in islice(file.columns(), 1, None):
             yield {"a": a, "b": b, "label": label}
 
 
 def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of PAWS with the label `different` or `same`; '' and `` become plain quotes."""
+    """Yield the pairs of the data set PAWS, with the label "different" or "same".
+
+    The quotes '' and `` become ".
+    """
     labels = {"0": "different", "1": "same"}
     for file in files:
         for columns in file.columns():
@@ -30,7 +37,10 @@ def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield three quarters of Breaking NLI, chosen by a hash of the first sentence."""
+    """Yield three quarters of the pairs in the data set Breaking NLI.
+
+    A hash of the first text decides which pairs are yielded. The category of a pair is under `kind`.
+    """
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
             content = archive.read("data/dataset.jsonl").decode("utf-8")
@@ -42,30 +52,30 @@ def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def parallel_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs from three parallel files with first sentences, second sentences and labels."""
+    """Yield the pairs in three files: their lines i are the first text, second text and label of pair i."""
     for a, b, label in zip(*(file.lines() for file in files), strict=True):
         yield {"a": a, "b": b, "label": label}
 
 
 def negations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield sentences and their negations from the two columns below a header."""
+    """Yield a pair "different" for each line below the header: a sentence, a tab, and its negation."""
     for file in files:
         for a, b in islice(file.columns(), 1, None):
             yield {"a": a, "b": b, "label": "different"}
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of opposite words, one pair per line."""
+    """Yield a pair "opposite" for each line of two words."""
     return _word_pairs(files, "opposite")
 
 
 def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of words with the same meaning, one pair per line."""
+    """Yield a pair "same" for each line of two words."""
     return _word_pairs(files, "same")
 
 
 def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
-    """Yield the lines of two words as pairs with a label."""
+    """Yield a pair with the given label for each line of two words; other lines are skipped."""
     for file in files:
         for line in file.lines():
             words = line.split()
@@ -74,7 +84,7 @@ def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
 
 
 def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield words with their abbreviations, and the degree of recommendation."""
+    """Yield rows with a `word`, an abbreviation (`abbr`), and how much people recommend it (`degree`)."""
     for file in files:
         for item in file.json():
             for short in item["abbrs"]:

@@ -1,4 +1,7 @@
-"""Readers of pairs of texts about code: human paraphrases, and references with generated summaries."""
+"""Readers of text pairs about code: human paraphrases, and references with generated summaries.
+
+A reader is a function that converts fetched files into rows (JSON objects).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ _LONGEST = 120  # characters of a command in the name of its group
 
 
 def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all pairs of texts with the same id, which is before the tab (CodeNN)."""
+    """Yield all pairs of texts with the same id (data set CodeNN); a line has an id, a tab and a text."""
     for file in files:
         groups: dict[str, list[str]] = {}
         for identifier, text in file.columns():
@@ -24,9 +27,9 @@ def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of descriptions of the same command (nl2bash).
+    """Yield pairs of descriptions of the same shell command (data set nl2bash).
 
-    The first file has the descriptions, the second file the command of each.
+    Line i of the first file describes the command in line i of the second file.
     """
     descriptions, commands = (file.lines() for file in files)
     groups: dict[str, dict[str, None]] = {}
@@ -38,7 +41,7 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield intents of CoNaLa, paired with the versions that people have rewritten."""
+    """Yield questions about code, each paired with a version that people have rewritten (data set CoNaLa)."""
     for file in files:
         for item in file.json():
             a, b = item["intent"].strip(), (item["rewritten_intent"] or "").strip()
@@ -47,9 +50,10 @@ def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield references with the summaries that models generated (CodeSumEvaluation).
+    """Yield pairs of a reference summary and a summary that a model generated (CodeSumEvaluation).
 
-    A line of a `test.pred` belongs to the same line of the nearest `test.gold`, in its folder or above.
+    Line i of a file `test.pred` is paired with line i of a file `test.gold`, in the same folder or the
+    nearest folder above.
     """
     files = list(files)
     golds = {file.path.parent: file.lines() for file in files if file.path.name == "test.gold"}

@@ -1,4 +1,7 @@
-"""Readers of rated summaries and rated code snippets."""
+"""Readers of summaries and code snippets that people have rated.
+
+A reader is a function that converts fetched files into rows (JSON objects).
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of Shen et al. (2021) from an Excel sheet, each with one merged rating.
+    """Yield the pairs of Shen et al. (2021) from an Excel sheet, each with one rating and some metrics.
 
     Raises:
         InputError: The package `xlrd` is not installed.
@@ -88,7 +91,10 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the code snippets of five systems with references and grades (Evtikhiev et al., 2023)."""
+    """Yield the code snippets that five systems generated, each with a reference and people's grades.
+
+    The data are from Evtikhiev et al. (2023).
+    """
     for file in files:
         for number, item in enumerate(file.json()):
             systems = [key.removeprefix("grade-") for key in item if key.startswith("grade-")]
@@ -106,14 +112,14 @@ def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def commit_messages(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield commit messages with generated messages, which people have rated (CommitMsgEmpirical)."""
+    """Yield human commit messages with generated ones (CommitMsgEmpirical), without people's ratings."""
     for file in files:
         for row in csv.DictReader(io.StringIO(file.text, newline="")):
             yield {"reference": row["Reference"], "candidate": row["Generation"]}
 
 
 def texts_of_workbook(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all texts in the cells of an Excel workbook (.xlsx)."""
+    """Yield a row with `text` for each different text in the cells of an Excel workbook (.xlsx)."""
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
             strings = ElementTree.fromstring(archive.read("xl/sharedStrings.xml"))

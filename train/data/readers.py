@@ -1,4 +1,4 @@
-"""All readers by name; a reader turns the files of an input into rows."""
+"""All readers by name; a reader is a function that converts fetched files into rows (JSON objects)."""
 
 from __future__ import annotations
 

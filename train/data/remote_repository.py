@@ -1,4 +1,4 @@
-"""Fetching of files from a remote git repository at one commit."""
+"""Fetching of files from one commit of a remote git repository."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _BATCH = 20_000  # files in one request, so that no request is too large for a s
 
 
 class RemoteRepository:
-    """A remote repository at one commit, and a local folder for the fetched objects."""
+    """One commit of a remote git repository, with a local folder for the fetched files."""
 
     def __init__(self, repository: str, commit: str, host: str, folder: Path) -> None:
-        """Make the local folder a bare repository; nothing is fetched yet.
+        """Prepare the local folder; nothing is fetched yet.
 
         Args:
             repository: Owner and name, as in "owner/name".
             commit: The full hash of the commit.
             host: The URL before "/owner/name", or a local folder of repositories.
-            folder: A new folder, or one without files of git.
+            folder: A folder that is new or empty; it becomes a bare git repository.
         """
         self._commit = commit
         self._failure = f"{repository}: cannot be fetched at {commit} from {host}"
@@ -47,7 +47,7 @@ class RemoteRepository:
         self._run("init", "--quiet", "--bare", "--template=", str(folder))
 
     def fetch_all(self) -> None:
-        """Fetch all files of the commit without its history, and set HEAD to the commit.
+        """Fetch all files of the commit without its history, and let HEAD point to the commit.
 
         Raises:
             InputError: git fails.
@@ -56,10 +56,11 @@ class RemoteRepository:
         self._run("update-ref", "--no-deref", "HEAD", self._commit)
 
     def files(self, patterns: Iterable[str]) -> list[SourceFile]:
-        """Fetch the files with given paths.
+        """Fetch files by their paths, and return their contents.
 
         Args:
-            patterns: Paths, or patterns with `*`, whose files are sorted by name.
+            patterns: Paths, or patterns with `*`, which match any characters. The files of a pattern are
+                sorted by path.
 
         Raises:
             InputError: A file is missing or cannot be fetched.
@@ -82,7 +83,7 @@ class RemoteRepository:
         return files
 
     def _list_files(self) -> None:
-        """Fetch the names of the ordinary files, without their contents."""
+        """Fetch and remember the paths of the ordinary files, without their contents."""
         self._run(*_FETCH, _NO_CONTENTS, "--depth=1", self._url, self._commit)
         for line in self._run("ls-tree", "-r", "-z", "--full-tree", self._commit).split(b"\0")[:-1]:
             facts, _, path = line.partition(b"\t")
@@ -91,7 +92,7 @@ class RemoteRepository:
                 self._blobs[path.decode("utf-8", "surrogateescape")] = blob
 
     def _match(self, pattern: str) -> list[str]:
-        """Return the paths that a pattern matches; raise InputError if there is none."""
+        """Return the paths of the commit that match a path or pattern; raise InputError if none does."""
         if pattern in self._blobs:
             return [pattern]
         paths = [path for path in self._blobs if fnmatchcase(path, pattern)] if "*" in pattern else []
@@ -100,7 +101,11 @@ class RemoteRepository:
         return paths
 
     def _run(self, *arguments: str, stdin: str = "") -> bytes:
-        """Run git and return its output; raise InputError with its message if it fails."""
+        """Run git with arguments and standard input, and return its output.
+
+        Raises:
+            InputError: git fails; the error has git's message.
+        """
         environment = {name: value for name, value in os.environ.items() if name not in _LOCAL} | _QUIET
         try:
             done = subprocess.run(

@@ -1,4 +1,7 @@
-"""Readers of sentence pairs with human similarity ratings, which yield rows with `a`, `b` and `score`."""
+"""Readers of sentence pairs with human ratings of their similarity.
+
+A reader converts fetched files into rows (JSON objects) with the sentences `a` and `b`, and a `score`.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from train.data.source_file import Row, SourceFile
 
 
 def stsb(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of STS-B, from comma-separated values."""
+    """Yield the pairs of the data set STS-B, from comma-separated values."""
     for file in files:
         for a, b, score in file.csv():
             yield {"a": a, "b": b, "score": float(score)}
 
 
 def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of SICK, with their entailment judgement as `nli`."""
+    """Yield the pairs of the data set SICK; `nli` says whether a implies or contradicts b."""
     for file in files:
         rows = file.columns()
         next(rows)  # the header
@@ -24,7 +27,7 @@ def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def semeval(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the scored pairs of the SemEval tasks, each with the name of its `set`."""
+    """Yield the pairs of the SemEval tasks that have a score; `set` is the name of the file."""
     for file in files:
         for columns in file.columns():
             if columns[0]:

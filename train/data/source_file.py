@@ -1,4 +1,4 @@
-"""Files of remote repositories, and their formats."""
+"""A file of a remote git repository, and methods that parse common formats."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ Row = dict[str, Any]  # an object of a JSON-lines file
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a repository."""
+    """A file of a remote git repository, with its content.
 
-    path: PurePosixPath  # inside the repository
+    Attributes:
+        path: The path in the repository.
+        data: The content.
+    """
+
+    path: PurePosixPath
     data: bytes
 
     @property
@@ -26,20 +31,20 @@ class SourceFile:
         return self.data.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def lines(self) -> list[str]:
-        r"""Return the lines, which end with `\n` or `\r\n`."""
+        r"""Split the text into lines, without the `\n` or `\r\n` at their ends."""
         lines = self.text.split("\n")
         if not lines[-1]:
             del lines[-1]
         return [line.removesuffix("\r") for line in lines]
 
     def columns(self) -> Iterator[list[str]]:
-        """Yield the tab-separated columns of each line; quotes are not special."""
+        """Split each line at its tabs; quotes have no special meaning."""
         return (line.split("\t") for line in self.lines())
 
     def json(self) -> Any:
-        """Return the value in a JSON file."""
+        """Parse the content as JSON."""
         return json.loads(self.text)
 
     def csv(self) -> Iterator[list[str]]:
-        """Yield the rows of a file of comma-separated values."""
+        """Parse the content as comma-separated values, and yield its rows."""
         return csv.reader(io.StringIO(self.text, newline=""))
