@@ -1,1 +1,1 @@
-"""Import and export of fairseq's file formats, without fairseq."""
+"""Import and export of the file formats of fairseq (a training library), without fairseq itself."""

@@ -22,13 +22,13 @@ from train.runtime.command_line import run_tool
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, run the chosen command, and return the exit status."""
     options = _parser().parse_args()
     return run_tool(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> None:
-    """Check the output folder, and run the chosen command."""
+    """Run the chosen command, unless its output folder exists."""
     if options.out.exists() or options.out.is_symlink():
         raise InputError(f"{options.out}: exists already")
     folders.check_place(options.out)
@@ -43,7 +43,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    """Import a checkpoint with the given tokenizer."""
+    """Run `import-checkpoint` with its options; the tokenizer is read or converted from SentencePiece."""
     if options.tokenizer is not None:
         tokenizer = Tokenizer.load(options.tokenizer)
     elif options.sentencepiece is not None:
@@ -59,7 +59,7 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+    """Make the parser for the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m train.fairseq",
         description=__doc__,

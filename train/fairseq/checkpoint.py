@@ -1,4 +1,4 @@
-"""Import of an MPNet checkpoint of fairseq as a model folder.
+"""Import of an MPNet checkpoint of fairseq as a model folder of simllm.
 
 The checkpoint has the weights and settings. `dict.txt` has the symbol of each row of the token
 embeddings. The tokenizer must come from elsewhere.
@@ -44,7 +44,7 @@ _SUPPORTED = {"normalize_before": False, "no_scale_embedding": True}
 
 
 class _Ignored:
-    """Placeholder for the running means that fairseq 0.8 pickles with the weights."""
+    """Placeholder for objects of fairseq 0.8 that are stored with the weights and not needed."""
 
 
 _METERS = [(_Ignored, f"fairseq.meters.{kind}Meter") for kind in ("Average", "Time", "Stopwatch")]
@@ -53,11 +53,11 @@ _METERS = [(_Ignored, f"fairseq.meters.{kind}Meter") for kind in ("Average", "Ti
 def import_checkpoint(
     model: Path, dict_txt: Path, tokenizer: Tokenizer, out: Path, mismatch_as_unk: bool = False
 ) -> None:
-    """Write an MPNet checkpoint of fairseq as a model folder.
+    """Convert an MPNet checkpoint of fairseq to a model folder of simllm.
 
     Args:
-        model: The checkpoint.
-        dict_txt: The `dict.txt` of the training.
+        model: The checkpoint file.
+        dict_txt: The `dict.txt` of the training in fairseq, which has the symbols of the vocabulary.
         tokenizer: The tokenizer; its tokens are matched with the symbols of `dict.txt` by name.
         out: The model folder to write.
         mismatch_as_unk: Whether a token that is only in `dict.txt` or only in the tokenizer is treated
@@ -91,10 +91,12 @@ def import_checkpoint(
 
 
 def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a checkpoint; only tensors and plain values are unpickled.
+    """Read the weights and settings from a checkpoint of fairseq.
+
+    Only tensors and plain values are unpickled, so that the file cannot run code.
 
     Returns:
-        The weights under canonical names, and the settings.
+        The weights by canonical name (the same for all versions of fairseq), and the settings by name.
 
     Raises:
         InputError: The file cannot be read, is not a checkpoint, or holds other objects.
@@ -116,14 +118,19 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _as_dict(settings: object) -> dict[str, Any]:
-    """Return settings as a dictionary; versions of fairseq store them in different types."""
+    """Return fairseq's settings as a dictionary; its versions store them in different types."""
     if isinstance(settings, argparse.Namespace):
         return vars(settings)
     return dict(settings) if isinstance(settings, Mapping) else {}
 
 
 def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
-    """Build an encoder from canonical weights."""
+    """Build an encoder with the weights of a fairseq checkpoint.
+
+    Args:
+        stored: The weights, as `read_checkpoint` returns them.
+        config: The shape of the encoder.
+    """
     encoder, prefix = Encoder(config), "encoder."
     state = weights.rename_weights(
         stored, {prefix + name: tensor for name, tensor in encoder.state_dict().items()}
@@ -133,7 +140,15 @@ def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
 
 
 def _config(settings: Mapping[str, Any], vocab_size: int) -> ModelConfig:
-    """Return the shape of the encoder; raise InputError for unsupported or missing settings."""
+    """Convert the settings of a fairseq checkpoint to a model configuration.
+
+    Args:
+        settings: The settings, as `read_checkpoint` returns them.
+        vocab_size: Number of tokens in the vocabulary.
+
+    Raises:
+        InputError: A setting is missing or not supported.
+    """
     problems = [f"setting {name} is missing" for name in _SETTINGS.values() if settings.get(name) is None]
     problems += [
         f"{name}={settings[name]} is not supported"
@@ -148,7 +163,21 @@ def _config(settings: Mapping[str, Any], vocab_size: int) -> ModelConfig:
 
 
 def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, where: str) -> list[int]:
-    """Return the row of the token embeddings for each token of the tokenizer, in the order of its ids."""
+    """Find the row in fairseq's token embeddings for each token of the tokenizer.
+
+    Args:
+        ids: The row of each symbol in fairseq's token embeddings.
+        tokenizer: The tokenizer.
+        mismatch_as_unk: Whether tokens without a row get the row of `<unk>`, and symbols without a token
+            are ignored.
+        where: The file of the symbols, for error messages.
+
+    Returns:
+        Row numbers, in the order of the token ids.
+
+    Raises:
+        InputError: Symbols and tokens differ, and `mismatch_as_unk` is false.
+    """
     tokens = [str(tokenizer.backend.id_to_token(i)) for i in range(tokenizer.vocab_size)]
     # fairseq pads a dictionary with these symbols to a multiple of 8.
     expected = set(tokens) | {symbol for symbol in ids if re.fullmatch(r"madeupword\d{4}", symbol)}

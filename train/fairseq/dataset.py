@@ -32,10 +32,10 @@ _CHUNK = 2**18  # tokens or texts that are in memory at once
 
 
 def export_dataset(run: Path, out: Path) -> None:
-    """Write the dataset of a pretraining run.
+    """Convert the token shards (token ids on disk) of a pretraining run to a fairseq dataset.
 
     Args:
-        run: The folder of the run.
+        run: The folder of the pretraining run.
         out: The folder to write.
 
     Raises:
@@ -63,13 +63,13 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
         stem: The path of both files without the suffix.
         parts: Arrays of token ids. Joined, they are all texts one after another, each from `<s>` to `</s>`.
         lengths: (N,) number of tokens of each text.
-        vocab_size: Number of tokens in the vocabulary.
+        vocab_size: Number V of tokens in the vocabulary.
 
     Returns:
-        (vocab_size,) int64 counts of the ids.
+        (V,) int64: how often each token id occurs; 0 for `<s>`, which is not written.
 
     Raises:
-        InputError: The arguments contradict each other.
+        InputError: A token id is too large, or `lengths` does not fit the token ids.
     """
     dtype = np.dtype("<u2" if vocab_size <= 2**16 else "<i4")
     counts = np.zeros(vocab_size, np.int64)
@@ -91,11 +91,11 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
 
 
 def _write_index(file: Path, lengths: np.ndarray, dtype: np.dtype) -> None:
-    """Write the index: a header, the lengths of all texts (int32), and their byte offsets (int64).
+    """Write the index: a header, the number of written tokens of each text, and each text's byte offset.
 
     Args:
         file: The index file to write.
-        lengths: (N,) number of tokens of each text.
+        lengths: (N,) number of tokens of each text with `<s>`, which is not written.
         dtype: The type of the token ids in the `.bin` file.
     """
     with file.open("wb") as target:
@@ -115,7 +115,10 @@ def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _tokenizer_file(run: Path) -> Path:
-    """Return the tokenizer of the run's model, or the vocabulary if there is no model yet."""
+    """Return the tokenizer file in the folder of a pretraining run.
+
+    It is the file of the trained model; before there is a model, the file of the vocabulary.
+    """
     model = run / "model" / "tokenizer.json"
     candidates = [model] if model.is_file() else sorted(run.glob("vocabulary/*/tokenizer.json"))
     if len(candidates) != 1:

@@ -19,7 +19,13 @@ _IMPLIED, _MASK = SPECIAL_TOKENS[:4], SPECIAL_TOKENS[4]
 
 
 def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> None:
-    """Write the tokens of a tokenizer, in the order of their ids, with their (vocab_size,) counts."""
+    """Write the `dict.txt` of a tokenizer.
+
+    Args:
+        file: The file to write.
+        tokenizer: The tokenizer; its tokens are written in the order of their ids.
+        counts: (V,) how often each token id occurs in the training texts.
+    """
     tokens = (tokenizer.backend.id_to_token(i) for i in range(len(_IMPLIED), tokenizer.vocab_size))
     with file.open("w", encoding="utf-8", newline="\n") as target:
         for token, count in zip(tokens, counts[len(_IMPLIED) :], strict=True):
@@ -27,7 +33,13 @@ def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> No
 
 
 def read_dictionary(file: Path) -> dict[str, int]:
-    """Read the id of each symbol, `<mask>` included; raise InputError with the line of a mistake."""
+    """Read a `dict.txt`; return the id of each symbol.
+
+    `<mask>` is included even if it is not in the file.
+
+    Raises:
+        InputError: The file cannot be read, or a line is not valid.
+    """
     ids = {symbol: i for i, symbol in enumerate(_IMPLIED)}
     for number, line in files.lines(file):
         symbol, _, count = line.rstrip().rpartition(" ")

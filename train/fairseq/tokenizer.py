@@ -1,4 +1,4 @@
-"""Conversion of a SentencePiece model of a fairseq user to our tokenizer."""
+"""Conversion of a SentencePiece model to a tokenizer of simllm."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _PROBE = 50  # pieces in one text that tests the conversion
 
 
 def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
-    """Convert a SentencePiece BPE model.
+    """Convert a SentencePiece BPE model to a tokenizer of simllm.
 
-    The pieces follow the special tokens in their old order, which decides on the merges. The tokenizer
-    cleans texts by our rules, not by those of the model.
+    The special tokens come first. The pieces (tokens) of the model follow in their old order, which decides
+    how words are split. Texts are cleaned by the rules of simllm, not by the rules in the model.
 
     Args:
         file: The SentencePiece model.
-        symbols: The symbols of `dict.txt`. Single characters that are not in the model become pieces,
-            too, because fairseq knows them as symbols.
+        symbols: The symbols of fairseq's `dict.txt`. Symbols of one character that are not in the model
+            become tokens, too.
 
     Raises:
-        InputError: The file is not a SentencePiece model, or the tokenizer splits its pieces
-            differently, because it is a unigram model or has user-defined symbols.
+        InputError: The file is not a SentencePiece model; or the tokenizer would split texts differently,
+            because it is a unigram model or has user-defined symbols.
     """
     if not file.is_file():
         raise InputError(f"{file}: no such file; expected a SentencePiece model")

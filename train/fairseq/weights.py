@@ -1,8 +1,9 @@
-"""Translation of fairseq's parameter names to ours.
+"""Translation of fairseq's parameter names to those of simllm.
 
 The names are from fairseq/models/masked_permutation_net.py and
 fairseq/modules/transformer_sentence_encoder.py of github.com/microsoft/MPNet. fairseq's RoBERTa is the
-same network without relative positions; its names differ between versions of fairseq.
+same network without relative positions. The names differ between versions of fairseq; they are first
+changed to "canonical" names, which are the same for all versions.
 """
 
 from __future__ import annotations
@@ -43,16 +44,19 @@ _IGNORED_WEIGHTS = re.compile(
 
 
 def fairseq_name(name: str) -> str:
-    """Translate a parameter name of `PermutedLanguageModel` to fairseq's canonical name."""
+    """Translate simllm's name of a parameter in `PermutedLanguageModel` to fairseq's canonical name."""
     for ours, theirs in _FAIRSEQ_NAMES.items():
         name = name.replace(ours, theirs)
     return name
 
 
 def canonical_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights of any version of fairseq under canonical names.
+    """Rename fairseq's weights to canonical names, which are the same for all versions of fairseq.
 
     A joint projection of query, key and value is split into three weights.
+
+    Args:
+        weights: The weights by their names in a checkpoint.
     """
     result = {}
     for name, tensor in weights.items():
@@ -68,13 +72,14 @@ def canonical_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def rename_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename canonical weights to our names, as float32.
+    """Rename fairseq's weights to the names of simllm, and convert them to float32.
 
-    Without relative positions the table of the relative bias is 0, which gives the same scores.
+    If a model has no relative positions (RoBERTa), its relative position bias becomes 0.
 
     Args:
-        weights: The weights under canonical names; heads that `expected` lacks are left out.
-        expected: The state of a `PermutedLanguageModel`, with our names and shapes.
+        weights: The weights by canonical name, as `canonical_weights` returns them. Weights of output layers
+            ("heads") are left out if `expected` lacks them.
+        expected: Tensors with simllm's names and shapes: the `state_dict` of a `PermutedLanguageModel`.
 
     Raises:
         InputError: Weights are missing, unknown, not finite, or have another shape. The error lists all.

@@ -1,8 +1,8 @@
-"""Token shards: the token ids of a corpus on disk, in memory-mapped parts with checksums.
+"""Token shards: the token ids of a corpus on disk, in memory-mapped files with checksums.
 
-shards.json         identity of corpus and tokenizer; texts, tokens and SHA-256 of each part
-ids-00000.npy       ids of the texts of the first part, one text after the other
-lengths-00000.npy   number of tokens of each of these texts
+shards.json         hashes of corpus and tokenizer; for each part, its texts, tokens and SHA-256
+ids-00000.npy       token ids of the texts in the first part, one text after the other
+lengths-00000.npy   number of tokens of each text in the first part
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class Shards:
     """N tokenized texts, `<s>` and `</s>` included, in the order of the corpus.
 
     Attributes:
-        parts: Arrays of ids, uint16, or int32 for a vocabulary above 65,536.
+        parts: Memory-mapped arrays of token ids: uint16, or int32 for more than 65,536 tokens in the
+            vocabulary. Joined, they are all texts one after the other.
         lengths: (N,) int64 number of tokens of each text.
-        truncated: Number of texts that were cut to the longest input of the model.
+        truncated: Number of texts that were cut to the model's largest input length.
     """
 
     parts: list[np.ndarray]
@@ -47,20 +48,27 @@ class Shards:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of all texts."""
+        """Number of tokens of all texts together."""
         return int(self.lengths.sum())
 
     def blocks(self, length: int) -> Shards:
-        """Return the same tokens in blocks of `length` tokens, cut regardless of the ends of texts.
+        """Return the same tokens as blocks of `length` tokens, each of which is treated as a text.
 
-        The last tokens of a part are left out if they do not fill a block.
+        Blocks ignore the ends of texts. Tokens at the end of a part that do not fill a block are left out.
         """
         counts = [len(part) // length for part in self.parts]
         parts = [part[: count * length] for part, count in zip(self.parts, counts, strict=True)]
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
     def read_tokens(self, places: np.ndarray) -> np.ndarray:
-        """Return the int64 token ids at given positions in the sequence of all tokens."""
+        """Return the int64 token ids at given places.
+
+        Args:
+            places: (K,) indices in the sequence of all tokens of all texts.
+
+        Returns:
+            (K,) token ids.
+        """
         ends = np.cumsum([len(part) for part in self.parts])
         owner = np.searchsorted(ends, places, side="right")
         ids = np.empty(len(places), np.int64)
@@ -71,21 +79,21 @@ class Shards:
 
 
 class DamagedShardsError(InputError):
-    """A file of the shards is missing, incomplete, or has another checksum."""
+    """A file of token shards is missing, incomplete, or has a wrong checksum."""
 
 
 def write_or_load(
     texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, folder: Path
 ) -> Shards:
-    """Tokenize a file of texts, or load the shards if they are in the folder already.
+    """Load the token shards in a folder if they fit, else tokenize the texts and write shards.
 
-    Damaged shards are written again.
+    Shards fit if they are intact and were made from the same corpus, tokenizer and `max_length`.
 
     Args:
         texts: A file with one text per line.
-        corpus_hash: The identity of the corpus.
+        corpus_hash: A hash of the corpus with these texts.
         tokenizer: The tokenizer.
-        max_length: The longest input of the model, in tokens; longer texts are cut and counted.
+        max_length: The model's largest input length in tokens; longer texts are cut and counted.
         folder: The folder of the shards.
 
     Raises:
@@ -115,7 +123,7 @@ def write_or_load(
 
 
 def load(folder: Path) -> Shards:
-    """Load the shards of a folder; the ids are memory-mapped.
+    """Load the token shards in a folder; the token ids are memory-mapped.
 
     Raises:
         DamagedShardsError: A file is missing or its checksum differs.
@@ -136,7 +144,7 @@ def load(folder: Path) -> Shards:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Return the content of `shards.json`: `made_with` and `parts`."""
+    """Read the `shards.json` in a folder, which has the keys `made_with` and `parts`."""
     file = folder / _INFO
     try:
         facts = json.loads(file.read_bytes())
@@ -150,13 +158,21 @@ def _facts(folder: Path) -> dict[str, Any]:
 
 
 def _unreadable(error: OSError, place: Path) -> InputError:
-    """Return the error for a file that cannot be read: damage only if the file is missing."""
+    """Make the error for a file that cannot be read.
+
+    Args:
+        error: The error of the operating system.
+        place: The file or folder to name if `error` names none.
+
+    Returns:
+        A `DamagedShardsError` if the file is missing, else an `InputError`.
+    """
     kind = DamagedShardsError if isinstance(error, FileNotFoundError) else InputError
     return kind(f"{error.filename or place}: cannot be read ({error.strerror})")
 
 
 def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
-    """Yield byte ranges of about `_PART` bytes, which end at the end of a line."""
+    """Yield the first and last byte of each part in a file of texts; a part ends at the end of a line."""
     size, start = texts.stat().st_size, 0
     with texts.open("rb") as file:
         while start < size:
@@ -174,10 +190,18 @@ def _write_part(
     paths: tuple[Path, Path],
     stop: threading.Event,
 ) -> dict[str, Any]:
-    """Tokenize a range of bytes and write its part; once `stop` is set, the part may be incomplete.
+    """Tokenize some lines of a file, and write them as one part of the shards.
+
+    Args:
+        texts: The file with one text per line.
+        lines: The first byte of the lines, and the byte after them.
+        tokenizer: The tokenizer.
+        max_length: The largest number of tokens of a text; longer texts are cut.
+        paths: The files to write: token ids, and number of tokens of each text.
+        stop: If another thread sets this event, the function returns early with an incomplete part.
 
     Returns:
-        The entry of the part in `shards.json`.
+        The entry for this part in `shards.json`.
     """
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
     with texts.open("rb") as file:
@@ -203,12 +227,12 @@ def _write_part(
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:
-    """Return the files of a part: token ids and lengths of texts."""
+    """Return the two files of a part: token ids, and number of tokens of each text."""
     return folder / f"ids-{number:05d}.npy", folder / f"lengths-{number:05d}.npy"
 
 
 def digest(*paths: Path) -> str:
-    """Return the SHA-256, in hex digits, of the checksums of several files."""
+    """Return one SHA-256 for the contents of several files, in hex digits."""
     whole = hashlib.sha256()
     for file in paths:
         with file.open("rb") as data:

@@ -1,4 +1,7 @@
-"""Initial token vectors from the PPMI of neighbouring tokens (`simllm.model.ppmi`)."""
+"""Initial token embeddings, computed from counts of neighbouring tokens.
+
+The counts are weighted by positive pointwise mutual information (`simllm.model.ppmi`).
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,12 @@ from train.tokens.shards import Shards, digest
 
 
 def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """Load the token vectors of shards from a folder, or compute and save them.
-
-    Damaged files are written again.
+    """Load the token vectors in a folder; if they are missing or damaged, compute and save them.
 
     Args:
         folder: The folder of the vectors.
         shards: The tokenized texts.
-        vocab_size: Number of tokens V in the vocabulary.
+        vocab_size: Number V of tokens in the vocabulary.
         size: Dimension D of the vectors.
 
     Returns:
@@ -48,13 +49,22 @@ def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) ->
 
 
 def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """Compute (vocab_size, size) float32 vectors with standard deviation 1; 0 for unseen tokens."""
+    """Compute a vector for each token from the tokens next to it.
+
+    Args:
+        shards: The tokenized texts.
+        vocab_size: Number V of tokens in the vocabulary.
+        size: Dimension D of the vectors.
+
+    Returns:
+        (V, D) float32 vectors, scaled to standard deviation 1; 0 for tokens that are not in the texts.
+    """
     vectors = ppmi.ppmi_vectors(_count_neighbours(shards, vocab_size), size)
     return (vectors / vectors.std()).astype(np.float32)
 
 
 def _count_neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
-    """Return the (V, V) counts of neighbouring tokens in all shards."""
+    """Count how often each pair of tokens is neighbouring in the texts; return a (V, V) sparse matrix."""
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     ends, first = np.cumsum(shards.lengths), 0
     for part in shards.parts:

@@ -24,12 +24,12 @@ _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.as
 
 
 def load_or_learn(folder: Path, texts: Path, size: int) -> Tokenizer:
-    """Load the vocabulary of a folder, or learn and save it.
+    """Load the tokenizer in a folder; if the folder has none, learn its BPE vocabulary and save it.
 
     Args:
-        folder: The folder of the vocabulary.
+        folder: The folder of the tokenizer.
         texts: A file with one cleaned text per line.
-        size: Number of tokens to learn.
+        size: Number of tokens in the vocabulary.
 
     Raises:
         InputError: The texts are too few for `size` tokens, or a file cannot be read or written.
@@ -48,7 +48,7 @@ def learn(texts: Iterable[str], size: int, file: Path) -> None:
 
     Args:
         texts: Cleaned texts.
-        size: Number of tokens.
+        size: Number of tokens in the vocabulary.
         file: The SentencePiece model to write.
 
     Raises:
@@ -58,7 +58,7 @@ def learn(texts: Iterable[str], size: int, file: Path) -> None:
 
 
 def _learn_model(texts: Iterable[str], size: int) -> bytes:
-    """Return a serialized SentencePiece model (see `learn`)."""
+    """Learn a BPE vocabulary of `size` tokens; return it as the bytes of a SentencePiece model."""
     import sentencepiece  # not at the top: only learning and converting need it
 
     model = io.BytesIO()
@@ -87,13 +87,17 @@ def _learn_model(texts: Iterable[str], size: int) -> bytes:
 
 
 def _learn_in_subprocess(texts: Path, size: int) -> bytes:
-    """Learn a vocabulary in a child process, because SentencePiece delays signals until it is done.
+    """Learn a vocabulary in a child process, because SentencePiece delays signals until it has finished.
+
+    Args:
+        texts: A file with one cleaned text per line.
+        size: Number of tokens in the vocabulary.
 
     Returns:
-        A serialized SentencePiece model.
+        The bytes of a SentencePiece model.
 
     Raises:
-        InputError: No vocabulary can be learned.
+        InputError: The texts are too few for `size` tokens, or the child process was killed.
     """
     command = [sys.executable, "-m", "train.tokens.vocabulary", str(texts.absolute()), str(size)]
     child = None
@@ -118,7 +122,10 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
 
 
 def _main() -> int:
-    """Learn a vocabulary in the child process of `_learn_in_subprocess`; print the model."""
+    """Learn a vocabulary as the child process of `_learn_in_subprocess`, and write it to standard output.
+
+    The command line has the file of texts and the number of tokens. The exit status is returned.
+    """
     signals.ignore_signals()  # the parent process handles signals and ends this process
     _, file, size = sys.argv
     try:
@@ -132,7 +139,10 @@ def _main() -> int:
 
 
 def convert(file: Path) -> Backend:
-    """Convert a SentencePiece model that `learn` wrote into an equivalent `tokenizers` tokenizer."""
+    """Convert a SentencePiece model that `learn` wrote to a tokenizer of the library `tokenizers`.
+
+    Both split texts in the same way.
+    """
     import sentencepiece
 
     source = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
@@ -140,13 +150,16 @@ def convert(file: Path) -> Backend:
 
 
 def bpe(pieces: Sequence[str]) -> Backend:
-    """Build a tokenizer that splits texts like SentencePiece with the same BPE pieces.
+    """Build a tokenizer that splits texts like a SentencePiece BPE model with the same tokens.
 
-    SentencePiece merges the two neighbours whose union has the lowest id. Ranked merges give the same
-    order if each way to split a piece in two has the rank of the piece.
+    SentencePiece always merges the two neighbours whose union has the lowest token id. Here merges have
+    ranks instead: each way to split a token in two gets the token's id as its rank.
 
     Args:
-        pieces: The pieces, in the order of their ids; the five special tokens come first.
+        pieces: The tokens, in the order of their ids; the five special tokens come first.
+
+    Returns:
+        A tokenizer of the library `tokenizers`.
     """
     vocabulary = {piece: i for i, piece in enumerate(pieces)}
     merges = []
