@@ -4,9 +4,10 @@
     python -m train.pretrain configs/mini.yaml out=runs/mine 'corpus.sources=[my/*.jsonl.gz]'
     torchrun --nproc_per_node 4 -m train.pretrain configs/base.yaml
 
-The steps are: build the corpus, learn the vocabulary, write token shards, train. Results are kept in
-the folder of the run. To resume a run that was stopped or killed, rerun the same command; the number
-of processes may change. Exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal.
+The steps are: build the corpus, learn the vocabulary, write token shards (token ids on disk), train.
+Results are kept in the folder `out`. To resume a training that was stopped or killed, rerun the same
+command; the number of processes may change. Exit status: 0 done, 1 diverged, 2 bad input, 75 or 130
+stopped by a signal.
 """
 
 from __future__ import annotations
@@ -36,21 +37,35 @@ from train.tokens.shards import Shards
 
 @dataclass(frozen=True)
 class PretrainingData:
-    """The vocabulary, the tokenized texts and the initial token vectors."""
+    """The tokenizer, the tokenized texts and the initial token embeddings of a pretraining run.
+
+    Attributes:
+        tokenizer: The tokenizer.
+        train: The training texts.
+        test: The held-out texts.
+        vectors: (V, D) initial token embeddings for V tokens; None: random.
+        corpus_hash: A hash of the corpus.
+        counts: The counts of texts in the corpus, as JSON values.
+    """
 
     tokenizer: Tokenizer
     train: Shards
     test: Shards
-    vectors: np.ndarray | None  # (V, D) initial token embeddings; None: random
+    vectors: np.ndarray | None
     corpus_hash: str
-    counts: object  # the counts of the corpus report
+    counts: object
 
 
 def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
-    """Pretrain, or resume the run.
+    """Pretrain an encoder, or resume a pretraining that was stopped.
+
+    Args:
+        config: The configuration.
+        world: The place of this process among all processes of the training.
+        stop: The handler of signals.
 
     Returns:
-        The model folder with the lowest test perplexity.
+        The model folder with the lowest perplexity on the held-out texts.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
@@ -78,10 +93,10 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
 
 
 def prepare_data(config: PretrainConfig, verbose: bool) -> PretrainingData:
-    """Build the corpus, the vocabulary and the shards, or load those in the folder of the run.
+    """Build the corpus, the vocabulary and the token shards, or load those that exist in `config.out`.
 
     Args:
-        config: The configuration of the run.
+        config: The configuration of the pretraining.
         verbose: Whether to print the steps.
     """
     out = Path(config.out)

@@ -1,8 +1,8 @@
-"""Attention within each text of a batch of many texts, in two implementations.
+"""Attention for a batch of texts that lie one after the other; a token attends only to its own text.
 
 `grouped_attention` is for CPUs: it computes groups of texts with equal length, without padding.
-`flex_attention_over_texts` is for GPUs: one compiled kernel over all rows skips the blocks that
-contain no pair of rows from one text. Both give the same results.
+`flex_attention_over_texts` is for GPUs: one compiled kernel computes the whole attention matrix, but
+skips blocks in which no row and column belong to the same text. Both give the same results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ BLOCK_SIZE = 128  # rows and columns that the kernel computes or skips together
 
 
 def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout: float) -> AttentionFunction:
-    """Return attention that computes one group of neighbouring texts with equal n and m at a time.
+    """Make an attention function for one batch, without padding (for CPUs).
+
+    It computes consecutive texts of the same shape together. The shape is the number of tokens n and the
+    number of predicted tokens m.
 
     Args:
         batch: The batch.
@@ -34,7 +37,11 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split dimension `dim` (all columns or rows) into one (texts, columns or rows) tensor per group."""
+        """Split dimension `dim` of `x`, which has the rows (or columns) of all texts, by groups of texts.
+
+        Returns:
+            For each group, a tensor with two dimensions (texts, rows of a text) in place of `dim`.
+        """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]
         if queries.shape[dim]:
@@ -68,9 +75,10 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
 def flex_attention_over_texts(
     batch: PermutedBatch, relative_bias: RelativeBias, dropout: float = 0.0
 ) -> AttentionFunction:
-    """Return FlexAttention that computes only the blocks of rows and columns that share a text.
+    """Make an attention function for one batch that skips blocks without common texts (for GPUs).
 
-    It is slow unless it is compiled.
+    A block is a part of the attention matrix. It is skipped if no row and column belong to the same text.
+    The function is slow unless it is compiled.
 
     Args:
         batch: The batch, padded to whole blocks (`train.pretrain.permutation.pad_streams`).
@@ -101,7 +109,13 @@ def flex_attention_over_texts(
 
 
 def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) -> BlockMask:
-    """Return the mask of blocks whose rows and columns share a text; texts ascend within each stream."""
+    """Make the mask of FlexAttention: only blocks whose rows and columns may share a text are computed.
+
+    Args:
+        texts: (T,) index of each row's text; it ascends in the content stream and in the query stream.
+        columns: Number of rows of the content stream, which are the columns of attention.
+        may_attend: Whether a row attends to a column, as a `mask_mod` of FlexAttention.
+    """
     rows = texts.unflatten(0, (-1, BLOCK_SIZE))
     first, last = rows[:, 0], rows[:, -1]
     blocks = columns // BLOCK_SIZE

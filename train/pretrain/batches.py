@@ -1,4 +1,7 @@
-"""Pretraining batches: the texts of each update and their permutations, from (seed, update) alone."""
+"""Pretraining batches: the texts of each update (optimizer step), and permutations of their tokens.
+
+Both depend only on the seed and the number of the update.
+"""
 
 from __future__ import annotations
 
@@ -24,25 +27,24 @@ from train.tokens.shards import Shards
 
 
 class PretrainingBatches:
-    """The texts of each update, cut into batches.
+    """The texts of each update (optimizer step), cut into batches.
 
-    The texts of all epochs, shuffled for each epoch, form one endless sequence of tokens. Update u
-    consists of the texts that begin in its u-th stretch of `update_tokens` tokens; a batch consists
-    of the texts that begin in its part of that stretch. Therefore each text occurs once per epoch,
-    for any number of processes, and any update can be computed directly. The permutation of a text
-    depends on the text, the epoch and the seed. Texts that are too short for a predicted token are
-    left out.
+    The texts of all epochs, shuffled anew in each epoch, form one endless sequence of tokens. With
+    U = `update_tokens`, update u has the texts that begin at tokens u·U to (u + 1)·U - 1 of the sequence.
+    Its batches are the texts that begin in equal parts of this range. Therefore each text occurs once in
+    an epoch, for any number of processes, and any update can be computed directly. A text's permutation
+    depends on the text, the epoch and the seed. Texts that are too short to predict a token are left out.
 
     Args:
         shards: The tokenized texts.
         vocab_size: Number of tokens in the vocabulary.
-        probability: Share of the tokens of a text that is predicted.
-        update_tokens: Approximate tokens of text in an update.
-        seed: The seed of order and permutations.
+        probability: Share of a text's tokens that are predicted, between 0 and 1.
+        update_tokens: Approximate number of tokens in an update.
+        seed: The seed of the order of texts and of the permutations.
         masked: Whether to make batches for masked instead of permuted language modelling.
 
     Raises:
-        InputError: No text is long enough.
+        InputError: No text is long enough to predict a token.
     """
 
     def __init__(
@@ -67,19 +69,23 @@ class PretrainingBatches:
         self.epoch_tokens = int(shards.lengths[self.texts].sum())
         self._epoch = lru_cache(maxsize=2)(self._shuffle)
 
-    def shape(self) -> Ints:
-        """Return (N, 2) number of tokens n and of predicted tokens m of the texts of an epoch."""
+    def text_shapes(self) -> Ints:
+        """Return the shapes of the N texts in an epoch.
+
+        Returns:
+            (N, 2) for each text, the number of tokens n and the number of predicted tokens m.
+        """
         return np.stack([self.shards.lengths[self.texts], self.predicted[self.texts]], 1)
 
     def texts_of_update(self, number: int, batches: int) -> list[tuple[Ints, Ints]]:
-        """Return the texts of an update, cut into batches.
+        """Choose the texts of an update (optimizer step), cut into batches.
 
         Args:
-            number: The update, counted from 0.
+            number: The number of the update, from 0.
             batches: Number of batches.
 
         Returns:
-            For each batch, the (B,) epochs and the (B,) indices of its texts.
+            For each batch of B texts: (B,) the epoch of each text, and (B,) the index of each text.
         """
         first, parts = number * self.update_tokens, []
         edges = [first + part * self.update_tokens // batches for part in range(batches + 1)]
@@ -89,15 +95,15 @@ class PretrainingBatches:
         return parts
 
     def count_predicted(self, parts: list[tuple[Ints, Ints]]) -> int:
-        """Return the number of predicted tokens in the batches of `texts_of_update`."""
+        """Count the predicted tokens in all batches of an update, given as `texts_of_update` returns them."""
         return sum(int(self.predicted[texts].sum()) for _, texts in parts)
 
     def make_batch(self, epochs: Ints, texts: Ints) -> PermutedBatch:
-        """Permute texts and sort them by length.
+        """Make a batch: sort texts by length, permute their tokens, and choose the tokens to predict.
 
         Args:
-            epochs: (B,) epochs, on which the permutations depend.
-            texts: (B,) indices of the texts.
+            epochs: (B,) epoch of each text; a text has another permutation in each epoch.
+            texts: (B,) index of each text in the shards.
         """
         by_length = np.argsort(self.shards.lengths[texts], kind="stable")
         epochs, texts = epochs[by_length], texts[by_length]
@@ -113,14 +119,26 @@ class PretrainingBatches:
         return batch.masked() if self.masked else batch
 
     def evaluation_texts(self, texts: int, batch_tokens: int) -> list[Ints]:
-        """Return the indices of the first `texts` texts, in parts of about `batch_tokens` tokens."""
+        """Choose texts for evaluation: those among the first `texts` texts that are long enough.
+
+        Args:
+            texts: Number of texts to choose from.
+            batch_tokens: Approximate number of tokens in a batch.
+
+        Returns:
+            For each batch, the indices of its texts. All texts are sorted by length.
+        """
         chosen = self.texts[self.texts < texts]
         chosen = chosen[np.argsort(self.shards.lengths[chosen], kind="stable")]
         ends = np.cumsum(self.shards.lengths[chosen])
         return np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1)
 
     def _texts_between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
-        """Yield epochs and indices of the texts that begin between two tokens of the endless sequence."""
+        """Find the texts that begin at tokens `begin` to `end` - 1 of the endless sequence.
+
+        Yields:
+            For each epoch: the epoch of each text, and the index of each text.
+        """
         for epoch in range(begin // self.epoch_tokens, (end - 1) // self.epoch_tokens + 1):
             texts, starts = self._epoch(epoch)
             within = np.array([begin, end]) - epoch * self.epoch_tokens
@@ -128,12 +146,16 @@ class PretrainingBatches:
             yield np.full(high - low, epoch), texts[low:high]
 
     def _shuffle(self, epoch: int) -> tuple[Ints, Ints]:
-        """Return the texts in the order of an epoch, and the first token of each, counted in the epoch."""
+        """Shuffle the N texts for an epoch.
+
+        Returns:
+            (N,) indices of the texts, and (N,) the place of each text's first token, from 0 in each epoch.
+        """
         texts = np.random.default_rng([self.seed, epoch]).permutation(self.texts)
         lengths = self.shards.lengths[texts]
         return texts, np.cumsum(lengths) - lengths
 
 
 def combined_seed(*numbers: int) -> int:
-    """Combine numbers into one 63-bit seed; different numbers practically never give the same seed."""
+    """Combine numbers into one 63-bit seed; different numbers give different seeds in practice."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)

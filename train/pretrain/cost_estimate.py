@@ -1,4 +1,4 @@
-"""An estimate of a pretraining run: its parameters, memory, arithmetic and time on this device."""
+"""An estimate of a pretraining run before its start: parameters, memory, arithmetic and time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PROBE = 2048  # tokens of the trial batch on a CPU, which take seconds
 
 
 def estimate(config: PretrainConfig, world: World) -> str:
-    """Train on one small batch of random tokens, and extrapolate to the whole run.
+    """Estimate the cost of a pretraining run: train on one small random batch, and extrapolate.
 
     Args:
         config: The configuration of the run.
-        world: The processes of the run.
+        world: The place of this process among all processes of the run, and its device.
 
     Returns:
         A table in plain text, one figure per line.
@@ -80,7 +80,10 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
 @contextmanager
 def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
-    """Collect the bytes of each storage that autograd keeps for the backward pass; empty on a GPU."""
+    """Collect the sizes of the tensors that autograd keeps for the backward pass, in a `with` statement.
+
+    It yields a dictionary that gets the size in bytes of each storage by address; empty on a GPU.
+    """
     saved: dict[int, int] = {}
     if device.type == "cuda":
         yield saved
@@ -96,7 +99,7 @@ def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
 
 
 def _format_time(seconds: float) -> str:
-    """Format a duration with a suitable unit."""
+    """Format a duration in seconds, minutes, hours or days."""
     for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""Cross entropy over a vocabulary without the matrix of all logits.
+"""Cross-entropy loss over a large vocabulary without storing all logits.
 
 The forward pass computes logits, loss and gradients chunk by chunk, and keeps only the gradients
 of the inputs for the backward pass (as in Hsu et al., "Liger Kernel", 2024).
@@ -17,17 +17,20 @@ _LOGITS = {"cpu": 2**21, "cuda": 2**26}  # logits in a chunk: they fit into a CP
 def linear_cross_entropy(
     hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int
 ) -> Tensor:
-    """Return the sum over M rows of -log softmax(hidden @ weight.T + bias)[target], in nats.
+    """Compute the cross-entropy of a linear layer: sum_i -log softmax(hidden_i · weightᵀ + bias)[target_i].
 
-    Products use the type of autocast, everything else float32. float16 is avoided because small
+    Matrix products use the type of autocast, everything else float32. float16 is avoided because small
     probabilities underflow.
 
     Args:
-        hidden: (M, D) states.
+        hidden: (M, D) hidden states.
         weight: (V, D) token embeddings.
         bias: (V,) bias of the logits.
-        targets: (M,) token ids.
+        targets: (M,) token ids to predict.
         ignore: Rows with this target have loss 0.
+
+    Returns:
+        The loss in nats, a scalar: the sum over all rows, not the mean.
     """
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
@@ -44,7 +47,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int, gradients: bool
     ) -> Tensor:
-        """Compute the loss, and with `gradients` also all gradients, in chunks of rows."""
+        """Compute the loss (and its gradients if `gradients`) for one chunk of rows after the other."""
         vectors, loss = weight.to(hidden.dtype), hidden.new_zeros((), dtype=torch.float32)
         rows = max(1, _LOGITS[hidden.device.type] // len(weight))
         to_hidden = torch.empty_like(hidden)
@@ -67,7 +70,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the saved gradients by the gradient of the loss."""
+        """Multiply the saved gradients by the gradient that arrives at the loss."""
         (loss,) = outputs
         scaled = ((saved.float() * loss).to(saved.dtype) for saved in ctx.saved_tensors)
         return *scaled, None, None, None

@@ -20,7 +20,7 @@ from train.runtime.config import decode_paths
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, draw the figure, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.pretrain.figure",
         description=__doc__,
@@ -39,14 +39,14 @@ def _draw(logs: list[Path], output: Path, overwrite: bool) -> None:
 
 
 def draw(logs: list[Path], output: Path) -> None:
-    """Draw the training and test perplexity of one or several logs.
+    """Draw the training and test perplexity over the updates (optimizer steps) of one or several runs.
 
     Args:
         logs: The `log.jsonl` of each run.
         output: The image file; its suffix chooses the format.
 
     Raises:
-        InputError: A log is not of a pretraining run, or the image cannot be drawn or written.
+        InputError: A log is not from a pretraining run, or the image cannot be drawn or written.
     """
     try:
         from matplotlib.figure import Figure
@@ -79,7 +79,10 @@ def draw(logs: list[Path], output: Path) -> None:
 
 
 def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
-    """Return the updates, the training perplexities and the test perplexities of a log (NaN if missing)."""
+    """Read a log; return its update numbers, training perplexities and test perplexities.
+
+    The lists have one entry per line of the log; NaN stands for a missing value.
+    """
     rows: list[dict[str, Any]] = [row for _, row in files.objects(log)]
     if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):
         raise InputError(

@@ -1,4 +1,4 @@
-"""The language model for pretraining: encoder, head, two-stream forward pass, and loss."""
+"""The language model for pretraining: encoder, output layers, two-stream forward pass, and loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from train.pretrain.permutation import PermutedBatch
 
 
 class LanguageModelHead(nn.Module):
-    """Head of the language model: dense layer, GELU, layer norm; tied to the token embeddings."""
+    """Output layers of the language model: dense layer, GELU, layer norm, and the bias of the logits.
+
+    The last matrix is shared with the encoder: the logits are products with its token embeddings.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -25,12 +28,17 @@ class LanguageModelHead(nn.Module):
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Map (…, D) states to (…, D) vectors, to be multiplied with the token embeddings."""
+        """Map (…, D) hidden states to (…, D) vectors; their products with token embeddings are logits."""
         return self.norm(F.gelu(self.dense(hidden)))
 
 
 class PermutedLanguageModel(nn.Module):
-    """An encoder with a language-model head."""
+    """An encoder with output layers that predict tokens.
+
+    Args:
+        encoder: The encoder.
+        make_attention: Makes the attention function for each batch, such as `grouped_attention`.
+    """
 
     def __init__(self, encoder: Encoder, make_attention: MakeAttention = grouped_attention) -> None:
         super().__init__()
@@ -39,7 +47,10 @@ class PermutedLanguageModel(nn.Module):
         self.make_attention = make_attention
 
     def forward(self, batch: PermutedBatch) -> Tensor:
-        """Return the sum of -log p over the predicted tokens, in nats; padding has loss 0."""
+        """Return the loss of a batch: the sum of -log p over its predicted tokens, in nats.
+
+        Padding has loss 0.
+        """
         queries = self.head(self.hidden(batch)[len(batch.prediction_turns) :])
         weight = self.encoder.embeddings.token.weight
         return linear_cross_entropy(
@@ -47,12 +58,18 @@ class PermutedLanguageModel(nn.Module):
         )
 
     def hidden(self, batch: PermutedBatch) -> Tensor:
-        """Return the (T, D) states of both streams; only the content stream gives keys and values."""
+        """Compute the hidden states of all T rows of a batch.
+
+        Rows of the content stream and of the query stream attend only to rows of the content stream.
+
+        Returns:
+            (T, D) hidden states.
+        """
         encoder = self.encoder
         attend = self.make_attention(batch, encoder.relative_bias, encoder.attention_dropout)
         columns = len(batch.prediction_turns)
         return encoder.encode_rows(batch.tokens[None], batch.positions[None], columns, attend)[0]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Map (…, D) states to (…, V) logits."""
+        """Map (…, D) hidden states to (…, V) logits, one for each token of the vocabulary."""
         return F.linear(self.head(hidden), self.encoder.embeddings.token.weight, self.head.bias)

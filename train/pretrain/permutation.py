@@ -1,14 +1,16 @@
-"""Permuted inputs with slots that keep all positions visible (MPNet; SIMLLM, section 4.1).
+"""Permuted inputs with placeholders that keep all positions visible (MPNet; SIMLLM, section 4.1).
 
 The n tokens of a text are permuted, and the last m tokens are predicted. "Originals" are these m
-tokens; "slots" are the paper's dummy tokens, which stand for them. A text has the rows:
+tokens. "Slots" are placeholders at the positions of the originals (dummy tokens in the paper). A text
+has these rows:
 
     content stream: n - m context tokens | m originals | m slots
     query stream:   m slots
 
-Every row sees each position exactly once: as a context token, as an original that was predicted
-before, or as a slot. Each row keeps the position of its token in the text. A batch concatenates
-the content streams of all texts, and then their query streams, without padding.
+The rows of the query stream predict the originals. Every row sees each position exactly once: as a
+context token, as an original that was predicted before, or as a slot. Each row keeps the position of its
+token in the text. A batch concatenates the content streams of all texts, and then their query streams,
+without padding.
 """
 
 from __future__ import annotations
@@ -28,16 +30,19 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PermutedBatch:
-    """B permuted texts with T rows; the first C rows are the content stream.
+    """B permuted texts with T rows; the first C rows are the content stream, the last M the query stream.
+
+    "Originals" are the predicted tokens. "Slots" are placeholders at the positions of the originals. See the
+    module for the layout of the rows.
 
     Attributes:
-        tokens: (T,) token ids.
-        positions: (T,) positions in the text.
-        texts: (T,) index of the text of each row.
+        tokens: (T,) token id of each row.
+        positions: (T,) position of each row in its text before the permutation.
+        texts: (T,) index of each row's text, from 0.
         visible_originals: (T,) how many originals of its text each row sees.
         prediction_turns: (C,) 0 for context tokens, i for the i-th predicted original, -i for its slot.
         targets: (M,) token ids to predict in the rows of the query stream.
-        shape: (B, 2) number of tokens n and of predicted tokens m of each text.
+        shape: (B, 2) for each text, the number of tokens n and the number of predicted tokens m.
     """
 
     tokens: Tensor
@@ -50,23 +55,23 @@ class PermutedBatch:
 
     @property
     def text_tokens(self) -> int:
-        """Number of tokens of the texts, without slots and padding."""
+        """Number of tokens of all texts, without placeholders and padding."""
         return int(self.shape[:, 0].sum())
 
     @property
     def predicted(self) -> int:
-        """Number of predicted tokens."""
+        """Number of predicted tokens of all texts."""
         return int(self.shape[:, 1].sum())
 
     def masked(self) -> PermutedBatch:
         """Return the batch for masked language modelling (Devlin et al., "BERT", 2019).
 
-        No row sees an original, so every token is predicted without the other predicted tokens.
+        No row sees a predicted token, so every token is predicted without the other predicted tokens.
         """
         return replace(self, visible_originals=torch.zeros_like(self.visible_originals))
 
     def to(self, device: torch.device) -> PermutedBatch:
-        """Copy the batch to a device, asynchronously from pinned memory."""
+        """Copy the batch to a device; from pinned memory, the copy is asynchronous."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pinned(self) -> PermutedBatch:
@@ -74,32 +79,51 @@ class PermutedBatch:
         return self._each(Tensor.pin_memory)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> PermutedBatch:
-        """Return the batch with `change` applied to each tensor."""
+        """Return a copy of the batch in which the function `change` is applied to each tensor."""
         tensors = (field.name for field in fields(self) if field.name != "shape")
         return PermutedBatch(**{name: change(getattr(self, name)) for name in tensors}, shape=self.shape)
 
 
 def predicted_counts(lengths: Ints, probability: float) -> Ints:
-    """Return the (B,) numbers of predicted tokens of texts with (B,) lengths; halves round to even."""
+    """Compute how many tokens of each text are predicted: round(length · probability), halves to even.
+
+    Args:
+        lengths: (B,) number of tokens of each text.
+        probability: Share of predicted tokens, between 0 and 1.
+
+    Returns:
+        (B,) number of predicted tokens of each text.
+    """
     return np.rint(lengths * probability).astype(np.int64)
 
 
 def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
-    """Return whether a row sees a column of the same text.
+    """Return whether a row of the attention matrix sees a column of the same text.
 
-    It sees context tokens, its first `visible_originals` originals, and the slots of the others.
+    A row that sees v originals (predicted tokens) sees all context tokens, the first v originals, and the
+    slots (placeholders) of the other originals.
 
     Args:
-        visible_originals: `PermutedBatch.visible_originals` of the rows.
-        turns: `PermutedBatch.prediction_turns` of the columns; both are broadcast together.
+        visible_originals: The number v of each row, from `PermutedBatch.visible_originals`.
+        turns: `PermutedBatch.prediction_turns` of each column. The two arguments are broadcast.
+
+    Returns:
+        A bool tensor of the broadcast shape.
     """
     return (turns == 0) | ((turns > 0) & (turns <= visible_originals)) | (-turns > visible_originals)
 
 
 def keyed_uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
-    """Return a random number from [0, 1) for each key, which depends on the seed and that key only.
+    """Compute a random number from [0, 1) for each key; it depends only on the key and the seed.
 
     The generator is SplitMix64 (Steele, Lea and Flood, 2014) in counter mode.
+
+    Args:
+        seed: The seed.
+        keys: (N,) keys.
+
+    Returns:
+        (N,) random numbers.
     """
     with np.errstate(over="ignore"):
         x = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
@@ -109,18 +133,18 @@ def keyed_uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
 
 
 def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -> Ints:
-    """Permute the positions of each text; the last positions are predicted.
+    """Permute the positions of each text at random; the tokens at the last positions will be predicted.
 
-    The boundary tokens <s> and </s> always stay in the context, because predicting them teaches
-    nothing and in short texts they would be a large part of the predicted tokens.
+    Special tokens such as <s> and </s> come first, so that they are never predicted. Predicting them
+    teaches nothing, and in short texts they would be a large part of the predicted tokens.
 
     Args:
         tokens: (N,) token ids of all texts, one text after the other.
         lengths: (B,) number of tokens of each text.
-        noise: (N,) random numbers from [0, 1).
+        noise: (N,) random numbers from [0, 1), by which the positions of a text are sorted.
 
     Returns:
-        (N,) positions.
+        (N,) permuted positions in each text, one text after the other.
     """
     noise = np.where(tokens < len(SPECIAL_TOKENS), -1.0, noise)
     text, _, starts = ragged_indices(lengths)
@@ -130,33 +154,47 @@ def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -
 def noisy_slot_tokens(
     originals: Ints, vocab_size: int, draw: NDArray[np.float64], token: NDArray[np.float64]
 ) -> Ints:
-    """Return the (M,) tokens in the slots: 80% <mask>, 10% random ordinary tokens, 10% the originals.
+    """Choose the tokens in the slots (placeholders for predicted tokens).
+
+    80% are <mask>, 10% are random ordinary tokens, and 10% are the predicted tokens themselves.
 
     Args:
         originals: (M,) predicted tokens.
         vocab_size: Number of tokens in the vocabulary.
         draw: (M,) random numbers from [0, 1), which choose between the three cases.
         token: (M,) random numbers from [0, 1), which choose the random tokens.
+
+    Returns:
+        (M,) token ids.
     """
     ordinary = len(SPECIAL_TOKENS) + (token * (vocab_size - len(SPECIAL_TOKENS))).astype(np.int64)
     return np.select([draw < 0.8, draw < 0.9], [np.int64(MASK_ID), originals], ordinary)
 
 
 def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:
-    """Return the (M,) indices of the predicted tokens among (N,) tokens, in the order of prediction."""
+    """Find the predicted tokens in a batch: the last m tokens of each permuted text.
+
+    Args:
+        lengths: (B,) number of tokens n of each text.
+        predicted: (B,) number of predicted tokens m of each text.
+        order: (N,) permuted positions of each text, from `permute_positions`.
+
+    Returns:
+        (M,) indices among all N tokens, in the order of prediction.
+    """
     text, place, starts = ragged_indices(lengths)
     return (starts[text] + order)[place >= (lengths - predicted)[text]]
 
 
 def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slots: Ints) -> PermutedBatch:
-    """Lay out the rows of B texts.
+    """Arrange B permuted texts as the rows of a batch (see the module for the layout).
 
     Args:
-        tokens: (N,) token ids of all texts, one text after the other.
+        tokens: (N,) token ids of all texts, one text after the other, not permuted.
         lengths: (B,) number of tokens n of each text.
         predicted: (B,) number of predicted tokens m of each text.
-        order: (N,) permuted positions of each text.
-        slots: (M,) tokens in the slots, in the order of prediction.
+        order: (N,) permuted positions of each text, from `permute_positions`.
+        slots: (M,) tokens in the slots (placeholders for predicted tokens), in the order of prediction.
     """
     text, place, starts = ragged_indices(lengths)
     is_target = place >= (lengths - predicted)[text]
@@ -186,10 +224,13 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
 
 
 def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
-    """Index the rows of B texts that lie one after the other.
+    """Compute indices for B texts of different lengths that lie one after the other, N rows in total.
+
+    Args:
+        lengths: (B,) number of rows of each text.
 
     Returns:
-        (N,) text of each row, (N,) place of each row in its text, (B,) first row of each text.
+        (N,) index of each row's text, (N,) place of each row in its text, (B,) first row of each text.
     """
     starts = np.cumsum(lengths) - lengths
     text = np.repeat(np.arange(len(lengths)), lengths)
@@ -197,9 +238,9 @@ def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def pad_streams(batch: PermutedBatch, step: int) -> PermutedBatch:
-    """Pad both streams to multiples of `step` rows, so that a compiled model sees few shapes.
+    """Pad the content stream and the query stream of a batch to multiples of `step` rows.
 
-    The padding is a text of its own.
+    A compiled model then sees few different shapes. All padding rows belong to one additional text.
     """
     content, queries = len(batch.prediction_turns), len(batch.targets)
     more_content, more_queries = -content % step, -queries % step

@@ -1,4 +1,4 @@
-"""The pretraining task of the training loop: its batches, loss and perplexity."""
+"""The pretraining task for the training loop: its batches, loss and perplexity."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ from train.tokens.shards import Shards
 
 
 class PretrainingTask:
-    """Permuted or masked language modelling; the criterion is the perplexity on held-out texts.
+    """The pretraining task: permuted or masked language modelling.
+
+    It is evaluated by the perplexity on held-out texts.
 
     Args:
-        config: The configuration of the run.
+        config: The configuration of the pretraining.
         train: The training texts.
         test: The held-out texts.
-        world: The processes of the run.
-        vectors: (V, D) initial token embeddings; None: random.
+        world: The place of this process among all processes of the training, and its device.
+        vectors: (V, D) initial token embeddings for V tokens; None: random.
 
     Raises:
-        InputError: No text is long enough for a predicted token.
+        InputError: No text is long enough to predict a token.
     """
 
     def __init__(
@@ -57,7 +59,9 @@ class PretrainingTask:
             )
             for part in (train, test)
         )
-        self.flops_per_token = training_flops(config.model, self.batches.shape()) / self.batches.epoch_tokens
+        self.flops_per_token = (
+            training_flops(config.model, self.batches.text_shapes()) / self.batches.epoch_tokens
+        )
         # FlexAttention is made for GPUs and does not support dropout of attention weights.
         self.compiled = world.device.type == "cuda" and not config.model.attention_probs_dropout_prob
         if not (self.test_batches.texts < config.test_texts).any():
@@ -79,18 +83,28 @@ class PretrainingTask:
         self._prefetcher = Prefetcher(self._prepare_batches)
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield the loss of an update, batch by batch, with the number of tokens of each batch.
+        """Compute the losses of this process's batches in an update (optimizer step).
 
-        The sum over all batches and processes is the mean loss per predicted token, in nats.
+        A batch's loss is divided by the number of predicted tokens in the whole update. Therefore the sum
+        over all batches and processes is the mean loss per predicted token, in nats.
+
+        Args:
+            update: The number of the update, from 0.
+
+        Yields:
+            For each batch, its loss and its number of tokens.
         """
         batches, predicted = self._prefetcher[update]
         for batch in batches:
             yield self._loss(batch) / predicted, batch.text_tokens
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Return the perplexity on the test texts, and the figures for the log.
+        """Compute the perplexity on the held-out texts.
 
-        The test texts and their permutations are the same at every call.
+        The texts and their permutations are the same at every call.
+
+        Returns:
+            The perplexity, and a dictionary for the log.
         """
         loss, count = 0.0, 0
         parts = self.test_batches.evaluation_texts(self.config.test_texts, self.config.batch_tokens)
@@ -103,18 +117,28 @@ class PretrainingTask:
         return perplexity, {"test_perplexity": perplexity}
 
     def format_loss(self, loss: float) -> str:
-        """Return the mean loss in nats and the perplexity."""
+        """Format the mean loss per predicted token (in nats) and the perplexity for the progress bar."""
         return f"loss {loss:.3f}, perplexity {math.exp(min(loss, 700.0)):,.1f}"
 
     def describe_texts(self, update: int) -> str:
-        """Return the epoch and the first texts of an update, as line numbers of the corpus or as blocks."""
+        """Describe which texts are in an update (optimizer step), so that a bad text can be found.
+
+        The description has the epoch and the first texts, as line numbers of the corpus or numbers of blocks.
+        """
         epochs, texts = self.batches.texts_of_update(update, 1)[0]
         kind = "block" if self.config.packing == "blocks" else f"line of {TRAIN}"
         first = ", ".join(str(text + 1) for text in texts[:5])
         return f"epoch {epochs[0]}, {len(texts)} texts ({kind} {first}, …)"
 
     def _prepare_batches(self, update: int) -> tuple[list[PermutedBatch], int]:
-        """Return this process's batches of an update, and the predicted tokens of all processes."""
+        """Make this process's batches for an update (optimizer step).
+
+        Args:
+            update: The number of the update, from 0.
+
+        Returns:
+            The batches, and the number of predicted tokens in the batches of all processes.
+        """
         size = self.world.size
         parts = self.batches.texts_of_update(update, -(-self.config.accumulation // size) * size)
         own = [part for part in parts[self.world.rank :: size] if len(part[1])]
@@ -122,7 +146,7 @@ class PretrainingTask:
         return batches, self.batches.count_predicted(parts)
 
     def _pad_and_pin(self, batch: PermutedBatch) -> PermutedBatch:
-        """Pad a batch for the compiled model, and pin its memory for a GPU."""
+        """Pad a batch if the model is compiled, and copy it to pinned memory if the model is on a GPU."""
         if self.compiled:  # few shapes; with 8,192 tokens per batch or more, 1% is padding on average
             blocks = max(1, self.config.batch_tokens // 64 // BLOCK_SIZE)
             batch = pad_streams(batch, blocks * BLOCK_SIZE)

@@ -35,7 +35,7 @@ def test_auxiliary_loss_is_added(update_folder, lm_overrides):
     parts = batches.texts_of_update(3, 1)
     loss = 0.5 * task.model(batches.make_batch(*parts[0])) / batches.count_predicted(parts)
     loss.backward()
-    assert 600 < batches.shape()[np.isin(batches.texts, parts[0][1]), 0].sum() < 1200
+    assert 600 < batches.text_shapes()[np.isin(batches.texts, parts[0][1]), 0].sum() < 1200
     gradients = {name: p.grad for name, p in task.model.named_parameters() if p.grad is not None}
     assert {"head.bias", "head.dense.weight"} <= gradients.keys()
     expected = {"loss": alone["loss"] + loss.item()} | {
