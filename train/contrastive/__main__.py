@@ -25,7 +25,7 @@ from simllm.metric import SimLLM
 from simllm.model import checkpoint
 from simllm.model.pooling import get_pooling
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
-from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, input_digest
+from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, hash_inputs
 from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.contrastive.losses import cosent, info_nce
@@ -231,7 +231,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         head = task.meaning.head if task.meaning else None
         checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 
-    inputs = (start.hash, start.tokenizer.hash, start.info.pooling, input_digest(config))
+    inputs = (start.hash, start.tokenizer.hash, start.info.pooling, hash_inputs(config))
     training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)
     return out / "model"
 

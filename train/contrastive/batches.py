@@ -84,7 +84,7 @@ class ContrastiveBatches:
             self.teacher_sources = [PositiveSource(source, excluded, words)]
             sample = draw_pairs(self.teacher_sources, _FREQUENCY_PAIRS, config.seed, 0)
             self.teacher = LexicalTeacher(
-                start.tokenizer.encode(_texts(sample)), start.encoder.config.vocab_size
+                start.tokenizer.encode(_list_texts(sample)), start.encoder.config.vocab_size
             )
         self._prefetcher = Prefetcher(self._make_batch)
 
@@ -104,7 +104,7 @@ class ContrastiveBatches:
             [pair.first for pair in pairs],
             [pair.second for pair in pairs],
             [negative for pair in pairs for negative in pair.negatives],
-            _texts(draw_pairs(self.teacher_sources, count, config.seed, number)) if count else [],
+            _list_texts(draw_pairs(self.teacher_sources, count, config.seed, number)) if count else [],
             *(texts for pairs_ in rated for texts in (pairs_.first, pairs_.second)),
         ]
         tokenizer, limit = self.start.tokenizer, self.start.encoder.config.max_length
@@ -117,12 +117,12 @@ class ContrastiveBatches:
         return ContrastiveBatch(ids, ends, same_meaning, false_hard_negatives, rated, cosines)
 
 
-def _texts(pairs: list[PositivePair]) -> list[str]:
+def _list_texts(pairs: list[PositivePair]) -> list[str]:
     """List both texts of each pair, one pair after the other."""
     return [text for pair in pairs for text in (pair.first, pair.second)]
 
 
-def input_digest(config: ContrastiveConfig) -> str:
+def hash_inputs(config: ContrastiveConfig) -> str:
     """Compute a SHA-256 over all input files: sources, excluded texts, dev files and word lists."""
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]

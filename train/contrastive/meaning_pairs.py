@@ -58,10 +58,10 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     """
     source: MeaningSource
     if len(config.fields) < 2:
-        texts = (text for file in match_files(config.source) for text in _texts(file, config))
-        source = RuleMadePairs(_fitting(texts, config.max_words, excluded), lexicon)
+        texts = (text for file in match_files(config.source) for text in _read_texts(file, config))
+        source = RuleMadePairs(_clean_and_select(texts, config.max_words, excluded), lexicon)
     else:
-        pairs = [pair for pair in _labelled(config) if pair.first not in excluded]
+        pairs = [pair for pair in _read_labelled(config) if pair.first not in excluded]
         pairs = [pair for pair in pairs if pair.second not in excluded]
         held_out = lexicon.held_out_words
         pairs = [pair for pair in pairs if not held_out.holds_out(pair.first, pair.second)]
@@ -70,7 +70,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
             pairs = [pair for pair in pairs if not held_out.words & {pair.first, pair.second}]
             files = (file for pattern in config.sentences for file in match_files(pattern))
             sentences = (text for file in files for _, text in lines(file))
-            source = WordPairs(pairs, _fitting(sentences, config.max_words, excluded))
+            source = WordPairs(pairs, _clean_and_select(sentences, config.max_words, excluded))
     if not len(source):
         raise InputError(f"meaning {config.source!r}: no pair is left")
     return source
@@ -154,7 +154,7 @@ class WordPairs:
         return MeaningPair(sentence, " ".join(replace(words, place, place + 1, pair.second)), pair.label)
 
 
-def _texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
+def _read_texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
     """Yield the texts in a file: all lines of a plain file, or one field of all JSON lines."""
     if config.fields:
         for where, row in select_rows(file, config.only, config.leave_out):
@@ -163,13 +163,13 @@ def _texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
         yield from (text for _, text in lines(file))
 
 
-def _fitting(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> list[str]:
+def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> list[str]:
     """Clean texts, and leave out empty, repeated, excluded and long ones (over `max_words` words)."""
     cleaned = dict.fromkeys(map(clean, texts))
     return [text for text in cleaned if text and text.count(" ") < max_words and text not in excluded]
 
 
-def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
+def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     """Read the labelled text pairs of a source.
 
     Left out are pairs with another label, with two equal texts, or with an empty or long text.

@@ -51,12 +51,12 @@ def _write(corpus: Path, out: Path, overwrite: bool) -> None:
     """Find the near-duplicate pairs in a corpus file, and write them as JSON lines."""
     check_output(out, overwrite, [corpus])
     texts = (clean(line) for _, line in files.lines(corpus))
-    rows = list(pairs(texts, lexicon.load()))
+    rows = list(find_pairs(texts, lexicon.load()))
     files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
 
 
-def pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:
+def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:
     """Pair texts that have the same content words in the same order.
 
     Texts with fewer than three content words are left out. Among texts with the same content words, each
@@ -71,13 +71,13 @@ def pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for text in {identity(text): text for text in texts}.values():  # ignore differences in punctuation
-        if len(words := skeleton(text, lexicon)) >= _FEWEST:
+        if len(words := extract_content_words(text, lexicon)) >= _FEWEST:
             groups[" ".join(words)].append(text)
     for group, same in groups.items():
         yield from ({"a": a, "b": b, "group": group} for a, b in pairwise(same))
 
 
-def skeleton(text: str, lexicon: Lexicon) -> list[str]:
+def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
     """Return the content words of a cleaned text, in a normal form and order.
 
     Verbs in the third person become base forms. Phrases like `name of the user` become `user name`.

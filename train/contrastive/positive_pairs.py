@@ -159,14 +159,14 @@ def _read_pairs(file: Path, config: PositivesConfig) -> list[PositivePair]:
     pairs = []
     for where, row in select_rows(file, config.only, config.leave_out):
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
-        if config.min_overlap <= _overlap(first, second) <= config.max_overlap:
+        if config.min_overlap <= _word_overlap(first, second) <= config.max_overlap:
             group = identity(str(row.get("group", first)))
             negatives = [clean(text_under(row, field, where)) for field in config.fields[2:] if field in row]
             pairs.append(PositivePair(first, second, group, tuple(negatives)))
     return pairs
 
 
-def _overlap(first: str, second: str) -> float:
+def _word_overlap(first: str, second: str) -> float:
     """Return the word overlap of two texts: the Jaccard similarity of their sets of words."""
     a, b = set(first.split()), set(second.split())
     return len(a & b) / max(1, len(a | b))

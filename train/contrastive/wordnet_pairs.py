@@ -40,7 +40,7 @@ class Synset:
         definition: The definition of all synonyms.
         examples: Sentences, each with one of the synonyms.
         antonyms: Maps the index of a word in `words` to its antonym. The antonym is given by the key of
-            another synset (see `read`) and the index of the word there.
+            another synset (see `read_synsets`) and the index of the word there.
     """
 
     words: list[str]
@@ -82,13 +82,13 @@ def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, over
     held_out = HeldOutWords(
         contrast.deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms()
     )
-    rows = list(pairs(read(wordnet), frequent_words(corpus), held_out))
+    rows = list(make_pairs(read_synsets(wordnet), find_frequent_words(corpus), held_out))
     files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)
     print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {out}", file=sys.stderr)
 
 
-def read(folder: Path) -> dict[str, Synset]:
+def read_synsets(folder: Path) -> dict[str, Synset]:
     """Read all synsets (sets of synonyms) from WordNet's database files.
 
     Args:
@@ -117,7 +117,7 @@ def _data(folder: Path, part: str) -> Path:
     return folder / f"data.{part}"
 
 
-def frequent_words(corpus: Path) -> set[str]:
+def find_frequent_words(corpus: Path) -> set[str]:
     """Find the words that occur at least ten times in a corpus, a file with one text per line."""
     counts = Counter(word for _, line in files.lines(corpus) for word in line.split())
     return {word for word, count in counts.items() if count >= _FREQUENT}
@@ -127,7 +127,7 @@ def _parse_synset(line: str) -> dict[str, Synset]:
     """Parse one line in a WordNet data file.
 
     Returns:
-        The synset under its key (see `read`). Synsets about animals, food and other topics that code
+        The synset under its key (see `read_synsets`). Synsets about animals, food and other topics that code
         does not need give an empty dictionary.
     """
     data, _, gloss = line.partition("|")
@@ -147,7 +147,7 @@ def _parse_synset(line: str) -> dict[str, Synset]:
     return {("a" if part == "s" else part) + offset: synset}
 
 
-def pairs(
+def make_pairs(
     synsets: dict[str, Synset], corpus_words: set[str], held_out: HeldOutWords
 ) -> Iterator[dict[str, str]]:
     """Make text pairs with the same meaning from WordNet.
@@ -156,7 +156,7 @@ def pairs(
     replaces a word.
 
     Args:
-        synsets: The synsets (sets of synonyms) by key, from `read`.
+        synsets: The synsets (sets of synonyms) by key, from `read_synsets`.
         corpus_words: Frequent words of the corpus. Pairs are made only for these words.
         held_out: Word pairs that must not be trained on. They are used neither as synonyms nor as opposites.
 

@@ -18,7 +18,7 @@ from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.distill import teachers
-from train.distill.targets import principal_axes
+from train.distill.targets import compute_principal_axes
 
 _SPACE = "▁"  # first character of a token at the start of a word
 _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mask>", "[MASK]")}
@@ -51,9 +51,9 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
         return student
     folder = Path(source.teacher)
     teacher = teachers.load_encoder(folder)
-    vectors = token_vectors(teacher, teachers.load_tokenizer(folder), tokenizer)
+    vectors = average_token_vectors(teacher, teachers.load_tokenizer(folder), tokenizer)
     if vectors.shape[1] > config.hidden_size:
-        vectors = vectors @ torch.from_numpy(principal_axes(vectors.numpy(), config.hidden_size))
+        vectors = vectors @ torch.from_numpy(compute_principal_axes(vectors.numpy(), config.hidden_size))
     elif vectors.shape[1] < config.hidden_size:
         raise InputError(f"{folder}: has width {vectors.shape[1]}, the student {config.hidden_size}")
     with torch.no_grad():
@@ -97,7 +97,7 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
         student.embeddings.position.weight.copy_(teacher.embeddings.position.weight[:rows])
 
 
-def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
+def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
     """Compute the student's initial token vectors from a teacher's token vectors.
 
     The vector of a student's token is the mean of the teacher's vectors for the same characters. Tokens

@@ -14,7 +14,7 @@ from train.distill import teachers
 _SAMPLE = 50_000  # texts for computing the principal axes
 
 
-def principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
+def compute_principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
     """Compute the first `count` principal axes of n vectors.
 
     The vectors are not centred, so that projection on the axes changes cosines and lengths little.
@@ -58,7 +58,7 @@ class Targets:
             raise InputError(
                 f"model.hidden_size {width}: the teachers' embeddings have {embeddings.shape[1]}"
             )
-        self.axes = torch.from_numpy(principal_axes(embeddings, width))
+        self.axes = torch.from_numpy(compute_principal_axes(embeddings, width))
 
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for n texts.

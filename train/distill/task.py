@@ -84,7 +84,7 @@ class DistillationTask:
 
     def describe_texts(self, update: int) -> str:
         """Describe the texts of one update (optimizer step): the number of groups, and the first text."""
-        groups = self._groups(update)
+        groups = self._choose_groups(update)
         return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
@@ -117,7 +117,7 @@ class DistillationTask:
         """
         return self.dev_criterion(self.metric)
 
-    def _groups(self, update: int) -> np.ndarray:
+    def _choose_groups(self, update: int) -> np.ndarray:
         """Choose the groups of texts for one update (optimizer step).
 
         Each epoch uses all groups once, in another random order.
@@ -139,7 +139,7 @@ class DistillationTask:
 
     def _make(self, update: int) -> DistillBatch:
         """Collect the tokenized texts and the targets for one update (optimizer step), counted from 0."""
-        groups = self._groups(update)
+        groups = self._choose_groups(update)
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
         whole = self.targets.teacher_embeddings(numbers)
         return DistillBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)

@@ -63,7 +63,7 @@ def load(folder: Path, device: torch.device) -> Embed:
 
         def embed_fast(texts: Sequence[str]) -> np.ndarray:
             ids = [[tuple(encoding.ids)] for encoding in tokenizer.encode_batch(list(texts))]
-            return _unit(embed(engine, Tokenized(ids), pooling.mean))
+            return _scale_to_unit_length(embed(engine, Tokenized(ids), pooling.mean))
 
         return embed_fast
 
@@ -76,12 +76,14 @@ def load(folder: Path, device: torch.device) -> Embed:
         raise InputError(f"{folder}: cannot be loaded as a teacher ({reason})") from None
 
     def embed_any(texts: Sequence[str]) -> np.ndarray:
-        return _unit(np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32))
+        return _scale_to_unit_length(
+            np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32)
+        )
 
     return embed_any
 
 
-def _unit(embeddings: np.ndarray) -> np.ndarray:
+def _scale_to_unit_length(embeddings: np.ndarray) -> np.ndarray:
     """Scale each of n embeddings to length 1; `embeddings` is (n, D)."""
     return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True).clip(min=1e-12)
 
@@ -221,19 +223,19 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
         InputError: The teacher cannot be loaded, or a shard cannot be read or written.
     """
     starts = range(0, len(texts), SHARD)
-    missing = [start for start in starts if not _is_whole(_shard(folder, start), world.is_first)]
+    missing = [start for start in starts if not _is_whole(_shard_folder(folder, start), world.is_first)]
     if missing:
         # No process writes a shard before all processes know which shards are missing.
         embed_texts = world.first_then_others(lambda: load(teacher, world.device))
         mine = missing[world.rank :: world.size]
         for number, start in enumerate(mine, 1):
             print_progress(f"  {teacher.name}: shard {number} of {len(mine)}")
-            _write(_shard(folder, start), embed_texts(texts[start : start + SHARD]))
+            _write(_shard_folder(folder, start), embed_texts(texts[start : start + SHARD]))
         world.sum_values(0.0)  # wait for the others
-    return [np.load(_shard(folder, start) / _FILE, mmap_mode="r") for start in starts]
+    return [np.load(_shard_folder(folder, start) / _FILE, mmap_mode="r") for start in starts]
 
 
-def _shard(folder: Path, start: int) -> Path:
+def _shard_folder(folder: Path, start: int) -> Path:
     """Return the folder of the shard that begins with text number `start`, below the folder of all shards."""
     return folder / f"{start // SHARD:05}"
 

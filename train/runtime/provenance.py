@@ -51,14 +51,14 @@ def training_provenance(
         "updates": progress.update,
         "tokens": progress.tokens,
         "seconds": round(progress.seconds),
-        "hardware": hardware(world),
+        "hardware": describe_hardware(world),
         "date": datetime.date.today().isoformat(),
         "git_revision": revision,
         "versions": {"simllm": simllm.__version__, "torch": torch.__version__},
     }
 
 
-def hardware(world: World) -> str:
+def describe_hardware(world: World) -> str:
     """Describe the devices of a run, such as "2 x NVIDIA H200"."""
     if world.device.type == "cuda":
         return f"{world.size} x {torch.cuda.get_device_name(world.device)}"
