@@ -80,7 +80,7 @@ class ContrastiveTask:
             )
             self.model = nn.ModuleDict({"encoder": self.model, "head": self.meaning.head})
             self.metric.meaning = checkpoint.MeaningInfo(config.meaning.head)
-        # Without `meaning`, the new model has no head, not that of the model that it starts from.
+        # Without `meaning`, the new model has no meaning head, even if the initial model has one.
         self.metric.head = self.meaning.head if self.meaning else None
         self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
@@ -157,7 +157,8 @@ class ContrastiveTask:
         The losses of the auxiliary language model and of the meaning head are not included.
 
         Args:
-            embeddings: The result of `_embed` for all N texts in the batch.
+            embeddings: (N, D) embeddings of all texts in the batch. If the loss has an anchor (a frozen
+                copy of the initial model), (N, 2 D): each row also has the anchor's embedding.
             batch: The texts and their relations, such as which texts have the same meaning.
 
         Returns:
@@ -203,7 +204,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         stop: The handler of signals.
 
     Returns:
-        The folder of the model with the best dev criterion.
+        The folder of the model that was best on the dev data.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))

@@ -36,13 +36,18 @@ class DevCriterion:
         self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
-        """Evaluate a metric (a model that scores text pairs).
+        """Evaluate a model that scores text pairs.
 
-        The criterion is minus the mean of two kinds of figures. The first kind is the Spearman correlation
-        between scores and ratings, for each rated file. The second kind is the share of comments for which
-        a rewording scores higher than a text with a changed meaning. If the metric has a meaning head, the
-        share is also computed with the head's probabilities. The log has further figures for the accuracy
-        on the contrast set, which are not part of the criterion.
+        criterion = -mean(figures), over these figures:
+
+        - for each rated file, the Spearman correlation between scores and ratings;
+        - the share of comments for which a rewording scores higher than a text with a changed meaning;
+        - the same share for the probabilities of the meaning head, if the model has this head.
+
+        The accuracy on the contrast set is logged, but is not part of the criterion.
+
+        Args:
+            metric: The model.
 
         Returns:
             The criterion (lower is better), and all figures by name.

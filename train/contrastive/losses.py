@@ -52,9 +52,9 @@ def info_nce(
 def cosent(first: Tensor, second: Tensor, ratings: Tensor, sets: Tensor, temperature: float) -> Tensor:
     """Compute the CoSENT loss, which ranks text pairs by their ratings (Su, "CoSENT", 2022).
 
-    The loss is log(1 + sum exp((cosine(low) - cosine(high)) / temperature)). The sum runs over all two
-    pairs of one rated set with different ratings. `low` is the pair with the lower rating, `high` is the
-    other pair.
+    The loss is log(1 + sum exp((cos(low) - cos(high)) / temperature)). The sum compares each text pair
+    `low` with each text pair `high` that has a higher rating in the same rated set. The function `cos` is
+    the cosine between the two embeddings of a pair.
 
     Args:
         first: (B, D) embeddings of the pairs' first texts.

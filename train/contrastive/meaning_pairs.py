@@ -44,14 +44,14 @@ class MeaningSource(Protocol):
 
 
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
-    """Read a source of labelled text pairs.
+    """Open a source of labelled text pairs, which trains the meaning head.
 
     Args:
         config: The settings of the source: its files, their fields, and which pairs to use.
         excluded: Texts that must not be trained on.
-        lexicon: The words for pairs that are made by rule. The lexicon also names held-out word pairs, which
-            must not be trained on. A labelled text pair is left out if its texts differ by a held-out word
-            pair. A labelled word pair is left out if one of its words is in any held-out word pair.
+        lexicon: The word lists for making pairs by rule. They include held-out word pairs, which must not be
+            trained on. Text pairs that differ by a held-out word pair are left out. Word pairs with any
+            held-out word are left out, too.
 
     Raises:
         InputError: No pair is left.

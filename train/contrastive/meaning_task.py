@@ -95,14 +95,17 @@ class MeaningTask:
             return self.head(projected[:n], mask[:n], projected[n:], mask[n:]).float()
 
     def draw_pairs(self, update: int) -> list[MeaningPair]:
-        """Draw the pairs for one update (optimizer step); only seed and update number decide them."""
+        """Draw the labelled text pairs for one update (optimizer step).
+
+        The pairs depend only on the sources, the seed and the update's number, counted from 0.
+        """
         random = np.random.default_rng(combined_seed(self.seed, update, 2))
         shares = np.array([source.share for source in self.config.sources])
         chosen = random.choice(len(self.sources), self.config.pairs, p=shares / shares.sum())
         return [self.sources[number].draw(random) for number in chosen]
 
     def _make(self, update: int) -> TokenizedPairs:
-        """Draw and tokenize the pairs for one update (optimizer step)."""
+        """Draw and tokenize the pairs for one update (optimizer step), counted from 0."""
         pairs, limit = self.draw_pairs(update), self.encoder.config.max_length
         ids = self.tokenizer.encode([text for pair in pairs for text in (pair.first, pair.second)])
         ids = [self.tokenizer.truncate(text, limit) for text in ids]

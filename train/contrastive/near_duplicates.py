@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
-    """Find the near-duplicate pairs in a corpus file, and write them as JSON lines."""
+    """Find near-duplicate pairs in a corpus (one text per line), and write them to `out` as JSON lines."""
     check_output(out, overwrite, [corpus])
     texts = (clean(line) for _, line in files.lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))
@@ -127,7 +127,7 @@ def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
         return word
     forms = lexicon.verb_forms.get(word)
     if forms and word == forms[THIRD_PERSON]:
-        return forms[0] if after != "of" else word  # a noun
+        return forms[0] if after != "of" else word  # before `of`, a noun
     is_verb = not before and after in DETERMINERS and word.endswith("s") and not forms
     return word[:-1] if is_verb else word
 

@@ -158,11 +158,11 @@ def make_pairs(
     Args:
         synsets: The synsets (sets of synonyms) by key, from `read_synsets`.
         corpus_words: Frequent words of the corpus. Pairs are made only for these words.
-        held_out: Word pairs that must not be trained on. They are used neither as synonyms nor as opposites.
+        held_out: Word pairs that must not be trained on. They are used neither as synonyms nor as antonyms.
 
     Yields:
-        A dictionary with two texts of the same meaning, `a` and `b`, and the name of their `group`. If the
-        word has an antonym, `c` is the text `a` with the antonym.
+        Dictionaries. The texts "a" and "b" have the same meaning. If the word has an antonym, "c" is the
+        text "a" with the antonym. Texts with the same "group" have the same meaning.
     """
     for name, synset in synsets.items():
         opposites = {
@@ -192,9 +192,17 @@ def make_pairs(
 
 
 def _opposite(word: str, opposite: str | None, text: str, held_out: HeldOutWords) -> dict[str, str]:
-    """Return `text` with the opposite in place of the word, under the key `c`.
+    """Replace a word in a text by its antonym.
 
-    Without an opposite, or if one of the words is in `held_out`, the result is an empty dictionary.
+    Args:
+        word: The word.
+        opposite: The antonym; None: the word has no antonym.
+        text: The text.
+        held_out: Word pairs that must not be trained on.
+
+    Returns:
+        The new text under the key "c". Without an antonym, or if `word` or `opposite` is in a held-out
+        pair, the dictionary is empty.
     """
     if opposite is None or held_out.words.intersection(f"{word} {opposite}".split()):
         return {}

@@ -1,4 +1,4 @@
-"""Distil a student from larger sentence encoders: texts -> embeddings of the teachers -> updates -> model.
+"""Distil a student from larger sentence encoders: texts -> teachers' embeddings -> training -> model.
 
     python -m train.distill configs/distill.yaml 'teachers=[teachers/all-mpnet-base-v2]'
     torchrun --nproc_per_node 4 -m train.distill configs/distill.yaml
@@ -43,7 +43,7 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
         stop: The handler of signals.
 
     Returns:
-        The folder of the model with the best dev criterion.
+        The folder of the model that was best on the dev data.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
@@ -131,6 +131,9 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
         config: The configuration of the run.
         tokenizer: The student's tokenizer.
         world: The processes of the run.
+
+    Returns:
+        The student, as a metric that scores text pairs.
     """
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()

@@ -1,9 +1,9 @@
-"""Ablations: short runs that show what each ingredient of the recipe contributes.
+"""Ablations: short training runs that show what each ingredient of the recipe contributes.
 
     python -m train.release.ablations configs/ablations.yaml -o checkpoints/ablations.json
 
-The output is written after each variant. Rerun the same command to resume: variants that the output
-has from the same commands are neither trained nor measured again.
+The output is written after each variant of the recipe. Rerun the same command to resume. A variant is
+skipped if the output already has its result from the same training commands.
 """
 
 from __future__ import annotations
@@ -85,7 +85,13 @@ def main() -> int:
 
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
-    """Load the configuration, lock the output file, and run the ablations."""
+    """Load the configuration file, lock the output file, and run the ablations.
+
+    Args:
+        config: A YAML file with the keys of `AblationsConfig`.
+        output: The JSON file for the results.
+        overwrite: Whether results that the configuration no longer produces may be dropped from the output.
+    """
     loaded = configs.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with files.locked(output):

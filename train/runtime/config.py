@@ -92,7 +92,7 @@ class PretrainConfig(TrainingConfig):
     model: ModelConfig
     token_vectors: str  # initial token embeddings: random, or ppmi (from neighbours in the corpus)
     packing: str  # documents: one text per input; blocks: inputs of full length, cut anywhere
-    predict_probability: float  # share of the tokens of a text that is predicted
+    predict_probability: float  # share of a text's tokens that are predicted
     batch_tokens: int  # approximate tokens of text in a batch, which a device processes at once
     accumulation: int  # batches per update, over all processes
     test_texts: int  # number of held-out texts for the perplexity
@@ -202,7 +202,7 @@ class LanguageModelConfig:
 
     texts: str  # file or glob pattern of cleaned texts, one per line
     update_tokens: int  # approximate tokens of text per update; each process takes its part as one batch
-    predict_probability: float  # share of the tokens of a text that is predicted
+    predict_probability: float  # share of a text's tokens that are predicted
     weight: float  # weight of this loss; the loss of the positives has weight 1
 
     def __post_init__(self) -> None:
@@ -218,11 +218,12 @@ class MeaningSourceConfig:
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
     share: float  # share of the pairs of an update
-    # the two texts and the label; two: all pairs have the same meaning; one or none: texts for the rules
+    # three fields: two texts and a label; two fields: texts with the same meaning; one or none: single
+    # texts, from which pairs are made by rule
     fields: tuple[str, ...] = ()
     same: tuple[str, ...] = ("same",)  # labels of pairs with the same meaning
     different: tuple[str, ...] = ("different",)  # labels of other pairs; all other labels are left out
-    sentences: tuple[str, ...] = ()  # files of sentences; then the pairs are words, put into them
+    sentences: tuple[str, ...] = ()  # files of sentences to put word pairs into; none: pairs of texts
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
     leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     max_words: int = 40  # longer texts are left out
@@ -245,8 +246,8 @@ class MeaningConfig:
 
     head: HeadConfig
     sources: tuple[MeaningSourceConfig, ...]
-    pairs: int  # per update
-    weight: float  # of this loss, relative to the loss of the positives
+    pairs: int  # number of pairs per update
+    weight: float  # weight of this loss; the loss of the positives has weight 1
     freeze_encoder: bool = False  # whether this loss trains only the head
 
     def __post_init__(self) -> None:
@@ -277,7 +278,7 @@ class ContrastiveConfig(TrainingConfig):
     chunk_tokens: int  # tokens that are embedded at once, padding included
     cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
     language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
-    # weight of the divergence from the neighbours that the model had at the start
+    # weight of a loss that keeps similarities between texts as in the initial model
     anchor_weight: float = field(default=0.0, metadata=ADDED_LATER)
     meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
 
@@ -313,7 +314,10 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
 
 
 def _read(file: Path, overrides: list[str]) -> Any:
-    """Read a YAML file and apply overrides (see `load`); the values are not checked."""
+    """Read the nested values of a YAML file, and apply overrides; no key or value is checked.
+
+    The argument `overrides` is explained in `load`.
+    """
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:

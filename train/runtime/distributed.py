@@ -28,12 +28,12 @@ _LAUNCHERS = (
 
 
 class ReportedError(InputError):
-    """Bad input that the first process has already printed as an error message."""
+    """Exception for bad input that the first process has already printed as an error message."""
 
 
 @dataclass(frozen=True)
 class World:
-    """The processes of a training run, seen from one of them.
+    """The number of processes in a training run, and the rank and device of this process.
 
     Attributes:
         rank: Number of this process, from 0.
@@ -74,7 +74,7 @@ class World:
                 done = work()
             except InputError as error:
                 failed = error
-                print(f"error: {error}", file=sys.stderr)  # before a launcher can end this process
+                print(f"error: {error}", file=sys.stderr)  # now, because a launcher may end this process
         if self.sum_values(failed is not None) != [0]:
             raise ReportedError(str(failed))
         return done if self.is_first else work()

@@ -26,19 +26,22 @@ _PEAK_FLOPS = {
 def training_flops(config: ModelConfig, shape: Ints) -> float:
     """Count the floating-point operations of training the permuted language model on B texts once.
 
-    A multiply-add counts as two operations. With hidden size D, intermediate size F and vocabulary
-    size V, the forward pass over a text of n tokens costs:
+    For a text of n tokens, m of them predicted, the encoder processes n + m content rows (the tokens,
+    and a mask for each predicted token) and m query rows (which make the predictions).
 
-        8 D² + 4 D F + 4 D n    for each of its n + m content rows in each layer
-        4 D² + 4 D F + 4 D n    for each of its m query rows in each layer
-        2 D² + 2 D V            for each of its m predicted tokens
+    A multiply-add counts as two operations. With hidden size D, intermediate size F and vocabulary
+    size V, the forward pass costs:
+
+        8 D² + 4 D F + 4 D n    for each content row in each layer
+        4 D² + 4 D F + 4 D n    for each query row in each layer
+        2 D² + 2 D V            for each predicted token
 
     The backward pass costs twice the forward pass. Padding, embeddings, norms and the optimizer are
     not counted.
 
     Args:
         config: The shape of the encoder.
-        shape: (B, 2) numbers for B texts: n tokens and m predicted tokens.
+        shape: (B, 2) the numbers n and m of each text.
 
     Returns:
         The operations of the forward and the backward pass over all B texts.

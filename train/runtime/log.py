@@ -69,7 +69,7 @@ class TrainingLog:
             done = max((update for update, _ in self._lines), default=0)
             try:
                 self.board = SummaryWriter(self.file.parent / "tensorboard", purge_step=done + 1)
-            except (OSError, UnicodeEncodeError) as error:  # it refuses paths that the locale cannot encode
+            except (OSError, UnicodeEncodeError) as error:  # for paths that the locale cannot encode
                 raise InputError(f"{self.file.parent}: TensorBoard cannot write there ({error})") from None
 
     def __call__(self, line: dict[str, Any]) -> None:

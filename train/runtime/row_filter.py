@@ -8,7 +8,7 @@ from typing import Any
 
 from simllm.io.files import objects
 
-Values = Mapping[str, tuple[str, ...]]  # by the name of a field, such as {"label": ("same",)}
+Values = Mapping[str, tuple[str, ...]]  # values by field name, such as {"label": ("same",)}
 
 
 def select_rows(file: Path, only: Values, leave_out: Values) -> Iterator[tuple[str, dict[str, Any]]]:

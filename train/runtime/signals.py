@@ -17,7 +17,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interrupted(BaseException):
-    """A signal stopped the command.
+    """Exception for a command that a signal stopped.
 
     Args:
         message: The line to print.

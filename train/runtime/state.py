@@ -110,8 +110,8 @@ class TrainingState:
             folder: The folder of all saved states. Each state is a subfolder.
 
         Raises:
-            InputError: A state cannot be read, may not be replaced or belongs to another run, or
-                all states are damaged.
+            InputError: A state cannot be read, belongs to another run, or is damaged and not marked as
+                written by simllm. Or all states are damaged.
         """
         saved = _saved_states(folder)
         for state in saved:
@@ -143,7 +143,7 @@ class TrainingState:
             raise InputError(f"{state}: saved by another version; choose another `out`") from None
 
     def _restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Load the model's weights and the optimizer's moments from the tensors of a saved state."""
+        """Load the model's weights and the optimizer's moments from tensors named `model.…` and `adam.…`."""
         self.model.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")})
         moments: dict[int, dict[str, torch.Tensor]] = {}
         for key, value in tensors.items():

