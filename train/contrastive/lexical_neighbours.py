@@ -28,7 +28,7 @@ _SEED = 1
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, write the pairs, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.lexical_neighbours",
         description=__doc__,

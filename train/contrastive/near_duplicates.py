@@ -34,7 +34,7 @@ _FEWEST = 3  # content words: texts with fewer, such as "see above", mean too li
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, write the near-duplicate pairs, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.near_duplicates",
         description=__doc__,

@@ -50,7 +50,7 @@ class Synset:
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, write the WordNet pairs, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.wordnet_pairs",
         description=__doc__,

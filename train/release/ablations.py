@@ -71,7 +71,7 @@ class AblationsConfig:
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, run the ablations, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.ablations",
         description=__doc__,

@@ -32,7 +32,7 @@ _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, calibrate the model, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.calibrate",
         description=__doc__,

@@ -49,7 +49,7 @@ class MeasureConfig:
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, measure the model, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.measure",
         description=__doc__,

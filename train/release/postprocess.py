@@ -21,16 +21,16 @@ _EVERY = 20  # every 20th comment is enough to compute the mean embedding
 def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
     """Make the released model from the model of a training run.
 
-    Its weights may be mixed with those of another model, its embeddings may be shifted, and its weights
-    are stored as float16.
+    The weights may be mixed with the weights of another run. The embeddings may be shifted. The released
+    weights are float16.
 
     Args:
         run: The folder of the training run.
         folder: The model folder to write.
-        start: The folder of another training run, whose weights are mixed in.
-        share: The share of the weights from `start` in the mixture, 0 to 1.
+        start: The folder of the other training run, whose weights are mixed in.
+        share: The share of the weights from `start` in the mixture, from 0 (no mixing) to 1.
         comments: Embeddings are shifted so that the mean embedding of these comments is about 0. Without
-            comments, they are not shifted.
+            comments, embeddings are not shifted.
     """
     model = checkpoint.load(run / "model")
     if share:

@@ -65,9 +65,9 @@ class Release:
 
 
 def write_release(release: Release) -> None:
-    """Make the released model folder.
+    """Write the released model folder.
 
-    It is made in a temporary folder, and moved to its place at the end.
+    The folder is made at a temporary place, and moved to its final place at the end.
 
     Args:
         release: The inputs, and the folder to write.
