@@ -197,7 +197,7 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
 def _release_command(recipe: Recipe, runs: list[str], rated: str) -> list[str]:
     """Return the command that makes the model folder from the folders of the second stage's runs."""
     test = str(_TEST)
-    release = ["train.release", str(_DISTILLED), runs[0], "--start-share", "0.25"]
+    release = ["train.release", str(_DISTILLED), runs[0], "--start-share", "0.35"]
     release += ["--out", str(recipe.out), "--held-out", str(_CONTROL)]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
     release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]

@@ -1,4 +1,7 @@
-"""The command `simllm`. Each subcommand is a module that parses options, calls the API and prints."""
+"""The command `simllm`, with one module for each subcommand.
+
+A module declares the options of its subcommand, calls the Python API and prints the result.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,17 @@ _COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, exp
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command `simllm`, and return its exit status.
 
     Args:
-        arguments: The words after `simllm`; by default those of this process.
+        arguments: The command-line words after `simllm`; None means the words of this process.
 
     Returns:
-        The exit status: 0 success, 2 bad input, 130 interrupted, 141 if the reader of a pipe has ended.
+        0 for success, 2 for bad input, 130 after Ctrl+C, and 141 if standard output is a pipe whose reader
+        has ended.
+
+    Raises:
+        SystemExit: The words ask for help or the version (status 0), or an option is wrong (status 2).
     """
     options = _parser().parse_args(_with_correlation(sys.argv[1:] if arguments is None else arguments))
     with warnings.catch_warnings():
@@ -56,12 +63,12 @@ class _Parser(argparse.ArgumentParser):
     """Argument parser that reports an error in one line and exits with status 2."""
 
     def error(self, message: str) -> NoReturn:
-        """Print an error and exit."""
+        """Print an error message as one line, and exit with status 2."""
         self.exit(2, f"simllm: error: {message} (see {self.prog} --help)\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+    """Build the argument parser for `simllm` and all its subcommands."""
     parser = _Parser(
         prog="simllm",
         description="Measure how close in meaning generated code summaries are to references.",
@@ -74,7 +81,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ...]) -> None:
-    """Add a subcommand for each module, and the subcommands of these (`COMMANDS`)."""
+    """Add one subcommand to a parser for each module.
+
+    Args:
+        parser: The parser of `simllm`, or of a command such as `simllm evaluate`.
+        modules: Modules of this package. A subcommand has the name of its module. If a module has a list
+            `COMMANDS`, the modules in this list become subcommands of the subcommand.
+    """
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     for module in modules:
         command = commands.add_parser(
@@ -94,7 +107,12 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
 
 
 def _add_common_options(command: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """Add the options that several commands share."""
+    """Add the options that all subcommands share, such as `--model` and `--output`.
+
+    Args:
+        command: The parser of a subcommand.
+        formats: The values that `--format` accepts; empty if the subcommand has no such option.
+    """
     command.add_argument("--model", metavar="FOLDER", help="a model folder; default: the included one")
     if formats:
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
@@ -105,7 +123,11 @@ def _add_common_options(command: argparse.ArgumentParser, formats: tuple[str, ..
 
 
 def _with_correlation(arguments: list[str]) -> list[str]:
-    """Turn `evaluate --ratings FILE`, the form of version 0.1, into `evaluate correlation --ratings FILE`."""
+    """Insert `correlation` into `evaluate --ratings FILE`, a form that version 0.1 accepted.
+
+    Args:
+        arguments: The command-line words after `simllm`. All other forms are returned unchanged.
+    """
     short = arguments[:1] == ["evaluate"] and arguments[1:2] and arguments[1].startswith("--ratings")
     return ["evaluate", "correlation", *arguments[1:]] if short else arguments
 

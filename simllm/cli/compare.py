@@ -1,4 +1,4 @@
-"""`simllm compare`: compare systems by their scores, with intervals and significance tests."""
+"""`simllm compare`: compare systems (sources of candidates) by their scores, with significance tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLES = """examples:
 
 
 def add_options(compare: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
+    """Add the options of `simllm compare` to its parser."""
     compare.add_argument(
         "-r", "--references", nargs="+", type=Path, required=True, metavar="FILE",
         help="references, one per line; several files are several references of each line",
@@ -38,7 +38,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm compare` with the parsed options: score the systems and write the comparison."""
     inputs = [*options.candidates, *options.references]
     files.check_output(options.output, inputs, options.overwrite)
     if sum(map(files.is_stdin, inputs)) > 1:
@@ -65,13 +65,18 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _json(comparison: Comparison) -> str:
-    """Return the comparison as a JSON object."""
+    """Format the comparison as a JSON object."""
     values = {**asdict(comparison), "wins": comparison.wins.tolist()}
     return json.dumps(tables.finite(values), indent=2) + "\n"
 
 
 def _text(comparison: Comparison) -> str:
-    """Return three tables: the systems, their differences, and the share of wins."""
+    """Format the comparison as three tables for a terminal.
+
+    A system is a source of candidates. The first table has each system's mean score, and the second has the
+    difference between each two systems. The third has the share of items on which one system scores higher
+    than another.
+    """
     names = [system.name for system in comparison.systems]
     parts = [
         (
@@ -97,9 +102,10 @@ def _text(comparison: Comparison) -> str:
 
 
 def _latex(comparison: Comparison) -> str:
-    """Return a LaTeX table of means and intervals.
+    """Format each system's mean score and 95% interval as a LaTeX table.
 
-    A star marks the best system if both tests show that it beats all others at the 5% level.
+    A star marks the best system if it beats every other system at the 5% level in both tests (bootstrap and
+    permutation).
     """
     best = max(comparison.systems, key=lambda system: system.mean)
     own = [d for d in comparison.differences if best.name in (d.a, d.b)]

@@ -1,4 +1,4 @@
-"""`simllm explain`: show the contribution of each word to a score, as text, HTML or JSON."""
+"""`simllm explain`: show how much each word contributes to a score, as text, HTML or JSON."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ EXAMPLES = """examples:
 
 
 def add_options(explain: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
+    """Add the arguments of `simllm explain`, two texts, to its parser."""
     explain.add_argument("candidate", metavar="CANDIDATE")
     explain.add_argument("reference", metavar="REFERENCE")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm explain` with the parsed options: score two texts and show each word's contribution."""
     files.check_output(options.output, [], options.overwrite)
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
@@ -47,7 +47,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def to_text(explanation: Explanation, coloured: bool) -> str:
-    """Return the explanation as lines for a terminal."""
+    """Format the explanation of a score as lines for a terminal.
+
+    Args:
+        explanation: The score of two texts, and each word's contribution to the score.
+        coloured: Whether to colour the words by their contributions (with terminal escape codes).
+    """
     lines = [f"score {explanation.score:.4f}"]
     if explanation.same is not None:
         lines.append(f"same  {explanation.same:.4f}{_note(explanation)}")
@@ -65,7 +70,7 @@ def to_text(explanation: Explanation, coloured: bool) -> str:
 
 
 def to_html(explanation: Explanation) -> str:
-    """Return the explanation as a self-contained HTML page."""
+    """Format the explanation of a score as a self-contained HTML page."""
     with metric_choice.require_eval_extra():
         from simllm.io.html_page import render
     most = _largest_contribution(explanation)
@@ -79,18 +84,26 @@ def to_html(explanation: Explanation) -> str:
 
 
 def _largest_contribution(explanation: Explanation) -> float:
-    """Return the largest absolute contribution of a word; 1 if no word contributes anything."""
+    """Return the largest absolute contribution of a word to the score; 1 if all contributions are zero."""
     return max(abs(word.contribution) for word in (*explanation.candidate, *explanation.reference)) or 1.0
 
 
 def _note(explanation: Explanation) -> str:
-    """Return the note that the meaning may have changed, with the words that changed it; or ""."""
+    """Return the note "meaning may have changed", with the words that probably changed it.
+
+    The note is an empty string if `explanation.changed` is false.
+    """
     words = ", ".join(explanation.changing_words)
     return f"  {CHANGED}{': ' if words else ''}{words}" if explanation.changed else ""
 
 
 def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
-    """Return the name of each text, its words, and the contribution of its start and end tokens."""
+    """List the two texts of an explanation: the candidate, then the reference.
+
+    Returns:
+        For each text: "candidate" or "reference", the words, and the contribution of the start and end
+        tokens to the score.
+    """
     return [
         ("candidate", explanation.candidate, explanation.rest[0]),
         ("reference", explanation.reference, explanation.rest[1]),
@@ -98,7 +111,7 @@ def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
 
 
 def _colour(weight: float) -> tuple[int, int, int]:
-    """Return a colour from red (-1) over white (0) to green (1)."""
+    """Return an RGB colour for a `weight`: -1 gives red, 0 white and 1 green."""
     strongest = (120, 200, 140) if weight > 0 else (235, 120, 110)
     red, green, blue = (round(255 + (channel - 255) * abs(weight)) for channel in strongest)
     return red, green, blue

@@ -1,4 +1,4 @@
-"""`simllm export`: write the model as ONNX, for other engines."""
+"""`simllm export`: write the model as an ONNX file, for other inference engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = """example:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm export` with the parsed options: write the model to an ONNX file."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the ONNX model to")
     files.check_output(options.output, [], options.overwrite)

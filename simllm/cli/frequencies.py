@@ -1,4 +1,4 @@
-"""`simllm frequencies`: count document frequencies, which weigh tokens in token-level similarities."""
+"""`simllm frequencies`: count how many references contain each token, to give rare tokens more weight."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ EXAMPLES = """example:
 
 
 def add_options(frequencies: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
+    """Add the arguments of `simllm frequencies` to its parser."""
     frequencies.add_argument("references", type=Path, metavar="FILE", help="references, one per line")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm frequencies` with the parsed options: count tokens and write the counts as JSON."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the table to")
     files.check_output(options.output, [options.references], options.overwrite)

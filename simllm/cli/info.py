@@ -1,4 +1,4 @@
-"""`simllm info`: describe a model folder and its provenance."""
+"""`simllm info`: describe a model folder and how its model was trained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROVENANCE = ("objective", "updates", "date", "hardware", "git_revision", "dev_
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm info` with the parsed options: write a table of facts about a model."""
     files.check_output(options.output, [], options.overwrite)
     from simllm.metric import SimLLM
     from simllm.model.checkpoint import default_model

@@ -1,4 +1,4 @@
-"""The option `--metrics`, and tables with a row for each chosen metric."""
+"""The option `--metrics`, and helpers for commands that evaluate several metrics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,19 @@ Result = TypeVar("Result")
 
 
 def add_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--metrics`."""
+    """Add the option `--metrics`, a comma-separated list of metric names, to a command's parser."""
     command.add_argument("--metrics", metavar="A,B,…", help="names, or name=argument; default: all of them")
 
 
 def chosen_names(value: str | None) -> list[str]:
-    """Return the names in the value of `--metrics`, or all names; raise InputError for an unknown name."""
+    """Split the value of the option `--metrics` into metric names.
+
+    Args:
+        value: Names separated by commas; None means all metrics.
+
+    Raises:
+        InputError: A name is unknown.
+    """
     from simllm.metrics import registry
 
     chosen = list(registry.names()) if value is None else [name.strip() for name in value.split(",")]
@@ -36,12 +43,18 @@ def chosen_names(value: str | None) -> list[str]:
 def compute_for_each(
     metrics: Sequence[Metric], missing: dict[str, str], compute: Callable[[ScoreFunction], Result]
 ) -> Iterator[tuple[str, Result]]:
-    """Yield the name of each metric and the result of `compute`.
+    """Call a function for each metric, and skip the metrics that are not available.
+
+    A metric is not available if, for example, its package is not installed.
 
     Args:
         metrics: The metrics.
-        missing: Gets the name and the remedy of each metric that is unavailable.
-        compute: Takes the scoring function of a metric.
+        missing: A dict that this function fills. It gets the name of each unavailable metric, and advice on
+            how to make the metric available.
+        compute: A function that takes a metric's scoring function and returns a result of any type.
+
+    Yields:
+        The name of an available metric, and the result of `compute`.
     """
     from simllm.metrics.protocol import pair_scores
     from simllm.metrics.text import UnavailableError
@@ -54,7 +67,13 @@ def compute_for_each(
 
 
 def write_table(table: tables.Table, missing: dict[str, str], options: argparse.Namespace) -> None:
-    """Write the table; warn about missing metrics, and list them in the summary."""
+    """Write a table of results, and warn about unavailable metrics.
+
+    Args:
+        table: The results of the available metrics.
+        missing: Advice on each unavailable metric, by name. It is also added to the table's summary.
+        options: The parsed options; `format` and `output` say how and where to write the table.
+    """
     for name, remedy in missing.items():
         warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
     left_out = {f"without {name}": remedy for name, remedy in missing.items()}
@@ -63,7 +82,11 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
 
 @contextlib.contextmanager
 def require_eval_extra() -> Iterator[None]:
-    """Turn a failed import into an InputError that asks to install the extra `eval`."""
+    """Tell the user what to install if an import inside a `with` block fails.
+
+    Raises:
+        InputError: A package is missing. The message asks to install simllm with its extra `eval`.
+    """
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Reading of candidates and references from the command line, text files or JSON lines."""
+"""Sources of text pairs (candidate, reference): the command line, text files or JSON lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _DEEPEST = 100  # levels of nesting in an id; writing JSON needs a stack frame o
 
 
 class PairWithId(NamedTuple):
-    """A candidate, its reference, and the id of the pair (None without `--id-field`)."""
+    """A pair of texts to score, with an id.
+
+    Attributes:
+        candidate: The text to judge.
+        reference: The text to compare the candidate with.
+        id: A JSON value that the user chose to identify the pair; None without the option `--id-field`.
+    """
 
     candidate: str
     reference: str
@@ -27,11 +33,12 @@ class PairWithId(NamedTuple):
 
 @dataclass(frozen=True)
 class PairSource:
-    """A source of pairs.
+    """A source of text pairs: the command line, two text files or a JSON-lines file.
 
     Attributes:
-        rows: Reads the pairs from the start; it can be called again if the source is `repeatable`.
-        files: The files that it reads.
+        rows: A function that reads all pairs from the beginning. A second call works only if `repeatable`
+            is true.
+        files: The input files; empty if the texts stand on the command line.
     """
 
     rows: Callable[[], Iterator[PairWithId]]
@@ -39,12 +46,16 @@ class PairSource:
 
     @property
     def repeatable(self) -> bool:
-        """True if the files can be read more than once, unlike standard input, pipes and devices."""
+        """Whether the pairs can be read twice; False for standard input, pipes and devices."""
         return not any(files.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
 
 
 def choose_source(options: argparse.Namespace) -> PairSource:
-    """Return the source of pairs of a command line; raise InputError unless there is exactly one."""
+    """Choose where to read text pairs from, by the parsed options of `simllm score`.
+
+    Raises:
+        InputError: The options name no source, several sources, or half of a source (`-c` without `-r`).
+    """
     two_files = options.candidates is not None or options.references is not None
     if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
         raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
@@ -66,7 +77,15 @@ def choose_source(options: argparse.Namespace) -> PairSource:
 
 
 def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:
-    """Read two files with one text per line; raise InputError if their numbers of lines differ."""
+    """Read text pairs from two files; the pair i consists of line i of both files.
+
+    Args:
+        candidates: A text file with one candidate per line.
+        references: A text file with one reference per line.
+
+    Raises:
+        InputError: A file is empty, or the files have different numbers of lines.
+    """
     lengths = [0, 0]
     for numbered in zip_longest(files.lines(candidates), files.lines(references)):
         lengths = [pair[0] if pair else length for pair, length in zip(numbered, lengths, strict=True)]
@@ -82,13 +101,17 @@ def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:
 def from_jsonl(
     file: Path, candidate_field: str, reference_field: str, id_field: str | None = None
 ) -> Iterator[PairWithId]:
-    """Read pairs from a JSON-lines file; raise InputError for a line without the fields.
+    """Read text pairs from a JSON-lines file with one pair per line.
 
     Args:
         file: The file.
-        candidate_field: The field of the candidate.
-        reference_field: The field of the reference.
-        id_field: The field of the id, which may hold any JSON value.
+        candidate_field: The key under which a line has the candidate.
+        reference_field: The key under which a line has the reference.
+        id_field: The key under which a line has the pair's id, any JSON value; None for pairs without ids.
+
+    Raises:
+        InputError: The file is empty, a line lacks a key, a text is not a string, or an id is nested too
+            deeply.
     """
     where = ""
     for where, row in files.objects(file):
@@ -102,7 +125,7 @@ def from_jsonl(
 
 
 def _depth(value: Any) -> int:
-    """Return how deeply lists and objects are nested in a JSON value."""
+    """Count the lists and objects around the most deeply nested value in a JSON value."""
     depth, level = -1, [value]
     while level:
         depth += 1
@@ -116,9 +139,12 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the cell with the id of a pair, as a list; without a format, an empty list.
+    """Return the cells for a pair's id in a table: a list with one cell, or an empty list.
 
-    In text and TSV, an id that is not a string is written as JSON.
+    Args:
+        row: The pair.
+        format_: The table's format; None if the table has no ids. In the formats "text" and "tsv", an id
+            that is not a string is shown as JSON.
     """
     if format_ is None:
         return []

@@ -1,4 +1,4 @@
-"""`simllm score`: score any number of pairs in constant memory."""
+"""`simllm score`: score any number of text pairs (candidate, reference) in constant memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EXAMPLES = """examples:
 
 
 def add_options(score: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
+    """Add the options of `simllm score` to its parser."""
     score.add_argument("texts", nargs="*", metavar="TEXT", help="a candidate and a reference")
     score.add_argument("-c", "--candidates", type=Path, metavar="FILE", help="candidates, one per line")
     score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one per line")
@@ -76,7 +76,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm score` with the parsed options: read text pairs, score them and write a table."""
     source = pair_source.choose_source(options)
     output: Path | None = options.output
     files.check_output(output, source.files, options.overwrite)
@@ -128,7 +128,16 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> None:
-    """Write the table of scored pairs, with their mean; for TSV the mean goes to standard error."""
+    """Write a table of scored pairs.
+
+    For the format TSV, which has no summary, the mean score is printed to standard error.
+
+    Args:
+        options: The parsed options of `simllm score`.
+        scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
+        metric: The metric that computes the scores.
+        chunks: All pairs in order, some thousand at a time, each time with their scores.
+    """
     from simllm.scoring.scores import concatenate
 
     form = tables.format_for(options.format, options.output)
@@ -153,7 +162,7 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
 
 
 def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
-    """Yield the chunks and count their pairs on a progress bar."""
+    """Pass on chunks of scored pairs, and advance a progress bar by the number of pairs in each chunk."""
     with bar:
         for chunk in chunks:
             yield chunk
@@ -161,7 +170,7 @@ def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
-    """Load the document frequencies of the option `--frequencies`, if it is given."""
+    """Load document frequencies (how many texts contain each token) from a JSON file; None for no file."""
     from simllm.scoring.document_frequencies import Frequencies
 
     return Frequencies.load(file) if file else None

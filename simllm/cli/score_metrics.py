@@ -1,4 +1,4 @@
-"""`simllm score --metrics A,B,…`: score pairs by several metrics, one column for each."""
+"""`simllm score --metrics A,B,…`: score text pairs by several metrics, one column for each metric."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ _LEARNED_ONLY |= {"measure": "similarity", "resume": False}
 
 
 def run(options: argparse.Namespace, source: PairSource) -> None:
-    """Score all pairs by each metric, and write the table."""
+    """Score all text pairs by each metric in `--metrics`, and write a table with a column for each metric.
+
+    Args:
+        options: The parsed options of `simllm score`.
+        source: The text pairs.
+
+    Raises:
+        InputError: A metric is unknown or unavailable, or an option does not go with `--metrics`.
+    """
     for name, default in _LEARNED_ONLY.items():
         if getattr(options, name) != default:
             raise InputError(f"--{name.replace('_', '-')} does not go with --metrics")

@@ -1,4 +1,4 @@
-"""The table that `simllm score` writes."""
+"""The table of scores that `simllm score` writes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ CHANGED = "meaning may have changed"
 
 
 class ScoreTable:
-    """Columns, rows and summary of a table of scored pairs.
+    """Columns, rows and summary of the table that `simllm score` writes.
 
     Args:
-        scale: The scale of the column `score` (see `Scores.on`).
-        format_: One of `tables.FORMATS`; the format `text` has a column with notes.
-        with_ids: Whether the pairs have ids.
-        no_scores: The scores of zero pairs; they show whether the model has a meaning head.
+        scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
+        format_: The table's format: "text", "json" or "tsv". Only "text" has a column with notes.
+        with_ids: Whether the table has a column with the pairs' ids.
+        no_scores: The metric's scores of an empty list. They show whether the model can predict the
+            probability that two texts have the same meaning.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
@@ -40,7 +41,12 @@ class ScoreTable:
         ]
 
     def rows(self, pairs: Sequence[tuple[Any, ...]], scores: Scores) -> tables.Rows:
-        """Return one row for each pair."""
+        """Return one table row for each pair.
+
+        Args:
+            pairs: n tuples with candidate, reference and, if the pair has one, an id.
+            scores: The n scores.
+        """
         columns = [scores.on(self.scale)]
         if self.scale == "rating":
             columns += scores.rating_intervals
@@ -53,7 +59,11 @@ class ScoreTable:
         ]
 
     def summary(self, scores: Scores) -> dict[str, Any]:
-        """Return the mean and the counts of all pairs."""
+        """Return the table's summary: mean score, number of pairs, counts of unusual texts, and signature.
+
+        Args:
+            scores: The scores of all pairs in the table.
+        """
         same = {"changed": int(scores.changed.sum())} if self.with_same else {}
         return {
             "pairs": len(scores.values),

@@ -1,4 +1,4 @@
-"""`simllm selftest`: check the scores and measure the speed on this machine."""
+"""`simllm selftest`: check that scores are right on this machine, and measure the speed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ _TEXTS = 500
 
 
 def run(options: argparse.Namespace) -> None:
-    """Compare the scores of each mode with the golden scores, and measure its speed.
+    """Run `simllm selftest` with the parsed options: compare scores with known ones, and measure the speed.
+
+    The model folder holds golden scores: known scores of some text pairs. Each mode of the model ("exact",
+    "fast") must reproduce the golden scores.
 
     Raises:
-        InputError: A score is wrong.
+        InputError: A score differs from its golden score by more than the mode's tolerance.
     """
     files.check_output(options.output, [], options.overwrite)
     import torch

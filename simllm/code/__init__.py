@@ -1,1 +1,1 @@
-"""Source code: programming languages, and the search for documented functions."""
+"""Search for documented functions in the source code of several programming languages."""

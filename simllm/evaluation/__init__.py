@@ -1,1 +1,1 @@
-"""Evaluation of metrics: rated pairs, correlation with people, studies, contrast set, robustness."""
+"""Evaluation of metrics: correlation with human ratings, studies, contrast set, robustness to edits."""

@@ -1,4 +1,4 @@
-"""The conclusions of a study, written as sentences."""
+"""The conclusions of a study of metrics, written as English sentences."""
 
 from __future__ import annotations
 
@@ -23,12 +23,17 @@ _PAPER_LEVEL = 0.001  # the level of significance in the SIMLLM paper
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Format a correlation or a p-value like papers do, without the zero before the point."""
+    """Format a correlation or a p-value in the style of papers: ".123" for 0.1234, and "n/a" for NaN.
+
+    Args:
+        value: The number.
+        digits: Number of digits after the point.
+    """
     return "n/a" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}")
 
 
 def format_p_value(value: float) -> str:
-    """Format a p-value; small ones as "< .001"."""
+    """Format a p-value with three digits after the point; values below 0.001 become "< .001"."""
     return "< .001" if value < 0.001 else format_number(value)
 
 
@@ -38,14 +43,17 @@ def write_conclusions(
     pairs: int,
     people: RaterAgreement | None,
 ) -> list[str]:
-    """Write sentences about the best metric, the differences from it, and the ceiling.
+    """Write the conclusions of a study on one set of rated pairs, as sentences.
+
+    The sentences name the best metric and the metrics that are significantly worse. They also say how well
+    the raters agree, and which correlation a metric can therefore reach.
 
     Args:
-        results: m metrics, sorted by Spearman's rho, the best first.
-        p: (m, m) p-values of the hypothesis that two metrics agree equally well with people, with
+        results: The results of m metrics, sorted by Spearman's rho, the best first.
+        p: (m, m) p-values of the hypothesis that two metrics correlate equally well with the ratings, after
             Holm's correction.
         pairs: Number of rated pairs.
-        people: The agreement between the raters; None for a single rater.
+        people: The agreement between the raters; None if it is unknown, for example for a single rater.
     """
     best = results[0]
     sentences = [*_best(results), *_differences(results, p, pairs), *_significance(results)]
@@ -55,7 +63,11 @@ def write_conclusions(
 
 
 def _best(results: Sequence[MetricResult]) -> list[str]:
-    """Return a sentence about the best metric."""
+    """Write a sentence about the best metric's correlation with people, and whether it may be chance.
+
+    Args:
+        results: The results of all metrics, the best first.
+    """
     best = results[0]
     interval = (
         "no interval (all resamples are equal)"
@@ -78,7 +90,13 @@ def _best(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs: int) -> list[str]:
-    """Return sentences about the metrics that are, and are not, significantly worse than the best."""
+    """Write which metrics are significantly worse than the best metric, and which are not.
+
+    Args:
+        results: The results of m metrics, the best first.
+        p: (m, m) corrected p-values of the hypothesis that two metrics are equally good.
+        pairs: Number of rated pairs.
+    """
     best, *others = results
     comparisons = len(results) * (len(results) - 1) // 2
     test = f"permutation test at {LEVEL}, Holm's correction for {comparisons} comparisons"
@@ -99,7 +117,7 @@ def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs:
 
 
 def _significance(results: Sequence[MetricResult]) -> list[str]:
-    """Return sentences about the correlations that are not significant, and those below zero."""
+    """Write which metrics have no significant correlation with people, and which have one below zero."""
     weak = [short_label(row.metric) for row in results if not row.p_value < _PAPER_LEVEL]
     negative = [short_label(row.metric) for row in results if row.spearman < 0 and row.p_value < LEVEL]
     sentences = [
@@ -113,7 +131,7 @@ def _significance(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _ceiling(people: RaterAgreement) -> list[str]:
-    """Return a sentence about the agreement of the raters and the ceiling that follows from it."""
+    """Write how well the raters agree, and the highest correlation that a metric can be expected to reach."""
     single = [rho for rho in people.one_against_rest if not math.isnan(rho)]
     if not single or math.isnan(people.split_half):
         return []
@@ -131,7 +149,7 @@ def _ceiling(people: RaterAgreement) -> list[str]:
 
 
 def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list[str]:
-    """Return a sentence about the metrics that are best by other measures than Spearman's rho."""
+    """Name the metrics that beat the `best` metric by another measure than Spearman's rho."""
     measures = {
         "Kendall's tau-b": "kendall",
         "Pearson's r": "pearson",
@@ -147,5 +165,5 @@ def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list
 
 
 def _join(names: Sequence[str]) -> str:
-    """Join names with commas and "and"."""
+    """Join names with commas and "and", as in "a, b and c"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -1,8 +1,12 @@
-"""The contrast set: triples of a reference, a rewording and a change of its meaning.
+"""The contrast set: triples of a reference, a rewording and a text with another meaning.
 
-A metric should score the rewording higher than the change. In the form "balanced", both share equally
-many words with the reference, so that metrics of word overlap are right in half of the triples. In
-the form "adversarial", the change shares more words, so that they are never right.
+A metric should score the rewording higher than the other text, which is called the change. The set has
+triples of two forms:
+
+- balanced: both texts share equally many words with the reference. A metric that only compares words is
+  right in half of these triples.
+- adversarial: the change shares more words with the reference. A metric that only compares words is
+  never right.
 """
 
 from __future__ import annotations
@@ -26,7 +30,16 @@ _FIELDS = ("reference", "rewording", "change", "kind", "form")
 
 @dataclass(frozen=True)
 class Triples:
-    """n triples of reference, rewording and change, each with a kind of change and a form."""
+    """n triples of a reference, a rewording and a change; each attribute has n texts.
+
+    Attributes:
+        references: The texts to compare with.
+        rewordings: Texts with the same meaning as the references.
+        changes: Texts with another meaning than the references.
+        kinds: What changes the meaning, such as "negation" or "number".
+        forms: "balanced" if rewording and change share equally many words with the reference, or
+            "adversarial" if the change shares more.
+    """
 
     references: list[str]
     rewordings: list[str]
@@ -36,10 +49,13 @@ class Triples:
 
 
 def load(file: Path = CONTRAST_SET) -> Triples:
-    """Load triples from JSON lines with `reference`, `rewording`, `change`, `kind` and `form`.
+    """Load triples of a reference, a rewording and a text with another meaning from a JSON-lines file.
+
+    Args:
+        file: A file with the keys `reference`, `rewording`, `change`, `kind` and `form` in each line.
 
     Raises:
-        InputError: The file cannot be read, is empty, or a line lacks a field.
+        InputError: The file cannot be read or is empty, or a line lacks a key.
     """
     rows = [[text_under(row, field, where) for field in _FIELDS] for where, row in objects(file)]
     if not rows:
@@ -48,11 +64,11 @@ def load(file: Path = CONTRAST_SET) -> Triples:
 
 
 def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64]:
-    """Compare the scores of rewordings and changes.
+    """Test for each triple whether a metric scores the rewording higher than the change of meaning.
 
     Args:
-        score: The scoring function of a metric.
-        triples: n triples.
+        score: The metric's scoring function, which takes n candidates and n references.
+        triples: n triples of a reference, a rewording and a change.
 
     Returns:
         (n,) values: 1 if the rewording scores higher, 0.5 for a tie, 0 if the change scores higher.
@@ -70,14 +86,31 @@ def clean_triples(triples: Triples) -> Triples:
 
 
 def accuracies(score: ScoreFunction, triples: Triples) -> list[float]:
-    """Return the accuracy on all triples, on each form and on each kind, in order of appearance."""
+    """Compute how often a metric scores the rewording higher than the change of meaning.
+
+    Args:
+        score: The metric's scoring function, which takes n candidates and n references.
+        triples: n triples of a reference, a rewording and a change.
+
+    Returns:
+        Accuracies from 0 to 1: on all triples, on each form, and on each kind. Forms and kinds are in the
+        order of their first triple.
+    """
     wins = rewording_wins(score, triples)
     by_form, by_kind = (mean_by_label(labels, wins) for labels in (triples.forms, triples.kinds))
     return [float(wins.mean()), *by_form.values(), *by_kind.values()]
 
 
 def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
-    """Return the mean of the (n,) values with each label, in order of appearance."""
+    """Compute the mean value for each label.
+
+    Args:
+        labels: n labels, in which a label may occur several times.
+        values: (n,) values.
+
+    Returns:
+        The mean by label, in the order in which the labels first occur.
+    """
     place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     of = np.array([place[label] for label in labels], int)
     means = np.bincount(of, weights=values) / np.bincount(of)
@@ -85,9 +118,15 @@ def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[st
 
 
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
-    """Return the pairs of words in which a reference differs from its change or rewording.
+    """Return the word pairs that decide the contrast set: words that differ between two texts of a triple.
 
-    To test a model on unseen words, its training data must not contain these pairs.
+    For a test with unseen words, the training data must not contain these pairs.
+
+    Args:
+        file: A JSON-lines file with triples (see `load`).
+
+    Returns:
+        Pairs of a word from a reference, and a word at the same position in the change or the rewording.
     """
     triples = load(file)
     pairs = set()

@@ -1,4 +1,4 @@
-"""Labels: names of sets, systems and metrics in a printable form."""
+"""Printable names of rated sets, systems and metrics, for figures and reports."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _MOST_CHARACTERS = 40  # in a figure or in the header of a column
 
 
 def label(text: str) -> str:
-    """Return `text` as one line without control characters; "(blank)" if nothing is left."""
+    """Make a name printable: one line without control characters; "(blank)" if nothing is left."""
     shown = "".join(c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in encodable(text))
     return " ".join(shown.split()) or "(blank)"
 
 
 def short_label(text: str) -> str:
-    """Return the label of `text`, cut to 40 characters."""
+    """Make a name printable, and cut it to 40 characters."""
     shown = label(text)
     return shown if len(shown) <= _MOST_CHARACTERS else shown[: _MOST_CHARACTERS - 1] + "…"

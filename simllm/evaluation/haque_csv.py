@@ -1,8 +1,8 @@
-"""Reader of the published table of Haque et al., `final_megafile.csv`, with one rating per line.
+"""Reader of `final_megafile.csv`, a table of human ratings that Haque et al. published.
 
-The study is "Semantic similarity metrics for evaluating source code summarization", 2022. A line has
-the function, the rater, two texts (`source` tells whether `text` or `text.1` is the reference), their
-similarity from 1 to 4, and the authors' values of many metrics.
+The study is "Semantic similarity metrics for evaluating source code summarization", 2022. A row has one
+rating: the function, the rater, two texts, their similarity from 1 to 4, and the values of many metrics.
+The column `source` tells whether the column `text` or `text.1` holds the reference.
 """
 
 from __future__ import annotations
@@ -21,12 +21,20 @@ _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat",
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the pair of each function as a row of rated data, with the place of its first line.
+    """Read the table, and merge all ratings of a function into one rated pair.
 
-    Placeholders such as `<UNK>` are removed from the candidates, as the authors do for their metrics.
+    Placeholders such as `<UNK>` are removed from the candidates. The authors do the same before they
+    compute metrics.
+
+    Args:
+        file: The CSV file.
+
+    Yields:
+        For each function: where it first occurs in the file, such as "FILE, line 3", and the rated pair as
+        a dict. The dict's keys are described in `simllm.evaluation.ratings`.
 
     Raises:
-        InputError: The file is not this table.
+        InputError: The file is not the table of Haque et al.
     """
     pairs: dict[str, tuple[str, dict[str, Any]]] = {}
     for where, line in _lines(file):
@@ -51,7 +59,14 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the place of each line below the header, and its cells by column."""
+    """Read the rows of the CSV file below its header.
+
+    Yields:
+        The place of a row for error messages, such as "FILE, line 3", and its cells by column name.
+
+    Raises:
+        InputError: The file is not CSV, or a necessary column is missing.
+    """
     number = 0
 
     def texts() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Correlation of metrics with human ratings."""
+"""Correlation between metrics' scores and human ratings."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from simllm.text_cleaning import clean
 
 @dataclass(frozen=True)
 class MetricCorrelation:
-    """The correlation of a metric with the ratings of n pairs.
+    """The correlation between a metric's scores and the human ratings of n pairs.
 
     Attributes:
         metric: The name of the metric.
-        n: Number of pairs.
+        n: Number of rated pairs.
         spearman: Spearman's rho.
-        p_value: Two-sided p-value.
-        low: Lower bound of the 95% bootstrap interval.
-        high: Upper bound of the interval.
-        signature: The signature of the metric.
+        p_value: Two-sided p-value of rho.
+        low: Lower bound of rho's 95% bootstrap interval.
+        high: Upper bound of that interval.
+        signature: A text with everything that can change the metric's scores, such as options and versions.
     """
 
     metric: str
@@ -45,7 +45,12 @@ class MetricCorrelation:
 
 @dataclass(frozen=True)
 class Correlations:
-    """The correlation of each metric, and the remedy for each unavailable metric by its name."""
+    """Correlations between several metrics and the same human ratings.
+
+    Attributes:
+        rows: The correlation of each available metric.
+        missing: For each unavailable metric, by name, advice on how to make it available.
+    """
 
     rows: list[MetricCorrelation]
     missing: dict[str, str] = field(default_factory=dict)
@@ -54,15 +59,15 @@ class Correlations:
 def correlate(
     file: Path, names: Sequence[str] | None = None, model: str | os.PathLike[str] | None = None
 ) -> Correlations:
-    """Correlate metrics with human ratings.
+    """Correlate the scores of metrics with human ratings.
 
     Args:
         file: A file of rated pairs (see `simllm.evaluation.ratings`).
-        names: Names of the metrics; by default all.
-        model: The model folder of `simllm`; by default the included one.
+        names: The names of the metrics; None means all metrics.
+        model: The model folder of the metric `simllm`; None means the included model.
 
     Raises:
-        InputError: The file cannot be read, or no metric is available.
+        InputError: The file cannot be read, a name is unknown, or no metric is available.
     """
     rated = clean_ratings(ratings.load(file))
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
@@ -71,7 +76,12 @@ def correlate(
 
 
 def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
-    """Correlate loaded metrics with the ratings of cleaned pairs."""
+    """Correlate the scores of loaded metrics with the human ratings of pairs.
+
+    Args:
+        rated: The rated pairs; their texts should be clean (see `clean_ratings`).
+        metrics: The metrics.
+    """
     rows, missing = [], {}
     for metric in metrics:
         try:
@@ -86,7 +96,7 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
 
 
 def clean_ratings(rated: Ratings) -> Ratings:
-    """Clean the texts like simllm does, so that case, markup and spacing do not affect any metric."""
+    """Clean the texts of rated pairs like simllm does, so that case, markup and spacing affect no metric."""
     references, candidates = (
         [clean(text) for text in texts] for texts in (rated.references, rated.candidates)
     )
@@ -94,13 +104,20 @@ def clean_ratings(rated: Ratings) -> Ratings:
 
 
 def score_rated_pairs(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
-    """Score n rated pairs, or return the scores in a column of the ratings.
+    """Score n pairs of texts by a metric.
+
+    A `ColumnMetric` computes nothing: its scores come from a column in the file of ratings.
+
+    Args:
+        metric: The metric.
+        rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
         (n,) finite scores.
 
     Raises:
-        UnavailableError: The column is missing, or scores are not finite or all equal.
+        UnavailableError: The column is missing or incomplete, a score is not finite, or all scores are
+            equal.
     """
     if isinstance(metric, ColumnMetric):
         scores = rated.columns.get(metric.column, np.array([np.nan]))

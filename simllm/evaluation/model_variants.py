@@ -1,4 +1,4 @@
-"""Variants of the learned metric: by pooling and similarity (RQ2), and by training time (RQ4)."""
+"""Variants of the learned metric: other poolings, other similarities, and checkpoints of its training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,12 @@ from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """The metric of a model after a number of updates."""
+    """A metric that uses a checkpoint of a training run.
+
+    Attributes:
+        metric: The metric.
+        updates: Number of optimizer updates (training steps) before the checkpoint; 0 if untrained.
+    """
 
     metric: Metric
     updates: float
@@ -46,9 +51,16 @@ class TrainedModel:
 
 
 def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Load a model with all poolings and similarities, token-level ones included (SIMLLM, Table 1).
+    """Load a model as several metrics, one for each combination of pooling and similarity.
 
-    The model is loaded once. For each set of pairs, the encoder runs once for all variants.
+    Token-level similarities are included (Table 1 of the SIMLLM paper). The model is loaded once. For each
+    set of pairs, the encoder runs once for all variants.
+
+    Args:
+        model: The model folder; None means the included model.
+
+    Returns:
+        The variants, with names such as "mean, cosine" and "tokens, f1".
     """
     learned = SimLLM(model)
     pooled = [(f"{p}, {s}", learned.variant_signature(p, s)) for p in POOLINGS for s in SIMILARITIES]
@@ -68,7 +80,16 @@ def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
 
 
 def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequence[str]) -> Floats:
-    """Return the (n, variants) scores of n pairs."""
+    """Score n pairs by all v variants (combinations of pooling and similarity) of a model.
+
+    Args:
+        learned: The learned metric with the model.
+        candidates: n candidates.
+        references: n references.
+
+    Returns:
+        (n, v) scores.
+    """
     tokenizer = learned.checkpoint.tokenizer
     weights = learned.count_frequencies(references).weights(tokenizer)
 
@@ -81,7 +102,16 @@ def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequ
 
 
 def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Floats:
-    """Return the (n, variants) scores of 2n texts: n candidates and then their n references."""
+    """Score n tokenized pairs by all v variants (combinations of pooling and similarity) of a model.
+
+    Args:
+        engine: Runs the encoder.
+        weights: (vocabulary size,) weight of each token in token-level similarities.
+        texts: 2n tokenized texts: n candidates, and then their n references.
+
+    Returns:
+        (n, v) scores.
+    """
     n = len(texts.inputs) // 2
     states = token_matching.token_states(engine, texts, boundaries=True)
     columns = []
@@ -102,22 +132,30 @@ def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Float
 
 
 def _pool(pool: Callable[[Tensor, Tensor], Tensor], states: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Pool the (L, D) states of one text into a (D,) embedding."""
+    """Pool the encoder's output for one text into an embedding.
+
+    Args:
+        pool: A pooling function, which takes a batch of outputs and a mask of the real tokens.
+        states: (L, D) outputs of the encoder for L tokens.
+
+    Returns:
+        The (D,) embedding.
+    """
     return pool(torch.from_numpy(states)[None], torch.ones(1, len(states), dtype=torch.bool))[0].numpy()
 
 
 def load_checkpoints(folder: Path) -> list[TrainedModel]:
-    """Load the checkpoints of a training run, after an untrained model of the same shape.
+    """Load the checkpoints of a training run, and an untrained model of the same shape.
 
     Args:
-        folder: A folder of model folders. The number of updates of a model is in its provenance, or
-            at the end of the name of its folder.
+        folder: A folder that contains one model folder for each checkpoint. The number of updates (training
+            steps) stands in the record of the model's training, or at the end of its folder's name.
 
     Returns:
-        The models, sorted by their number of updates.
+        The untrained model, and then the checkpoints, sorted by their number of updates.
 
     Raises:
-        InputError: There is no model, or the number of updates of a model is unknown.
+        InputError: There is no model, or a model's number of updates is unknown.
     """
     model_folders = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
     if not model_folders:
@@ -127,7 +165,10 @@ def load_checkpoints(folder: Path) -> list[TrainedModel]:
 
 
 def _load_trained(folder: Path) -> TrainedModel:
-    """Load a checkpoint, with its number of updates from the provenance or the folder name."""
+    """Load a checkpoint as a metric, with its number of training updates.
+
+    The number stands in the record of the model's training, or at the end of the folder's name.
+    """
     provenance = checkpoint.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
     updates = provenance.get("updates", number and int(number[1]))
@@ -137,7 +178,7 @@ def _load_trained(folder: Path) -> TrainedModel:
 
 
 def _make_untrained(folder: Path) -> TrainedModel:
-    """Make a model with random weights and the shape of the model in a folder."""
+    """Make a metric with random weights, whose model has the shape of the model in `folder`."""
     like = checkpoint.load(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

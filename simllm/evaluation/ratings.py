@@ -1,15 +1,16 @@
-"""Rated pairs: references and candidates, with ratings by people.
+"""Rated pairs: candidates and references, with human ratings of how similar they are.
 
-A file has JSON lines with these fields. `rating` or `ratings` is required.
+A file of rated pairs has one JSON object per line with these keys. `rating` or `ratings` is required.
 
-reference, candidate   the texts; `candidate_clean`, if given, replaces the candidate
+reference, candidate   the two texts
+candidate_clean        if given, a text that is used in place of `candidate`
 ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
 raters                 names of the raters, if `ratings` is a list (default: their positions)
 rating                 the only rating, or the mean of `ratings` (rounded to tenths or better)
 language, system       the language of the code, and the system that wrote the candidate
-metrics                {"name": number, …} scores of other metrics
+metrics                {"name": number, …} scores by other metrics
 
-The table that Haque et al. publish (`.csv`) can be read, too.
+The table that Haque et al. published (`.csv`) can be read, too.
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ratings:
-    """n rated pairs.
+    """n pairs of texts with human ratings.
 
     Attributes:
         name: The name of the file without its suffix.
         references: n references.
         candidates: n candidates.
         values: (n,) mean ratings; higher is more similar.
-        raters: (n, raters) ratings of each rater, NaN if there is none.
-        groups: (n,) languages and systems, under "language" and "system".
-        columns: (n,) scores of other metrics by name, NaN if there is none.
+        raters: (n, raters) ratings by each person; NaN if a person did not rate a pair.
+        groups: Under "language" the n programming languages, under "system" the n systems that wrote the
+            candidates. A key is missing if a pair lacks it in the file.
+        columns: For each other metric in the file, by name, (n,) scores; NaN if a pair has no score.
     """
 
     name: str
@@ -58,16 +60,16 @@ class Ratings:
 
 
 def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
-    """Load rated pairs.
+    """Load rated pairs from a file.
 
     Args:
-        file: JSON lines (see the docstring of this module), or the table of Haque et al.
-        fields: Names of the fields with reference, candidate and rating; by default those of the
-            module, or `a`, `b` and `score` (sets of sentence similarity).
+        file: JSON lines (see the docstring of this module), or the CSV table of Haque et al.
+        fields: The keys of the reference, the candidate and the rating in a JSON line. By default
+            `reference`, `candidate` and `rating`, or `a`, `b` and `score` if a line has these.
 
     Raises:
-        InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all
-            ratings are equal.
+        InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings
+            are equal.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
     rows = list(haque_csv.read_rows(file) if is_table else files.objects(file))
@@ -89,7 +91,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the names of the fields with reference, candidate and rating."""
+    """Return the keys under which a JSON row holds the reference, the candidate and the rating."""
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
     rating = "ratings" if "rating" not in row and "ratings" in row else "rating"
@@ -97,7 +99,16 @@ def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, str, float]:
-    """Return the reference, the candidate and the mean rating of a row."""
+    """Read the reference, the candidate and the mean rating from a JSON row.
+
+    Args:
+        row: The row.
+        fields: The keys of the reference, the candidate and the rating.
+        where: The place of the row for errors, such as "FILE, line 3".
+
+    Raises:
+        InputError: A key is missing, a value has the wrong type, or `rating` is not the mean of `ratings`.
+    """
     reference, candidate, rating = fields
     if rating == "ratings":
         value = _mean(row, where)
@@ -111,18 +122,22 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
 
 
 def _mean(row: dict[str, Any], where: str) -> float:
-    """Return the mean rating of a row."""
+    """Return the mean of the ratings in a JSON row; `where` is the row's place for errors."""
     return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
 
 
 def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, float]]:
-    """Yield the ratings of each row by rater; nothing for rows without the field `ratings`."""
+    """Yield the ratings in each row as a dict by rater; an empty dict if the row has no key `ratings`.
+
+    Args:
+        rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
+    """
     for where, row in rows:
         yield _ratings_of(row, where) if "ratings" in row else {}
 
 
 def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
-    """Return the ratings of a row by rater."""
+    """Return the ratings in a JSON row as a dict by rater; `where` is the row's place for errors."""
     ratings = row["ratings"]
     if isinstance(ratings, list):
         raters = row.get("raters", list(range(1, len(ratings) + 1)))
@@ -136,14 +151,21 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
 
 
 def _number(value: Any, message: str) -> float:
-    """Return a value as float; raise InputError with `message` if it is not a number."""
+    """Return a value as float; raise InputError with `message` if it is not a number or is too large."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
         raise InputError(message)
     return float(value)
 
 
 def _matrix(ratings: list[dict[str, float]]) -> Floats:
-    """Return ratings by rater as a (n, raters) array, NaN if there is none."""
+    """Arrange ratings as an array.
+
+    Args:
+        ratings: For each of n pairs, the ratings by rater.
+
+    Returns:
+        (n, raters) ratings; NaN if a rater did not rate a pair.
+    """
     column = {rater: i for i, rater in enumerate(dict.fromkeys(rater for row in ratings for rater in row))}
     matrix = np.full((len(ratings), len(column)), np.nan)
     for number, row in enumerate(ratings):
@@ -153,12 +175,24 @@ def _matrix(ratings: list[dict[str, float]]) -> Floats:
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
-    """Return the names of fields that hold a text or a whole number in all rows."""
+    """Select the `names` of keys that every row has with a string or an integer as value.
+
+    Args:
+        rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
+        names: The keys to test.
+    """
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
 
 
 def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Floats]:
-    """Return the (n,) scores of each metric under "metrics", NaN if they are missing or null."""
+    """Collect the scores that n rows have under the key `metrics`.
+
+    Args:
+        rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
+
+    Returns:
+        For each metric, by name, (n,) scores; NaN if a row has no score.
+    """
     columns: dict[str, Floats] = {}
     for number, (where, row) in enumerate(rows):
         message = f'{where}: expected an object of numbers under "metrics"'

@@ -1,8 +1,8 @@
-"""Robustness of metrics to edits of summaries (a metamorphic test).
+"""Robustness of metrics: how the score of a summary falls when the summary is edited.
 
-An edit that keeps the meaning should lower the score little; an edit that changes the meaning should
-lower it much. Each summary gets one edit of each kind that is possible. The edited summary is scored
-against the original one.
+This is a metamorphic test, which needs no human ratings. Each summary gets one edit of each kind that fits.
+The edited summary is the candidate, and the original summary is the reference. The score should fall little
+if the edit keeps the meaning, and much if the edit changes the meaning.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Edits:
-    """n edits of m summaries.
+    """n edited versions of m summaries.
 
     Attributes:
-        summaries: m summaries.
-        summary: (n,) index of the summary of each edit.
+        summaries: m original summaries.
+        summary: (n,) for each edit, the index of the original summary in `summaries`.
         texts: n edited summaries.
-        kinds: n kinds of edits.
+        kinds: n names of the edits, such as "typo" or "negation".
     """
 
     summaries: list[str]
@@ -50,7 +50,15 @@ class Edits:
 
 @dataclass(frozen=True)
 class Failure:
-    """A summary whose change of meaning does not score below an edit that keeps the meaning."""
+    """A summary for which a metric is wrong: a change of meaning does not score below a harmless edit.
+
+    Attributes:
+        summary: The original summary.
+        kept: The summary after an edit that keeps the meaning.
+        kept_score: The score of `kept` against the original summary.
+        changed: The summary after an edit that changes the meaning.
+        changed_score: The score of `changed` against the original summary.
+    """
 
     summary: str
     kept: str
@@ -67,14 +75,15 @@ class Failure:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The robustness of a metric.
+    """The results of the robustness test for one metric.
 
     Attributes:
-        drop: For each kind, the mean loss of score; an unrelated summary has loss 1.
-        auc: Probability that an edit that keeps the meaning scores higher than one that changes it.
-        auc_of: For each kind, the same for edits of this kind only, against all edits with the
-            opposite effect on the meaning.
-        failures: The worst failures.
+        drop: For each kind of edit, how much the score falls on average. 0 means that the edit costs
+            nothing; 1 means that the edited summary scores like an unrelated summary.
+        auc: Probability that an edit that keeps the meaning scores higher than an edit that changes it.
+        auc_of: The same probability for each kind of edit. A kind that keeps the meaning is compared with
+            all changes of meaning. A kind that changes the meaning is compared with all edits that keep it.
+        failures: The metric's worst errors, the worst first.
     """
 
     drop: dict[str, float]
@@ -84,16 +93,16 @@ class Robustness:
 
 
 def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
-    """Make one edit of each possible kind for each summary.
+    """Edit summaries by rule: each summary gets one random edit of each kind that fits.
 
     Args:
-        summaries: The summaries; equal ones count once, and longer ones are cut to 200 words.
-        lexicon: The word lists.
-        seed: The same seed gives the same edits.
+        summaries: The summaries. Equal summaries count once, and long ones are cut to 200 words.
+        lexicon: The word lists with synonyms, opposites and so on.
+        seed: The seed of the random choices, from 0.
 
     Raises:
-        InputError: The seed is negative, there are fewer than two different summaries, or no summary
-            can be changed in meaning.
+        InputError: The seed is negative, there are fewer than two different summaries, or no edit that
+            changes the meaning fits any summary.
     """
     if seed < 0:
         raise InputError(f"seed {seed}: expected 0 or a positive number")
@@ -118,12 +127,12 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
 
 
 def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Robustness:
-    """Measure the robustness of a metric.
+    """Score edited summaries by a metric, and measure how far the scores follow the meaning.
 
     Args:
-        score: The scoring function of the metric.
-        edits: The edits.
-        examples: Number of worst failures in the result.
+        score: The metric's scoring function, which takes n candidates and n references.
+        edits: The edited summaries.
+        examples: The largest number of errors to list in the result.
     """
     m = len(edits.summaries)
     unrelated = [edits.summaries[(i + m // 2) % m] for i in range(m)]
@@ -151,19 +160,22 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
 
 
 def _auc(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
-    """Return the share of pairs of two samples in which the first value is higher; ties count half."""
+    """Return the probability that a value of `higher` exceeds a value of `lower`; a tie counts half."""
     return float(stats.mannwhitneyu(higher, lower).statistic / (len(higher) * len(lower)))
 
 
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """Return the worst failure of each summary that has one, sorted by score difference, largest first.
+    """Find the summaries for which a change of meaning scores as high as a harmless edit, or higher.
 
-    A failure is an edit that changes the meaning and scores higher than an edit that keeps it.
+    For each such summary, the best-scored change of meaning and the worst-scored harmless edit are kept.
 
     Args:
-        edits: n edits.
-        scores: (n,) scores of the edits.
-        kept: (n,) whether the edit keeps the meaning.
+        edits: n edited summaries.
+        scores: (n,) scores against the original summaries.
+        kept: (n,) whether an edit keeps the meaning.
+
+    Returns:
+        The failures, sorted by the difference between the two scores, the largest first.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):

@@ -1,7 +1,12 @@
-"""The study of the paper: agreement of metrics with people on several rated sets.
+"""The study of the SIMLLM paper: how well metrics agree with human ratings on several sets of pairs.
 
-RQ1: all metrics on all sets. RQ2: variants of the learned metric. RQ3: correlations between metrics.
-RQ4: training time. RQ5: groups by language, by system and by length.
+The study answers five research questions (RQ):
+
+RQ1: How well does each metric correlate with the ratings?
+RQ2: How well do variants of the learned metric (other poolings and similarities) correlate?
+RQ3: How strongly do the metrics correlate with each other?
+RQ4: How does the correlation grow during the training of the learned metric?
+RQ5: How do the correlations differ between languages, systems and text lengths?
 """
 
 from __future__ import annotations
@@ -49,14 +54,14 @@ def run_study(
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
 ) -> Study:
-    """Answer the research questions on all rated sets.
+    """Run the study: answer the research questions (RQ1 to RQ5) on sets of rated pairs.
 
     Args:
-        rated: Files of rated pairs.
-        names: Names of the metrics; by default all.
-        model: The model folder of `simllm`; by default the included one.
-        checkpoints: A folder of model folders of one training run, for RQ4.
-        questions: The questions to answer; RQ1 and RQ3 are always answered.
+        rated: Files of rated pairs (see `simllm.evaluation.ratings`), one for each set.
+        names: The names of the metrics; None means all metrics.
+        model: The model folder of the metric `simllm`; None means the included model.
+        checkpoints: A folder of model folders from one training run; only RQ4 needs it.
+        questions: The questions to answer, such as "rq2". RQ1 and RQ3 are always answered.
 
     Raises:
         InputError: A file cannot be read or is given twice, or no metric is available.
@@ -100,7 +105,14 @@ def run_study(
 
 
 def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
-    """Load the rated sets; sets with the same name are named by their paths."""
+    """Load sets of pairs with human ratings; sets with equal file names are named by their paths.
+
+    Args:
+        rated: The files (see `simllm.evaluation.ratings`), one for each set.
+
+    Raises:
+        InputError: A file is given twice, or cannot be read.
+    """
     for number, file in enumerate(rated):
         if real(file) in map(real, rated[:number]):
             raise InputError(f"{file}: given twice")
@@ -113,7 +125,7 @@ def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
 
 
 def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
-    """Yield the metrics, and show the name of the current one on a progress bar."""
+    """Yield the metrics one by one; show each metric's name on a progress bar, and advance the bar."""
     for metric in metrics:
         bar.set_postfix_str(metric.name)
         yield metric
@@ -121,10 +133,18 @@ def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
 
 
 def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Score n rated pairs by each metric.
+    """Score n pairs of texts by each metric, and collect the metrics that are not available.
+
+    Args:
+        metrics: The metrics.
+        rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
-        (n,) scores by metric, and the remedy for each unavailable metric.
+        Two dicts by metric name: the (n,) scores of each available metric, and advice on how to make each
+        other metric available.
+
+    Raises:
+        InputError: No metric is available.
     """
     values, missing = {}, {}
     for metric in metrics:
@@ -144,17 +164,17 @@ def _study_set(
     missing: dict[str, str],
     variants: dict[str, Floats],
     trained: list[tuple[float, MetricResult]],
-    parts: list[Group],
+    groups: list[Group],
 ) -> SetStudy:
-    """Return the results on one set.
+    """Compute the results of the study on one set of pairs with human ratings.
 
     Args:
-        rated: n rated pairs.
-        values: (n,) scores by metric.
-        missing: The remedy for each unavailable metric.
-        variants: (n,) scores by variant of the learned metric.
-        trained: The number of updates and the result of each checkpoint.
-        parts: The groups of the set.
+        rated: n pairs of candidate and reference, with human ratings.
+        values: (n,) scores by metric name.
+        missing: Advice on how to make each unavailable metric available, by metric name.
+        variants: (n,) scores by name, for each variant (pooling and similarity) of the learned metric.
+        trained: For each checkpoint of the learned metric, its number of training updates and its result.
+        groups: The results in groups of pairs, such as pairs of one language.
     """
     n = len(rated.values)
     results = [correlate_metric(name, scores, rated) for name, scores in values.items()]
@@ -179,14 +199,23 @@ def _study_set(
         variants=variant_results,
         variant_clusters=_clusters(variant_results, list(variants.values()), rated),
         checkpoints=trained,
-        groups=parts,
+        groups=groups,
         missing=missing,
         words=write_conclusions(results, corrected, n, people),
     )
 
 
 def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
-    """Return the rank of each metric; metrics without significant differences share a rank."""
+    """Rank metrics by correlation; metrics share a rank if they do not differ significantly.
+
+    Args:
+        results: The results of m metrics.
+        values: The (n,) scores of each metric.
+        rated: n pairs of candidate and reference, with human ratings.
+
+    Returns:
+        m ranks; 1 is the best.
+    """
     if not results:
         return []
     p = correlation_tests.holm(correlation_tests.permutation_p_values(values, rated.values))
@@ -194,7 +223,13 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
 
 
 def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:
-    """Compute all figures of a metric from its (n,) scores; correlations of constant scores are NaN."""
+    """Compute all correlations between a metric's scores and the human ratings.
+
+    Args:
+        name: The name of the metric.
+        values: (n,) scores. If all are equal, the correlations are NaN.
+        rated: n pairs of candidate and reference, with human ratings.
+    """
     rho = spearman(values, rated.values)
     several = rated.raters.shape[1] > 1
     return MetricResult(

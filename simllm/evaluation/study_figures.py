@@ -1,4 +1,4 @@
-"""The figures of a study, as SVG elements (SIMLLM, Figs. 5 to 8)."""
+"""The figures of a study of metrics, as SVG elements (Figs. 5 to 8 of the SIMLLM paper)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,36 @@ _MOST_PARTS = 30  # largest number of columns in a heat map
 
 
 def correlations(sets: Sequence[SetStudy]) -> str:
-    """Draw bars of Spearman's rho with intervals, for all metrics on all sets (Fig. 5)."""
+    """Draw a bar chart of each metric's correlation with people, and return the SVG (Fig. 5).
+
+    Bars show Spearman's rho with its 95% interval. There is one panel for each set of rated pairs.
+    """
     return _by_set(sets, _bars)
 
 
 def distributions(sets: Sequence[SetStudy]) -> str:
-    """Draw box plots of each metric's scores: quartiles, and whiskers from 5 to 95% (Fig. 6)."""
+    """Draw a box plot of each metric's scores, and return the SVG (Fig. 6).
+
+    Boxes show quartiles; whiskers go from 5% to 95%. There is one panel for each set of rated pairs.
+    """
     return _by_set(sets, _boxes)
 
 
 def between(study: SetStudy) -> str:
-    """Draw a heat map of the rank correlations between metrics (Fig. 7)."""
+    """Draw a heat map of the rank correlations between metrics' scores, and return the SVG (Fig. 7).
+
+    A cell shows Spearman's rho between the scores of two metrics on one set of pairs.
+    """
     names = [short_label(row.metric) for row in study.results]
     return _heat_map(names, names, study.between)
 
 
 def by_group(study: SetStudy) -> str:
-    """Draw a heat map of Spearman's rho of each metric in the largest groups of a set."""
+    """Draw a heat map of each metric's correlation with people in groups of pairs, and return the SVG.
+
+    A group has the pairs of one language, one system or one range of text lengths. Only the largest groups
+    are drawn.
+    """
     parts = largest_groups(study.groups, _MOST_PARTS)
     names = [f"{short_label(part.label)} (n = {part.pairs})" for part in parts]
     cells = [[part.spearman[row.metric] for part in parts] for row in study.results]
@@ -44,7 +57,10 @@ def by_group(study: SetStudy) -> str:
 
 
 def training(sets: Sequence[SetStudy]) -> str:
-    """Draw Spearman's rho over training updates, compared with the untrained model (Fig. 8)."""
+    """Draw how the learned metric's correlation grows during its training, and return the SVG (Fig. 8).
+
+    The x-axis shows training updates. A dashed line shows the untrained model.
+    """
 
     def draw(axes: Axes, study: SetStudy) -> None:
         updates = [at for at, _ in study.checkpoints]
@@ -61,7 +77,13 @@ def training(sets: Sequence[SetStudy]) -> str:
 
 
 def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[MetricResult]], None]) -> str:
-    """Draw one panel for each set, with the metrics as rows."""
+    """Draw one panel for each set of rated pairs, with a row for each metric, and return the SVG.
+
+    Args:
+        sets: The results on each set.
+        draw: Draws one panel. It takes the axes, the results on the set, and the results of its metrics
+            from bottom to top.
+    """
 
     def one(axes: Axes, study: SetStudy) -> None:
         rows = study.results[::-1]  # the best on top
@@ -74,7 +96,16 @@ def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Metri
 
 
 def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
-    """Draw a bar with its interval for each metric, and the ceiling of the raters."""
+    """Draw each metric's Spearman's rho as a bar with its 95% interval.
+
+    A dotted line marks the raters' ceiling, which is the highest correlation that a metric can be expected
+    to reach.
+
+    Args:
+        axes: The panel to draw in.
+        study: The results on one set of rated pairs.
+        rows: The results of its metrics, from bottom to top.
+    """
     for place, row in enumerate(rows):
         axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
         axes.plot([row.low, row.high], [place, place], color=INK, linewidth=0.8)
@@ -90,7 +121,13 @@ def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
 
 
 def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
-    """Draw a box plot of the score quantiles of each metric."""
+    """Draw a box plot of each metric's scores from their quantiles.
+
+    Args:
+        axes: The panel to draw in.
+        study: Not used; `_by_set` passes it to all drawing functions.
+        rows: The results of the metrics, from bottom to top.
+    """
     names = ("whislo", "q1", "med", "q3", "whishi")
     boxes = [dict(zip(names, row.quantiles, strict=True)) for row in rows]
     drawn = axes.bxp(
@@ -103,7 +140,13 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
 
 
 def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
-    """Draw a heat map of values from 0 to 1, with labels for rows and columns."""
+    """Draw a heat map with a colour scale from 0 to 1, and return the SVG.
+
+    Args:
+        rows: The labels of the r rows.
+        columns: The labels of the c columns.
+        cells: The values: r rows of c values.
+    """
     with style():
         left, below = (_INCHES_PER_CHARACTER * max(map(len, names)) for names in (rows, columns))
         size = (max(1.8, 0.6 + left) + 0.52 * len(columns), max(1.4, 0.6 + below) + 0.3 * len(rows))
@@ -132,7 +175,13 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
 
 
 def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], height: float) -> str:
-    """Draw one panel for each set, two side by side."""
+    """Draw one panel for each set of rated pairs, two side by side, and return the SVG.
+
+    Args:
+        sets: The results on each set.
+        draw: Draws one panel. It takes the axes and the results on the set.
+        height: The height of a panel in inches.
+    """
     columns = min(2, len(sets))
     lines = math.ceil(len(sets) / columns)
     with style():

@@ -1,4 +1,4 @@
-"""Correlation with the ratings in groups of a rated set, by language, system or length (RQ5)."""
+"""Correlation of metrics with human ratings in groups of pairs: by language, system or text length."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FEWEST = 20  # pairs in a group; the correlation of fewer is too uncertain
 
 @dataclass(frozen=True)
 class Group:
-    """A group of rated pairs, and Spearman's rho of each metric in it.
+    """A group of rated pairs, such as the pairs of one language, and each metric's correlation in it.
 
     Attributes:
-        by: The property that defines the group: language, system or length.
-        label: The value of the property.
-        pairs: Number of pairs.
-        spearman: Spearman's rho by metric.
+        by: The property that all pairs of the group share: "language", "system" or "length".
+        label: The value of the property, such as "java" or "5 to 8 words".
+        pairs: Number of pairs in the group.
+        spearman: Spearman's rho between scores and ratings, by metric name.
     """
 
     by: str
@@ -33,13 +33,14 @@ class Group:
 
 
 def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> list[Group]:
-    """Correlate scores with ratings in each group of at least twenty pairs.
+    """Correlate metrics' scores with human ratings in groups of pairs.
 
-    A property with fewer than two such groups, such as a single language, is left out.
+    The pairs are grouped by language, by system and by text length. Groups of fewer than twenty pairs are
+    left out. A property with fewer than two remaining groups is left out, too.
 
     Args:
-        rated: n rated pairs.
-        values: (n,) scores by metric.
+        rated: n pairs of candidate and reference, with human ratings.
+        values: (n,) scores by metric name.
     """
     all_labels = {**rated.groups, "length": _lengths(rated.references)}
     groups = []
@@ -59,16 +60,20 @@ def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> 
     return groups
 
 
-def largest_groups(parts: Sequence[Group], most: int) -> list[Group]:
-    """Return the `most` groups with the most pairs, in their original order."""
-    kept = sorted(range(len(parts)), key=lambda i: -parts[i].pairs)[:most]
-    return [parts[i] for i in sorted(kept)]
+def largest_groups(groups: Sequence[Group], limit: int) -> list[Group]:
+    """Return the groups with the most pairs, at most `limit` of them, in their original order."""
+    kept = sorted(range(len(groups)), key=lambda i: -groups[i].pairs)[:limit]
+    return [groups[i] for i in sorted(kept)]
 
 
 def _lengths(references: Sequence[str]) -> list[str]:
-    """Divide texts into thirds by their number of words, and label each text with its range.
+    """Divide texts into three ranges of length with about equally many texts.
 
-    Texts of the same length have the same label.
+    Args:
+        references: n texts.
+
+    Returns:
+        For each text, the range of its length, such as "5 to 8 words".
     """
     words = np.array([len(text.split()) for text in references])
     third = np.searchsorted(np.quantile(words, [1 / 3, 2 / 3], method="lower"), words)
@@ -80,6 +85,6 @@ def _lengths(references: Sequence[str]) -> list[str]:
 
 
 def _in_order(label: str) -> tuple[float, str]:
-    """Return a sort key: labels that begin with a number are sorted by it, all others by name."""
+    """Return a sort key for group labels: names by the alphabet, then labels such as "5 words" by number."""
     first = label.split()[0] if label else ""
     return (float(first), label) if first.isascii() and first.isdigit() else (-1, label)

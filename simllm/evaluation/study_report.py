@@ -1,4 +1,4 @@
-"""The report of a study: a self-contained HTML page, JSON, and LaTeX tables."""
+"""The report of a study of metrics: a self-contained HTML page, JSON, and LaTeX tables."""
 
 from __future__ import annotations
 
@@ -30,19 +30,23 @@ _MOST_RATERS = 10  # largest number of raters that are listed one by one
 
 
 def check(folder: Path) -> None:
-    """Raise InputError unless a report can be written to `folder`."""
+    """Check that a report can be written to `folder`; call this before the long study.
+
+    Raises:
+        InputError: The report cannot be written there.
+    """
     folders.check_replaceable(folder, _NAMES)
 
 
 def write(study: Study, folder: Path, command: str) -> None:
-    """Write `report.html`, `study.json` and `tables.tex` into a folder.
+    """Write the report of a study into a folder: `report.html`, `study.json` and `tables.tex`.
 
-    An earlier report is replaced; files that simllm did not write are kept.
+    An earlier report is replaced. Files that simllm did not write are kept.
 
     Args:
-        study: The results.
+        study: The results of the study.
         folder: The folder of the report.
-        command: The command line, for the page.
+        command: The command line that ran the study, to be shown in the report.
 
     Raises:
         InputError: `check` fails, or a file cannot be written.
@@ -56,7 +60,13 @@ def write(study: Study, folder: Path, command: str) -> None:
 
 
 def html(study: Study, facts: dict[str, Any]) -> str:
-    """Render the HTML page; `facts` has the command, the versions and the signatures."""
+    """Render the report of a study as an HTML page.
+
+    Args:
+        study: The results of the study.
+        facts: The command line, the versions of the libraries, and the signatures of the metrics, under the
+            keys "command", "versions" and "signatures".
+    """
     return render(
         Path(__file__).with_name("study_report.html"),
         study=study,
@@ -70,7 +80,11 @@ def html(study: Study, facts: dict[str, Any]) -> str:
 
 
 def latex(sets: Sequence[SetStudy]) -> str:
-    """Return the LaTeX tables of RQ1, RQ2, RQ3 and RQ5, which need the package booktabs."""
+    """Return the LaTeX tables of a study; they need the LaTeX package booktabs.
+
+    Args:
+        sets: The results on each set of rated pairs.
+    """
     parts = [_correlations(sets)]
     if sets[0].variants:
         parts.append(_variants(sets))
@@ -80,7 +94,10 @@ def latex(sets: Sequence[SetStudy]) -> str:
 
 
 def _correlations(sets: Sequence[SetStudy]) -> str:
-    """Return a table of metrics by sets; metrics of rank 1 are bold."""
+    """Return a LaTeX table of correlations with people: a row for each metric, a column for each set.
+
+    Correlations that are not significantly worse than the best one are bold.
+    """
     names = list(dict.fromkeys(row.metric for one in sets for row in one.results))
     rows = []
     for name in names:
@@ -97,14 +114,18 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
 
 
 def _cell(row: MetricResult, rank: int) -> str:
-    """Return Spearman's rho with its interval; rank 1 is bold."""
+    """Format a metric's Spearman's rho with its interval for LaTeX; bold if the metric's `rank` is 1."""
     rho = format_number(row.spearman)
     shown = f"\\textbf{{{rho}}}" if rank == 1 else rho
     return f"{shown} [{format_number(row.low)}, {format_number(row.high)}]"
 
 
 def _variants(sets: Sequence[SetStudy]) -> str:
-    """Return a table of pooling and similarity variants by sets."""
+    """Return a LaTeX table of the correlations with people of the learned metric's variants.
+
+    A variant is a combination of pooling and similarity. There is one row for each variant, and one column
+    for each set of rated pairs.
+    """
     rows = [
         [_name(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]
         for i, row in enumerate(sets[0].variants)
@@ -116,31 +137,47 @@ def _variants(sets: Sequence[SetStudy]) -> str:
     return _tabular(caption, "variants", ["Variant", *(_name(s.name) for s in sets)], rows)
 
 
-def _between(one: SetStudy) -> str:
-    """Return a table of correlations between metrics, below the diagonal; columns have row numbers."""
-    last = len(one.results) - 1
+def _between(study: SetStudy) -> str:
+    """Return a LaTeX table of the correlations between each two metrics on one set of rated pairs.
+
+    Only the lower triangle is filled. Columns are named by the row numbers of the metrics.
+    """
+    last = len(study.results) - 1
     rows = [
-        [f"{i + 1} {_name(row.metric)}", *(format_number(rho, 2) for rho in one.between[i][:i])]
+        [f"{i + 1} {_name(row.metric)}", *(format_number(rho, 2) for rho in study.between[i][:i])]
         + [""] * (last - i)
-        for i, row in enumerate(one.results)
+        for i, row in enumerate(study.results)
     ]
-    caption = f"Spearman's $\\rho$ between metrics on {_name(one.name)}."
-    return _tabular(caption, f"between-{one.name}", ["Metric", *map(str, range(1, last + 1))], rows)
+    caption = f"Spearman's $\\rho$ between metrics on {_name(study.name)}."
+    return _tabular(caption, f"between-{study.name}", ["Metric", *map(str, range(1, last + 1))], rows)
 
 
-def _groups(one: SetStudy) -> str:
-    """Return a table of metrics by the largest groups of a set."""
-    parts = largest_groups(one.groups, _MOST_PARTS)
+def _groups(study: SetStudy) -> str:
+    """Return a LaTeX table of correlations in groups of pairs: one row a metric, one column a group.
+
+    A group has the pairs of one language, one system or one range of text lengths. Only the largest groups
+    get columns.
+    """
+    parts = largest_groups(study.groups, _MOST_PARTS)
     header = ["Metric", *(f"{_name(part.label)} ({part.pairs})" for part in parts)]
     rows = [
         [_name(row.metric), *(format_number(part.spearman[row.metric]) for part in parts)]
-        for row in one.results
+        for row in study.results
     ]
-    return _tabular(f"Spearman's $\\rho$ on parts of {_name(one.name)}.", f"parts-{one.name}", header, rows)
+    return _tabular(
+        f"Spearman's $\\rho$ on parts of {_name(study.name)}.", f"parts-{study.name}", header, rows
+    )
 
 
 def _tabular(caption: str, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a LaTeX table from cells in LaTeX."""
+    r"""Return a LaTeX table.
+
+    Args:
+        caption: The caption, as LaTeX.
+        label: The label for `\ref`, without the prefix "tab:".
+        header: The column names, as LaTeX.
+        rows: The cells of each row, as LaTeX.
+    """
     label = "tab:" + re.sub(r"[^\w/-]", "-", label)
     body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
     columns = "l" + "r" * (len(header) - 1)
@@ -156,7 +193,7 @@ def _name(text: str) -> str:
 
 
 def _one_by_one(values: Sequence[float]) -> str:
-    """List the correlations of raters, or their range if there are many raters."""
+    """Format the raters' correlations as a list, or as a range if there are more than 10 raters."""
     defined = sorted(value for value in values if not math.isnan(value))
     if len(values) <= _MOST_RATERS or not defined:
         return ", ".join(map(format_number, values[:_MOST_RATERS]))
@@ -164,7 +201,7 @@ def _one_by_one(values: Sequence[float]) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of simllm, Python, the system and the installed libraries."""
+    """Return the versions of simllm, Python, the operating system and the installed libraries, by name."""
     versions = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
     for name in _LIBRARIES:
         with contextlib.suppress(PackageNotFoundError):

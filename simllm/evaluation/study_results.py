@@ -1,4 +1,4 @@
-"""The results of a study, as plain data that `study.json` stores completely."""
+"""The results of a study of metrics, as plain data for the file `study.json`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Matrix = list[list[float]]
 
 @dataclass(frozen=True)
 class MetricResult:
-    """The figures of one metric on one set.
+    """The agreement of one metric with the human ratings of one set of pairs.
 
     Attributes:
         metric: The name of the metric.
-        spearman: Spearman's rho.
+        spearman: Spearman's rho between scores and mean ratings.
         p_value: Two-sided p-value of rho.
-        low: Lower bound of the 95% bootstrap interval over pairs.
+        low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: The 95% interval over pairs and raters; None for a single rater.
+        by_rater: A wider 95% interval of rho for other pairs and other raters; None for a single rater.
         kendall: Kendall's tau-b.
         pearson: Pearson's r.
-        pairwise_accuracy: Share of pairs of items that scores and ratings order in the same way.
-        quantiles: Quantiles of the scores: 5, 25, 50, 75 and 95%.
+        pairwise_accuracy: How often scores and ratings put two items in the same order, from 0 to 1.
+        quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores.
     """
 
     metric: str
@@ -41,28 +41,51 @@ class MetricResult:
 
 @dataclass(frozen=True)
 class SetStudy:
-    """The results on one set of rated pairs."""
+    """The results of a study on one set of rated pairs, for m metrics.
+
+    Attributes:
+        name: The name of the set.
+        pairs: Number of rated pairs.
+        agreement: The agreement between the raters; None if it is unknown, for example for a single rater.
+        results: m results, the best metric first. This is the order of all other lists about the metrics.
+        clusters: m ranks. Metrics share a rank if they do not differ significantly.
+        permutation: (m, m) p-values of a permutation test that two metrics correlate equally with people.
+        williams: (m, m) p-values of Williams' test for the same hypothesis.
+        between: (m, m) Spearman's rho between the scores of two metrics.
+        variants: Results of the learned metric with other poolings and similarities.
+        variant_clusters: The ranks of the variants.
+        checkpoints: Number of training updates and result of each checkpoint, first the untrained model.
+        groups: Correlations in groups of pairs, such as pairs of one language.
+        missing: For each unavailable metric, by name, advice on how to make it available on this set.
+        words: The conclusions as sentences.
+    """
 
     name: str
     pairs: int
-    agreement: RaterAgreement | None  # of the raters; None where there is one
-    results: list[MetricResult]  # the best metric first
-    clusters: list[int]  # rank of each metric, shared by those that cannot be told apart
-    permutation: Matrix  # p-values that two metrics agree equally well with people
+    agreement: RaterAgreement | None
+    results: list[MetricResult]
+    clusters: list[int]
+    permutation: Matrix
     williams: Matrix
-    between: Matrix  # Spearman's rho of two metrics' scores
+    between: Matrix
     variants: list[MetricResult]
     variant_clusters: list[int]
-    checkpoints: list[tuple[float, MetricResult]]  # updates, and the model then; 0: untrained
+    checkpoints: list[tuple[float, MetricResult]]
     groups: list[Group]
-    missing: dict[str, str]  # metric -> what to do to have it on this set
-    words: list[str]  # sentences that the numbers support
+    missing: dict[str, str]
+    words: list[str]
 
 
 @dataclass(frozen=True)
 class Study:
-    """The results on all sets, and the signatures of the metrics."""
+    """The results of a study of metrics on several sets of rated pairs.
+
+    Attributes:
+        sets: The results on each set.
+        signatures: For each metric, by name, a text with everything that can change its scores.
+        missing: For each unavailable metric, by name, advice on how to make it available.
+    """
 
     sets: list[SetStudy]
     signatures: dict[str, str]
-    missing: dict[str, str]  # metric -> what to do to have it
+    missing: dict[str, str]

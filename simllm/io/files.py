@@ -1,4 +1,4 @@
-"""Reading of files line by line, with line numbers in errors, and atomic writing of files."""
+"""Reading of text files line by line, atomic writing of files, and locks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _LONGEST_STEM = 200  # characters of a file name that its temporary name repeats
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
-    r"""Yield the line numbers and lines of a UTF-8 file.
+    r"""Yield each line of a UTF-8 text file with its line number, which starts at 1.
 
-    Lines end with `\n` or `\r\n`. A byte-order mark is dropped.
+    Lines end with `\n` or `\r\n`, which are removed. A byte-order mark is removed, too.
 
     Args:
-        file: The file; gzipped if its name ends in `.gz`, and standard input if it is `-`.
+        file: The file. It is decompressed if its name ends in `.gz`. The name `-` stands for standard
+            input.
 
     Raises:
         InputError: The file cannot be read or decoded.
@@ -50,19 +51,25 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def is_stdin(file: Path) -> bool:
-    """Return whether a file is `-`, which stands for standard input."""
+    """Return whether a file name is `-`, which stands for standard input."""
     return str(file) == "-"
 
 
 def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[bytes]]:
-    """Open a file or standard input for reading bytes; files `.gz` are decompressed."""
+    """Open a file to read bytes; `-` stands for standard input, and files `.gz` are decompressed."""
     if is_stdin(file):
         return contextlib.nullcontext(sys.stdin.buffer)
     return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
 
 
 def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the JSON objects of a JSON-lines file, with their places for errors ("file, line 3").
+    """Read a JSON-lines file, which has one JSON object per line.
+
+    Args:
+        file: The file. Files `.gz` are decompressed, and `-` stands for standard input.
+
+    Yields:
+        The place of a line for error messages ("FILE, line 3"), and its JSON object.
 
     Raises:
         InputError: The file cannot be read, or a line is not a JSON object.
@@ -73,7 +80,15 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parsed(line: str, where: str) -> dict[str, Any]:
-    """Parse a line with a JSON object; raise InputError with the place `where` if it is not one."""
+    """Parse a line of a JSON-lines file into a JSON object.
+
+    Args:
+        line: The line.
+        where: The place of the line for errors, such as "FILE, line 3".
+
+    Raises:
+        InputError: The line is not a JSON object.
+    """
     try:
         row = json.loads(line)
         if "\\u" in line:
@@ -90,7 +105,7 @@ def parsed(line: str, where: str) -> dict[str, Any]:
 
 
 def _encodable(value: Any) -> Any:
-    """Replace lone surrogates in nested JSON values by U+FFFD; JSON can escape them, UTF-8 cannot."""
+    """Replace characters that UTF-8 cannot encode (lone surrogates) by U+FFFD in all texts of JSON data."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):
@@ -101,16 +116,16 @@ def _encodable(value: Any) -> Any:
 
 
 def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a value") -> Any:
-    """Return the value of a field.
+    """Return the value of a key in a JSON object.
 
     Args:
-        row: A JSON object.
-        field: The name of the field.
-        where: The place of the object, for the error.
-        kind: The expected kind of value, for the error.
+        row: The JSON object.
+        field: The key.
+        where: The place of the object for errors, such as "FILE, line 3".
+        kind: The expected kind of value for errors, such as "a text".
 
     Raises:
-        InputError: The object has no such field.
+        InputError: The object lacks the key.
     """
     if field not in row:
         names = ", ".join(islice(row, 20)) or "nothing"
@@ -119,7 +134,16 @@ def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a valu
 
 
 def text_under(row: dict[str, Any], field: str, where: str) -> str:
-    """Return the text in a field; raise InputError if it is missing or not a text (see `value_under`)."""
+    """Return the text under a key in a JSON object.
+
+    Args:
+        row: The JSON object.
+        field: The key.
+        where: The place of the object for errors, such as "FILE, line 3".
+
+    Raises:
+        InputError: The object lacks the key, or its value is not a text.
+    """
     value = value_under(row, field, where, "a text")
     if not isinstance(value, str):
         actual = type(value).__name__ if isinstance(value, list | dict) else json.dumps(value)[:40]
@@ -128,25 +152,28 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 
 
 def real(path: Path) -> Path:
-    """Return the absolute path with all links resolved; a loop of links is not resolved."""
+    """Return the absolute path of a file, with all symbolic links resolved except loops."""
     return Path(os.path.realpath(path))
 
 
 def printable(name: str | os.PathLike[str]) -> str:
-    """Return a file name as UTF-8 text, with U+FFFD for bytes that are not UTF-8."""
+    """Return a file name as text that can be printed: U+FFFD replaces bytes that are not UTF-8."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
-    """Check that an output file can be written; pipes, devices and empty files always can.
+    """Check that a command may write its output file, before the command does long work.
+
+    Pipes, devices and empty files are always allowed.
 
     Args:
-        file: The output file; None is standard output.
+        file: The output file; None means standard output.
         inputs: The input files of the command.
         overwrite: Whether an existing file may be replaced.
 
     Raises:
-        InputError: `file` is an input, exists and may not be replaced, or its folder is missing.
+        InputError: The file is an input, a folder, an existing file that may not be replaced, or in a
+            folder that does not exist.
     """
     if file is None:
         return
@@ -168,12 +195,14 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
 
 
 def write(file: Path, content: str | bytes | Iterable[str]) -> None:
-    """Write a file atomically; a pipe or a device is written directly.
+    """Write a file atomically: after a crash, the file has either its old or its new content.
+
+    A pipe or a device is written directly.
 
     Args:
-        file: The file; if it is a link, the file behind it is replaced.
-        content: The content, or pieces of it. Characters that UTF-8 cannot hold (lone surrogates)
-            are escaped.
+        file: The file. If it is a symbolic link, the file to which it points is replaced.
+        content: The content, or an iterable of its parts. Characters that UTF-8 cannot encode (lone
+            surrogates) are escaped.
 
     Raises:
         InputError: The file cannot be written.
@@ -197,9 +226,13 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def temporary(file: Path) -> Iterator[Path]:
-    """Yield a new empty file in the folder of `file`; remove it at the end if it still exists.
+    """Make an empty temporary file beside `file` for a `with` block, and remove it after the block.
 
-    It has the permissions of `file`, or of any new file if `file` does not exist.
+    The temporary file gets the permissions of `file`, if that exists. The block may rename the temporary
+    file to keep it.
+
+    Yields:
+        The path of the temporary file.
     """
     partial = file.with_name(f".{file.name[:_LONGEST_STEM]}.{uuid.uuid4().hex[:8]}.partial")
     partial.touch(exist_ok=False)
@@ -213,9 +246,13 @@ def temporary(file: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a file or folder against other processes that use the same lock.
+    """Hold a lock on a file or folder during a `with` block, so that no other process writes there.
 
-    The lock ends with the process, even if the process is killed.
+    The lock is a file `.NAME.lock` beside `path`. Only processes that call this function respect it. If the
+    process is killed, the lock ends, too.
+
+    Args:
+        path: The file or folder; it need not exist.
 
     Raises:
         InputError: Another process has the lock, or the lock file cannot be written.
@@ -246,7 +283,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _is_open(file: Path, descriptor: int) -> bool:
-    """Return whether the descriptor is open on the file that has this path now."""
+    """Return whether an open file descriptor belongs to the file that now has the path `file`."""
     try:
         return os.path.samestat(file.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -254,7 +291,7 @@ def _is_open(file: Path, descriptor: int) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is written to the disk (fsync)."""
+    """Wait until the content of a file or folder is on the disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

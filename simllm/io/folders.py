@@ -1,7 +1,8 @@
-"""Safe writing of folders: only folders with our marker are replaced.
+"""Safe writing of folders: simllm replaces only folders that it wrote itself.
 
-The marker, `.simllm`, lists the files that simllm wrote into the folder. Replacing the folder
-replaces these files and keeps all others. A folder that holds files but no marker is refused.
+simllm puts a file `.simllm`, the marker, into each folder that it writes. The marker lists the files that
+simllm wrote. If the folder is replaced, only these files are replaced; all others are kept. A folder with
+files but without a marker is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ _LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 
 
 def check_place(folder: Path) -> None:
-    """Raise InputError if a folder, or a file in it, cannot be made here; nothing is made yet."""
+    """Check that a folder, and files in it, can be made at this path; make nothing.
+
+    Raises:
+        InputError: The path leads through a file, a loop of links, or a folder without write permission.
+    """
     folder = files.real(folder)
     try:
         loops = [path for path in (folder, *folder.parents) if path.is_symlink()]  # other links are resolved
@@ -43,7 +48,11 @@ def check_place(folder: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """Raise InputError unless simllm may write `folder`: it is missing, empty or carries the marker."""
+    """Check that simllm may write into a folder: it is missing, empty, or written by simllm.
+
+    Raises:
+        InputError: The folder holds other files but no marker (the file `.simllm`), or cannot be written.
+    """
     check_place(folder)
     folder = files.real(folder)
     if _names(folder) and _written(folder) is None:
@@ -53,15 +62,15 @@ def check(folder: Path) -> None:
 
 
 def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
-    """Check that simllm may replace a folder.
+    """Check that simllm may replace a folder by a new one.
 
     Args:
-        folder: The folder, which must pass `check`.
-        names: Names of files in the new folder.
+        folder: The folder; it may be missing.
+        names: The names of the files in the new folder, as far as they are known.
 
     Raises:
-        InputError: `check` fails, the folder is the current folder or a mount point, or it holds a
-            file of these names that simllm did not write.
+        InputError: `check` fails. Or the folder is the current folder or a mount point. Or it holds a file
+            with one of the `names` that simllm did not write.
     """
     check(folder)
     real = files.real(folder)
@@ -75,7 +84,15 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
 
 
 def check_apart(output: Path, sources: Iterable[Path]) -> None:
-    """Raise InputError if the folder `output` is one of the sources, inside one or above one."""
+    """Check that an output folder and the sources of a command do not contain each other.
+
+    Args:
+        output: The output folder.
+        sources: Files and folders that the command reads.
+
+    Raises:
+        InputError: The output folder is one of the sources, is inside a source, or contains a source.
+    """
     for source in sources:
         a, b = files.real(output), files.real(source)
         if a == b or a in b.parents or (b in a.parents and b.is_dir()):
@@ -83,7 +100,9 @@ def check_apart(output: Path, sources: Iterable[Path]) -> None:
 
 
 def own(folder: Path) -> None:
-    """Make a folder with our marker, or mark an empty one, so that `add` may write files into it.
+    """Make a folder into which `add` may write files, by placing the marker `.simllm` in it.
+
+    The folder may be missing, empty, or already have a marker.
 
     Raises:
         InputError: `check` fails, or the folder cannot be written.
@@ -98,11 +117,11 @@ def own(folder: Path) -> None:
 
 
 def add(folder: Path, name: str, content: str | bytes) -> None:
-    """Write a file into a folder that carries our marker.
+    """Write a file into a folder of simllm, and list the file in the folder's marker (`.simllm`).
 
     Args:
-        folder: The folder.
-        name: The path of the file in the folder.
+        folder: The folder; it must have a marker.
+        name: The path of the file, relative to the folder.
         content: The content of the file.
 
     Raises:
@@ -120,13 +139,17 @@ def add(folder: Path, name: str, content: str | bytes) -> None:
 
 
 def check_addition(folder: Path, name: str) -> list[str]:
-    """Check that `add` may write the file `name` into a folder.
+    """Check that `add` may write a file into a folder of simllm.
+
+    Args:
+        folder: The folder; it must have a marker (the file `.simllm`).
+        name: The path of the file, relative to the folder.
 
     Returns:
-        The files that simllm wrote into the folder.
+        The relative paths of the files that simllm wrote into the folder so far.
 
     Raises:
-        InputError: The folder carries no marker, or has a file `name` that simllm did not write.
+        InputError: The folder has no marker, or has a file `name` that simllm did not write.
     """
     written = _written(folder)
     if written is None:
@@ -138,13 +161,21 @@ def check_addition(folder: Path, name: str) -> list[str]:
 
 @contextlib.contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """Replace a folder atomically: yield an empty folder to fill, which then becomes `folder`.
+    """Replace a folder atomically by the files that a `with` block writes.
 
-    Files in `folder` that simllm did not write are kept. After an exception, `folder` is unchanged.
+    The block writes into a new temporary folder. After the block, this folder gets the name `folder`. Files
+    in the old folder that simllm did not write are kept. If the block raises an exception, the old folder
+    stays unchanged.
+
+    Args:
+        folder: The folder to replace; it may be missing.
+
+    Yields:
+        The path of the temporary folder.
 
     Raises:
-        InputError: `check_replaceable` fails, another process is replacing the folder, or it cannot
-            be written.
+        InputError: `check_replaceable` fails, another process replaces the folder, or a file cannot be
+            written.
     """
     check_replaceable(folder)
     folder = files.real(folder)
@@ -167,7 +198,7 @@ def replacing(folder: Path) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove the files that simllm wrote into `folder`, and the folder if nothing else is left."""
+    """Remove the files that simllm wrote into a folder; remove the folder, too, if it is empty then."""
     for name in _written(folder) or ():
         above = list(Path(name).parents)[:-1]
         if not any((folder / path).is_symlink() for path in above):  # a link may lead out of the folder
@@ -180,7 +211,10 @@ def remove(folder: Path) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Finish or undo a replacement of `folder` that was killed; remove its temporary folders."""
+    """Clean up after a call of `replacing` that was killed: finish or undo the replacement of `folder`.
+
+    Temporary folders beside `folder` are removed.
+    """
     for left in _leftovers(folder, "old"):
         if _written(left) is None:
             _remove_empty(left)  # killed while it was empty
@@ -198,7 +232,7 @@ def recover(folder: Path) -> None:
 
 
 def recover_all(parent: Path) -> None:
-    """Recover every folder in `parent` whose replacement was killed (see `recover`)."""
+    """Clean up after killed calls of `replacing`, for all folders in `parent` (see `recover`)."""
     matches = (_LEFTOVER.fullmatch(name) for name in _names(parent))
     for name in sorted({match[1] for match in matches if match}):
         with files.locked(parent / name):
@@ -206,18 +240,21 @@ def recover_all(parent: Path) -> None:
 
 
 def _temporary_name(folder: Path, suffix: str) -> Path:
-    """Return an unused name beside `folder` that `_LEFTOVER` matches."""
+    """Return an unused path beside `folder` for a temporary folder; its name ends in `suffix`."""
     return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.{suffix}")
 
 
 def _leftovers(folder: Path, suffix: str) -> list[Path]:
-    """Return the temporary folders that killed replacements of `folder` left, with this suffix."""
+    """Return the temporary folders with this suffix that killed calls of `replacing` left beside `folder`."""
     matches = (_LEFTOVER.fullmatch(name) for name in _names(folder.parent))
     return [folder.parent / m[0] for m in matches if m and (m[1], m[2]) == (folder.name, suffix)]
 
 
 def _discard(partial: Path) -> None:
-    """Remove a temporary folder; the marker is removed last, so that a later call can finish."""
+    """Remove a temporary folder with all its files, and last its marker, the file `.simllm`.
+
+    If this is interrupted, the marker shows a later call that the folder may still be removed.
+    """
     for path in partial.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -227,7 +264,7 @@ def _discard(partial: Path) -> None:
 
 
 def _replace(new: Path, folder: Path) -> None:
-    """Rename the folder `new` to `folder`, with the files of the old folder that are not ours."""
+    """Rename the folder `new` to `folder`, and move files that simllm did not write from the old `folder`."""
     for path in (*new.rglob("*"), new):
         files.sync(path)
     check(folder)
@@ -245,7 +282,7 @@ def _replace(new: Path, folder: Path) -> None:
 
 
 def _keep_others(old: Path, folder: Path) -> None:
-    """Move the files that simllm did not write from `old` to `folder`; then remove `old`."""
+    """Move the files that simllm did not write from the folder `old` to `folder`; then remove `old`."""
     for name in set(_files(old)) - {MARKER, *(_written(old) or ())}:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if not (folder / name).exists():
@@ -254,14 +291,17 @@ def _keep_others(old: Path, folder: Path) -> None:
 
 
 def _mark(folder: Path, names: list[str]) -> None:
-    """Write the marker, with the names of the files that simllm wrote."""
+    """Write the marker `.simllm` of a folder, which lists the `names` of the files that simllm wrote."""
     files.write(
         folder / MARKER, json.dumps({"written_by": "simllm", "files": sorted(names)}, indent=1) + "\n"
     )
 
 
 def _written(folder: Path) -> list[str] | None:
-    """Return the files that simllm wrote into `folder`; None if it carries no marker."""
+    """Return the relative paths of the files that simllm wrote into a folder.
+
+    They come from the marker `.simllm`. None is returned if there is no valid marker.
+    """
     try:
         marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -275,12 +315,16 @@ def _written(folder: Path) -> list[str] | None:
 
 
 def _is_inside(name: object) -> bool:
-    """Return whether an entry of a marker is a relative path that does not leave the folder."""
+    """Return whether `name`, an entry of a marker file, is a relative path that stays inside its folder."""
     return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
 def _names(folder: Path) -> list[str]:
-    """Return the names in a folder, none if it is missing; raise InputError if it cannot be read."""
+    """Return the names of all files and folders in a folder; no names if the folder is missing.
+
+    Raises:
+        InputError: The folder cannot be read.
+    """
     try:
         return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208
     except OSError as error:
@@ -288,7 +332,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _files(folder: Path) -> list[str]:
-    """Return the relative paths of all files in a folder; links are not followed, but listed."""
+    """Return the relative paths of all files in a folder and the folders below; links count as files."""
     return [
         os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118
         for here, inner, names in os.walk(folder)

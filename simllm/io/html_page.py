@@ -1,4 +1,4 @@
-"""Rendering of HTML pages from jinja2 templates, which extend `html_page.html` to share its style."""
+"""Rendering of HTML pages from jinja2 templates, which share the style in `html_page.html`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from markupsafe import Markup
 
 
 def render(template: Path, **values: Any) -> str:
-    """Render a self-contained page.
+    """Render a self-contained HTML page from a template.
 
     Args:
-        template: A jinja2 template; it begins with `{% extends "html_page.html" %}`.
-        values: The variables of the template. Text is escaped, unless the filter `svg` marks it as
-            an SVG element.
+        template: The file of a jinja2 template, which begins with `{% extends "html_page.html" %}`.
+        values: The variables of the template. Their text is escaped. A template inserts an SVG element
+            without escaping by the filter `svg`.
 
     Returns:
         The page, as HTML.

@@ -8,5 +8,5 @@ _SPECIAL |= {character: f"\\{character}" for character in "&%$#_{}"}
 
 
 def escape_latex(text: str) -> str:
-    """Return `text` on one line, with the special characters of LaTeX escaped."""
+    """Escape the characters of a text that are special in LaTeX, and put the text on one line."""
     return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""The partial file of a long output, which `--resume` continues after a run was stopped."""
+"""The partial file: finished results of a long command, which `--resume` continues after a stop."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ from simllm.io import files
 
 
 class PartialFile:
-    """The file `FILE.partial`, with the finished records of the output FILE.
+    """The file `FILE.partial`, which holds the results of a command until it can write its output FILE.
 
-    A line is a checksum and a JSON object. The first line is the head, with the settings that the
-    records depend on; each other line is a record. If the process is killed, everything after the last
-    complete line is dropped. The caller must hold the lock of FILE (`files.locked`).
+    Each line has a checksum and a JSON object. The first line has the command's settings; each other line
+    is a record, which has some results. If the process is killed while it writes, the incomplete last line
+    is ignored. The caller must hold the lock of FILE (see `files.locked`).
     """
 
-    def __init__(self, output: Path, head: Mapping[str, Any], resume: bool) -> None:
-        """Open the partial file of an output, without writing anything.
+    def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
+        """Open the partial file that belongs to an output file, or prepare a new one.
+
+        If earlier records are kept, a damaged end of the file is cut off. A file without records is
+        removed.
 
         Args:
             output: The output file.
-            head: The settings that the records depend on, as JSON values.
-            resume: Whether to continue after the records of an earlier run.
+            settings: The settings on which the records depend, as JSON values.
+            resume: Whether to keep the records of an earlier run and append to them.
 
         Raises:
-            InputError: simllm did not write the partial file, its head differs from `head`, or it has
-                records and `resume` is false.
+            InputError: The existing file was not written by simllm, or has other settings. Or the file has
+                records, and `resume` is false.
         """
         self.path = path_of(output)
-        self.head = {"written_by": "simllm", **head}
+        self.settings = {"written_by": "simllm", **settings}
         self._records = 0
         if not os.path.lexists(self.path):
             return
@@ -48,16 +51,16 @@ class PartialFile:
             return
         if not resume:
             raise InputError(f"{self.path}: holds an earlier run; --resume continues it, or remove the file")
-        for key, value in self.head.items():
+        for key, value in self.settings.items():
             if old.get(key) != value:
                 raise InputError(f"{self.path}: begun with {key} {old.get(key)}, not {value}")
         os.truncate(self.path, ends[-1])
         self._records = len(ends)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Append a record, a JSON object; raise InputError if it cannot be written."""
+        """Append a record, which is a JSON object; raise InputError if the file cannot be written."""
         if self._records == 0:
-            files.write(self.path, _line(self.head))
+            files.write(self.path, _line(self.settings))
         try:
             with self.path.open("ab") as file:
                 file.write(_line(record))
@@ -66,18 +69,22 @@ class PartialFile:
         self._records += 1
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the records in the order in which they were appended."""
+        """Yield the records (JSON objects) in the order in which they were appended."""
         lines = self._lines() if self._records else iter(())
-        next(lines, None)  # the head
+        next(lines, None)  # the settings
         for _, record in lines:
             yield record
 
     def remove(self) -> None:
-        """Remove the partial file, after its records have been written to the output."""
+        """Remove the partial file; call this after the output file has been written."""
         self.path.unlink(missing_ok=True)
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the end (in bytes) and the JSON object of each complete line."""
+        """Read the complete lines of the partial file, and stop at the first damaged line.
+
+        Yields:
+            The position in the file after the line, in bytes, and the line's JSON object.
+        """
         if self.path.is_symlink() or not self.path.is_file():
             return
         end = 0
@@ -91,12 +98,12 @@ class PartialFile:
 
 
 def path_of(output: Path) -> Path:
-    """Return the path of the partial file of `output`."""
+    """Return the path of the partial file that belongs to an output file."""
     return output.with_name(output.name + ".partial")
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
-    """Return a JSON object as one line, with its checksum in front."""
+    """Format a JSON object as a line of a partial file: checksum, space and JSON."""
     content = json.dumps(value).encode() + b"\n"
     return _checksum(content) + b" " + content
 

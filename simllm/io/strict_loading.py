@@ -1,4 +1,4 @@
-"""Strict loading of JSON objects into frozen dataclasses: an unknown or missing key is an error."""
+"""Strict loading of JSON into dataclasses: an unknown or missing key is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ T = TypeVar("T")
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Read a file with one JSON object; raise InputError if it cannot be read or is not one."""
+    """Read a file that holds one JSON object.
+
+    Raises:
+        InputError: The file cannot be read, or does not hold a JSON object.
+    """
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -34,16 +38,16 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Build a dataclass from JSON or YAML values.
+    """Make an instance of a dataclass from the keys and values of a JSON or YAML file.
 
     Args:
-        cls: The dataclass; its fields may be dataclasses, too.
-        values: The values by key.
-        where: The file, for the error.
+        cls: The dataclass. Its fields may be dataclasses, too; their values are nested objects.
+        values: The content of the file.
+        where: The name of the file, for errors.
 
     Raises:
-        InputError: A key is unknown or missing, or a value has the wrong type or is refused by the
-            dataclass. The error lists all problems.
+        InputError: A key is unknown or missing, a value has the wrong type, or the dataclass refuses a
+            value. The message lists all problems.
     """
     problems: list[str] = []
     instance = _build(cls, values, "", problems)
@@ -53,7 +57,17 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
-    """Build a dataclass, and append all problems; None if values are missing or have the wrong type."""
+    """Make an instance of a dataclass from a JSON object, and collect all problems.
+
+    Args:
+        cls: The dataclass.
+        values: The JSON object.
+        prefix: The keys above this object, for messages, such as "model.".
+        problems: A list to which messages are appended.
+
+    Returns:
+        The instance; None if a value is missing or has the wrong type.
+    """
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")
         return None
@@ -87,7 +101,14 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
 
 
 def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
-    """Convert one value to the declared type of its field, and append all problems."""
+    """Convert a JSON value to the type of a dataclass field, and collect all problems.
+
+    Args:
+        hint: The declared type of the field.
+        value: The JSON value.
+        name: The field's full name, for messages, such as "model.layers".
+        problems: A list to which messages are appended.
+    """
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if value is None:
             return None

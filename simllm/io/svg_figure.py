@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG elements for HTML pages, in one style."""
+"""Matplotlib figures as SVG elements for HTML pages, all in the same style."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ _STYLE: Any = {
 
 
 def style() -> contextlib.AbstractContextManager[None]:
-    """Return a context in which matplotlib draws in the style of our pages."""
+    """Make a context for `with`, inside which matplotlib draws in the style of simllm's HTML pages."""
     return mpl.rc_context(_STYLE)
 
 
 def svg_element(figure: Figure) -> str:
-    """Return a figure as an SVG element, without group ids (two figures on a page would share them)."""
+    """Return a matplotlib figure as an SVG element for an HTML page.
+
+    Ids of groups are removed, because two figures on one page would have the same ids.
+    """
     file = io.StringIO()
     with style(), warnings.catch_warnings():
         # The browser has fonts for all glyphs.

@@ -1,4 +1,4 @@
-"""Writing of tables as text, TSV or JSON."""
+"""Writing of tables as aligned text, tab-separated values (TSV) or JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ Summary = Callable[[], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, and a summary of all rows."""
+    """A table with a summary.
+
+    Attributes:
+        columns: The names of the c columns.
+        rows: Rows of c cells.
+        summary: Facts about all rows, such as their mean, by name.
+    """
 
     columns: Sequence[str]
     rows: Rows
@@ -30,27 +36,40 @@ class Table:
 
 
 def write(table: Table, format_: str | None, output: Path | None) -> None:
-    """Write a table to a file (atomically) or, if `output` is None, to standard output."""
+    """Write a table to a file or to standard output.
+
+    Args:
+        table: The table.
+        format_: "text", "json" or "tsv"; None means "text" on a terminal and "tsv" otherwise.
+        output: The file, which is written atomically; None means standard output.
+    """
     write_chunks(table.columns, [table.rows], lambda: table.summary, format_for(format_, output), output)
 
 
 def write_chunks(
     columns: Sequence[str], chunks: Iterable[Rows], summary: Summary, format_: str, output: Path | None
 ) -> None:
-    """Write a long table in chunks; on standard output each chunk appears at once.
+    """Write a long table, some rows at a time.
+
+    On standard output, the rows appear as soon as they are computed.
 
     Args:
-        columns: The names of the columns.
-        chunks: The rows, some at a time.
-        summary: Returns the summary of all rows; called after the last chunk.
-        format_: One of `FORMATS`.
-        output: A file, which is written atomically; None is standard output.
+        columns: The names of the c columns.
+        chunks: The rows in chunks; each chunk is a list of rows with c cells.
+        summary: A function that returns facts about all rows, by name. It is called after the last chunk.
+        format_: "text", "json" or "tsv".
+        output: The file, which is written atomically; None means standard output.
     """
     show(_WRITERS[format_](columns, chunks, summary), output)
 
 
 def show(text: str | Iterable[str], output: Path | None) -> None:
-    """Write text to a file (atomically) or, if `output` is None, piece by piece to standard output."""
+    """Write text to a file or to standard output.
+
+    Args:
+        text: The text, or an iterable of its parts. On standard output, each part appears at once.
+        output: The file, which is written atomically; None means standard output.
+    """
     if output is not None:
         files.write(output, text)
         return
@@ -60,12 +79,12 @@ def show(text: str | Iterable[str], output: Path | None) -> None:
 
 
 def format_for(format_: str | None, output: Path | None) -> str:
-    """Return the given format, or the default: text on a terminal, TSV otherwise."""
+    """Choose a table's format: `format_` if it is given, else "text" on a terminal and "tsv" elsewhere."""
     return format_ or ("text" if output is None and sys.stdout.isatty() else "tsv")
 
 
 def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield TSV without the summary; numbers have six significant digits."""
+    """Yield a table as TSV, chunk by chunk, without its summary; numbers have six significant digits."""
     head: Rows = [columns]
     for rows in chunks:
         yield "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in [*head, *rows])
@@ -73,7 +92,7 @@ def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> It
 
 
 def _json(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield one JSON object: the rows, one per line, and then the summary."""
+    """Yield a table as one JSON object, chunk by chunk: the rows, one per line, and then the summary."""
     before = '{"rows": [\n'
     for rows in chunks:
         yield before + ",\n".join(json.dumps(finite(dict(zip(columns, row, strict=True)))) for row in rows)
@@ -83,7 +102,10 @@ def _json(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> I
 
 
 def _text(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield a table that fits the terminal, then the summary; the first rows decide the widths."""
+    """Yield a table as aligned text, chunk by chunk, and then the summary.
+
+    The rows of the first chunk decide how wide the columns are. Longer cells are cut.
+    """
     fitting: list[int] = []
     for rows in chunks:
         if not fitting:
@@ -97,7 +119,7 @@ _WRITERS = {"text": _text, "json": _json, "tsv": _tsv}
 
 
 def finite(value: Any) -> Any:
-    """Replace NaN and infinities in nested values by None, because JSON has only finite numbers."""
+    """Replace NaN and infinities in nested lists and dicts by None, because JSON has only finite numbers."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -106,22 +128,27 @@ def finite(value: Any) -> Any:
 
 
 def header(columns: Sequence[str], widths: list[int]) -> str:
-    """Return the names of the columns, underlined."""
+    """Format the names of columns as a line of text, with a horizontal line below.
+
+    Args:
+        columns: The names.
+        widths: The widths of the columns in characters.
+    """
     return lines([columns], widths) + _GAP.join("─" * width for width in widths) + "\n"
 
 
 def lines(rows: Rows, widths: list[int]) -> str:
-    """Return the rows, one per line."""
+    """Format rows as aligned text, one row per line; `widths` are the columns' widths in characters."""
     return "".join(_line([_cell(value) for value in row], widths) + "\n" for row in rows)
 
 
 def footer(summary: dict[str, Any]) -> str:
-    """Return the summary, one entry per line, after an empty line."""
+    """Format a table's summary as text: an empty line, and then one line for each entry."""
     return "\n" + "".join(f"{key}: {_cell(value)}\n" for key, value in summary.items())
 
 
 def _line(row: list[str], widths: list[int]) -> str:
-    """Return cells as one line; long cells are cut to the column width."""
+    """Join cells to an aligned line of text; cells longer than their column's width are cut."""
     fitted = [
         cell if len(cell) <= width else cell[: width - 1] + "…"
         for cell, width in zip(row, widths, strict=True)
@@ -130,7 +157,11 @@ def _line(row: list[str], widths: list[int]) -> str:
 
 
 def widths(rows: Rows) -> list[int]:
-    """Return column widths that fit the terminal; the widest columns are shortened first."""
+    """Compute column widths, in characters, with which all rows fit the terminal.
+
+    Columns are as wide as their longest cell. If the terminal is narrower, the widest columns are narrowed
+    first.
+    """
     widths = [max(len(_cell(value)) for value in column) for column in zip(*rows, strict=True)]
     space = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)
     while sum(widths) > space and max(widths) > 8:
@@ -139,7 +170,12 @@ def widths(rows: Rows) -> list[int]:
 
 
 def _cell(value: Any, exact: bool = False) -> str:
-    """Format a cell on one line; numbers have four decimals or, if `exact`, six significant digits."""
+    """Format a table cell as one line of text.
+
+    Args:
+        value: The value. Floats get four decimals.
+        exact: Whether floats get six significant digits instead.
+    """
     if isinstance(value, float):
         if exact:
             return f"{value:.6g}"
@@ -148,5 +184,5 @@ def _cell(value: Any, exact: bool = False) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return `text` on one line, without control characters, which could change the terminal."""
+    """Put a text on one line, and remove control characters, which could disturb the terminal."""
     return " ".join("".join(c if c.isprintable() else " " for c in encodable(text)).split())

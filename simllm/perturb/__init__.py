@@ -1,1 +1,1 @@
-"""Perturbations: rewordings of summaries, and changes of their meaning."""
+"""Rule-based edits of texts: rewordings, and changes of their meaning."""

@@ -32,7 +32,7 @@ def stream(
     Args:
         score: `SimLLM.stream`.
         pairs: All pairs, from the first, as tuples of JSON values.
-        partial: The partial file; its head has the signature of the metric.
+        partial: The partial file; its settings contain the signature of the metric.
         no_scores: The scores of zero pairs; each chunk has their signature and calibration.
 
     Yields:

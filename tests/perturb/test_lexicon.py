@@ -152,7 +152,9 @@ def test_held_out_words_are_in_no_list(whole_lexicon):
     for table in (known.opposites, known.neighbours):
         for old, options in table.items():
             open_class = [
-                option.word for option in options if option.kind in ("verb", "noun", "adjective", "adverb")
+                option.word
+                for option in options
+                if option.part_of_speech in ("verb", "noun", "adjective", "adverb")
             ]
             assert not held.words & {*open_class, *([old] if open_class else [])}, old
     assert len(known.synonyms) < len(whole_lexicon.synonyms)

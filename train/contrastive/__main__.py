@@ -31,7 +31,7 @@ from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.contrastive.losses import cosent, info_nce
 from train.contrastive.meaning_task import MeaningTask
 from train.runtime import run_folder, training_loop
-from train.runtime.config import ContrastiveConfig
+from train.runtime.config import ContrastiveConfig, hide_data_root
 from train.runtime.distributed import World
 from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.log import open_log, print_progress
@@ -183,7 +183,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         facts = {
             "objective": "contrastive (InfoNCE)" + (", language modelling" if task.auxiliary_lm else ""),
             "pairs": {
-                f"{number}. {source.config.source}": len(source)
+                f"{number}. {hide_data_root(source.config.source)}": len(source)
                 for number, source in enumerate(task.batches.positives, 1)
             },
             **training_provenance(config, progress, world, revision),

@@ -317,6 +317,14 @@ def data_root() -> str:
     return os.environ.get("SIMLLM_DATA") or "data"
 
 
+def hide_data_root(values: Any) -> Any:
+    """Return nested values in which paths below `data_root()` begin with `${data}`, as in configurations."""
+    root = f"{data_root()}/"
+    return _map_texts(
+        values, lambda text: "${data}/" + text.removeprefix(root) if text.startswith(root) else text
+    )
+
+
 def decode_paths(values: Any) -> Any:
     """Return nested values with all paths decoded as UTF-8, whatever the encoding of the locale.
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import simllm
-from train.runtime.config import TrainingConfig, decode_paths
+from train.runtime.config import TrainingConfig, decode_paths, hide_data_root
 from train.runtime.distributed import World
 from train.runtime.state import Progress
 
@@ -41,7 +41,7 @@ def training_provenance(
         revision: The git revision at the start of the run.
     """
     return {
-        "config": decode_paths(asdict(config)),
+        "config": hide_data_root(decode_paths(asdict(config))),
         "updates": progress.update,
         "tokens": progress.tokens,
         "seconds": round(progress.seconds),

@@ -1,4 +1,4 @@
-"""The commands `simllm evaluate …`, which evaluate metrics."""
+"""The commands `simllm evaluate …`, which measure how good a metric is."""
 
 from simllm.cli.evaluate import contrast, correlation, robustness, study
 

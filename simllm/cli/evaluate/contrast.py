@@ -1,4 +1,4 @@
-"""`simllm evaluate contrast`: test whether rewordings score higher than changes of meaning."""
+"""`simllm evaluate contrast`: test whether metrics score rewordings higher than changes of meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = """examples:
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
+    """Add the options of `simllm evaluate contrast` to its parser."""
     command.add_argument(
         "--triples", type=Path, metavar="FILE",
         help="JSON lines with reference, rewording, change, kind and form; default: the included ones",
@@ -27,7 +27,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm evaluate contrast` with the parsed options: write a table of each metric's accuracies."""
     with metric_choice.require_eval_extra():
         from simllm.evaluation import contrast
         from simllm.metrics import registry

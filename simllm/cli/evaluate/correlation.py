@@ -1,4 +1,4 @@
-"""`simllm evaluate correlation`: correlate metrics with human ratings."""
+"""`simllm evaluate correlation`: correlate the scores of metrics with human ratings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = """examples:
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
+    """Add the options of `simllm evaluate correlation` to its parser."""
     command.add_argument(
         "--ratings",
         type=Path,
@@ -31,7 +31,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm evaluate correlation` with the parsed options: write a table of correlations."""
     files.check_output(options.output, [options.ratings], options.overwrite)
     with metric_choice.require_eval_extra():
         from simllm.evaluation.human_correlation import correlate

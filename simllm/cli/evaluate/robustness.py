@@ -1,4 +1,4 @@
-"""`simllm evaluate robustness`: test whether scores follow the meaning of edited summaries."""
+"""`simllm evaluate robustness`: edit summaries, and test whether scores fall only if the meaning changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = """examples:
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
+    """Add the options of `simllm evaluate robustness` to its parser."""
     command.add_argument(
         "--summaries", type=Path, metavar="FILE",
         help="texts, one per line; default: the references of the included triples",
@@ -32,7 +32,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm evaluate robustness` with the parsed options.
+
+    The command edits summaries by rule, and writes a table of how much each metric's scores fall after each
+    kind of edit.
+    """
     with metric_choice.require_eval_extra():
         from simllm.evaluation import contrast
         from simllm.evaluation.robustness import KINDS, make_edits, measure_robustness

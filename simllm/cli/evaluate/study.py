@@ -1,4 +1,4 @@
-"""`simllm evaluate study`: answer the paper's five research questions on rated sets."""
+"""`simllm evaluate study`: answer the five research questions of the SIMLLM paper with human ratings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = """examples:
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Declare the options of this command."""
+    """Add the options of `simllm evaluate study` to its parser."""
     command.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
     metric_choice.add_option(command)
@@ -35,7 +35,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run `simllm evaluate study` with the parsed options: write a folder with a report, and a table."""
     with metric_choice.require_eval_extra():
         from simllm.evaluation import study_report
         from simllm.evaluation.study import QUESTIONS, run_study

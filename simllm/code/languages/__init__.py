@@ -1,4 +1,4 @@
-"""The supported programming languages."""
+"""The supported programming languages, with a module for each language."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ LANGUAGES = {
 
 
 def load(name: str) -> Language:
-    """Return the language with a name; raise KeyError if there is none."""
+    """Return the rules for a programming language, such as "python".
+
+    Raises:
+        KeyError: The language is not supported.
+    """
     if name not in LANGUAGES.values():
         raise KeyError(name)
     language: Language = import_module(f"simllm.code.languages.{name}").LANGUAGE

@@ -1,4 +1,4 @@
-"""The description of a programming language, and the search for its documented functions."""
+"""The class `Language`, which finds the documented functions in a source file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _DEEPEST = 1_000  # nodes above a function that are searched for its classes
 
 @dataclass(frozen=True)
 class Function:
-    """A documented function.
+    """A documented function in a source file.
 
     Attributes:
-        name: The name, with the names of its classes: Class.method.
-        raw: The documentation comment with its comment marks.
+        name: The function's name after the names of its classes, such as `Class.method`.
+        raw: The documentation comment as it stands in the source, with comment marks such as `//`.
         text: The documentation comment without comment marks.
-        head: The beginning of the declaration, including annotations.
-        supertypes: The supertypes of its class, separated by spaces.
+        head: The first 200 bytes of the declaration, including annotations.
+        supertypes: The types that the function's class extends or implements, separated by spaces.
     """
 
     name: str
@@ -42,11 +42,17 @@ class Function:
 
 @dataclass(frozen=True)
 class CommentPlace:
-    """The byte offsets of a possible documentation comment and of its declaration."""
+    """The place of a possible documentation comment in a source file, in bytes from its beginning.
+
+    Attributes:
+        start: Where the comment begins.
+        end: Where the comment ends (the first byte after the comment).
+        declaration: Where the documented declaration begins. For a Python docstring, the same as `start`.
+    """
 
     start: int
     end: int
-    declaration: int  # start of the declaration
+    declaration: int
 
 
 @dataclass(frozen=True)
@@ -54,14 +60,16 @@ class Language:
     """A programming language, with the rules that find its documented functions.
 
     Attributes:
-        grammars: Module and function of tree-sitter grammars; the next is used if one finds errors.
-        places: Finds possible documentation comments in the bytes of a file. This is fast; a file
-            without any is not parsed.
-        function: Takes the path to the node of a declaration, and returns the path to the function that
-            begins there, or None.
-        strip_marks: Removes the comment marks of a comment.
-        name: Returns the name of the function at a node.
-        classes: Types of nodes whose names are part of the names of the functions inside.
+        grammars: Tree-sitter grammars, each as (Python module, name of a function in the module). If code
+            has syntax errors in one grammar, the next grammar is tried.
+        places: Takes the bytes of a source file and yields possible documentation comments. A file without
+            such comments is not parsed, which saves time.
+        function: Takes a path of syntax nodes, from the root to a node where a declaration begins. Returns
+            the path to the function that is declared there, or None if there is no function.
+        strip_marks: Takes a comment and returns its text without comment marks such as `//`.
+        name: Takes the syntax node of a function and returns the function's name.
+        classes: Types of syntax nodes, such as "class_definition". The name of such a node becomes a part
+            of the names of the functions inside.
     """
 
     grammars: tuple[tuple[str, str], ...]
@@ -72,7 +80,12 @@ class Language:
     classes: frozenset[str] = frozenset()
 
     def parse(self, code: bytes) -> Node:
-        """Return the root of the syntax tree.
+        """Parse source code and return the root of the syntax tree.
+
+        If the code has syntax errors in all grammars, the tree comes from the first grammar.
+
+        Args:
+            code: The content of a source file.
 
         Raises:
             TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds.
@@ -85,10 +98,13 @@ class Language:
         return roots[0]
 
     def functions(self, code: bytes) -> Iterator[Function]:
-        """Yield the documented functions of a file, in order.
+        """Yield the documented functions in source code, in the order of their comments.
+
+        Args:
+            code: The content of a source file.
 
         Raises:
-            TimeoutError: Parsing takes too long (see `parse`).
+            TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds.
         """
         places = list(self.places(code))
         if not places:
@@ -103,7 +119,13 @@ class Language:
                 yield self._describe(path, code, place)
 
     def _describe(self, path: NodePath, code: bytes, place: CommentPlace) -> Function:
-        """Return the function at the end of `path`, with its qualified name and its comment."""
+        """Describe a documented function by its names and its comment.
+
+        Args:
+            path: The syntax nodes from the root to the function.
+            code: The content of the source file.
+            place: The place of the function's documentation comment.
+        """
         function = path[-1]
         classes = [node for node in path[-_DEEPEST:-1] if node.type in self.classes]
         names = [*(field(node, "name") for node in classes), self.name(function)]
@@ -118,7 +140,11 @@ class Language:
 
 
 def _parse(parser: Parser, code: bytes) -> Node:
-    """Parse source code; raise TimeoutError after `LONGEST_PARSE` seconds of processor time."""
+    """Parse source code and return the root of the syntax tree.
+
+    Raises:
+        TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds of processor time.
+    """
     started = time.process_time()
 
     def check(offset: int, has_error: bool) -> bool:
@@ -132,23 +158,38 @@ def _parse(parser: Parser, code: bytes) -> Node:
 
 @cache
 def _grammar(module: str, function: str) -> Grammar:
-    """Load a tree-sitter grammar from its Python package."""
+    """Load a tree-sitter grammar.
+
+    Args:
+        module: The Python package of the grammar, such as "tree_sitter_go".
+        function: The name of the package's function that returns the grammar.
+    """
     return Grammar(getattr(import_module(module), function)())
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source of a field of a node, or "" if the node has no such field."""
+    """Return the source text of a node's field, such as "name"; return "" if the node has no such field."""
     child = node.child_by_field_name(name)
     return text(child) if child else ""
 
 
 def text(node: Node) -> str:
-    """Return the source of a node."""
+    """Return the source text of a syntax node."""
     return (node.text or b"").decode(errors="replace")
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Return the path to the innermost node of given types that begins where the last node of `path` does."""
+    """Shorten a path of syntax nodes, so that its last node has one of the given types.
+
+    Only nodes that begin at the same byte as the last node of `path` are tried, the innermost first.
+
+    Args:
+        path: The nodes from the root of a syntax tree to some node.
+        types: Types of syntax nodes, such as "method_declaration".
+
+    Returns:
+        The shortened path; None if no node fits.
+    """
     start = path[-1].start_byte
     for at in range(len(path) - 1, -1, -1):
         if path[at].start_byte != start:
@@ -171,7 +212,13 @@ _HERITAGE = {
 
 
 def supertypes(node: Node) -> str:
-    """Return the simple names of the types that a class extends and implements, separated by spaces."""
+    """Return the names of the types that a class extends or implements, separated by spaces.
+
+    Package names and type arguments are removed. Names without a capital first letter are left out.
+
+    Args:
+        node: The syntax node of the class.
+    """
     heritage = " ".join(text(child) for child in node.children if child.type in _HERITAGE)
     heritage = heritage[:_LONGEST_HERITAGE]
     for noise in (r"<[^<>]*>", r"<[^<>]*>", r"\[[^\[\]]*\]", r"\w+\s*=\s*[\w.]+"):

@@ -1,4 +1,4 @@
-"""Comments in source code: finding them, and removing their comment marks."""
+"""Search for comments in source code, and removal of comment marks such as `//`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
-    """Yield each comment `/** … */` with its declaration, except for a file header before a blank line."""
+    """Yield the place of each comment `/** … */` that has a declaration after it.
+
+    If a blank line follows the first comment of a file, that comment is a file header and left out.
+
+    Args:
+        code: The content of a source file.
+    """
     opening = True
     for match in _BLOCK.finditer(code):
         header = opening and code[: match.start()].strip() in _NOTHING and _APART.match(code, match.end())
@@ -28,7 +34,13 @@ def block_comments(code: bytes) -> Iterator[CommentPlace]:
 
 
 def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPlace]:
-    """Yield consecutive line comments (group 1 of the pattern) before a declaration (group 2)."""
+    """Yield the places of line comments that stand directly before a declaration.
+
+    Args:
+        code: The content of a source file.
+        pattern: A regular expression. Its group 1 matches consecutive comment lines. Its group 2 matches
+            the beginning of the declaration, if there is one.
+    """
     for match in pattern.finditer(code):
         if match.start(2) >= 0:
             indent = len(match[1]) - len(match[1].lstrip())
@@ -36,7 +48,14 @@ def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPl
 
 
 def strip_block_marks(raw: str) -> str:
-    """Remove the marks of a block comment, and the stars before its lines if all lines have one."""
+    """Remove the comment marks `/**`, `*/` and `*` from a block comment.
+
+    If all lines begin with a star, these stars are removed. Otherwise, stars are removed only from empty
+    lines and before tags such as `@param`.
+
+    Args:
+        raw: The comment as it stands in the source.
+    """
     inside = re.sub(r"\A/\*+", "", raw)
     if inside.rstrip().endswith("*/"):
         inside = inside.rstrip()[:-1].rstrip("*")
@@ -47,5 +66,10 @@ def strip_block_marks(raw: str) -> str:
 
 
 def strip_line_marks(raw: str, mark: str) -> str:
-    """Remove a mark (a pattern) from the beginning of each line."""
+    """Remove the comment mark and the indentation from each line of a comment.
+
+    Args:
+        raw: The comment as it stands in the source.
+        mark: A regular expression for the comment mark, such as "//".
+    """
     return cleandoc("\n" + "\n".join(re.sub(rf"\A\s*{mark}", "", line) for line in raw.splitlines()))

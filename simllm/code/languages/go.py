@@ -1,4 +1,7 @@
-"""Go: documentation is the comment directly before a function, or before a method of an interface."""
+"""Rules for Go: a function's documentation is the comment directly before it.
+
+Methods of interfaces count as functions.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,25 @@ _FUNCTIONS = frozenset({"function_declaration", "method_declaration", "method_el
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of comments before functions, in order."""
+    """Yield the places of comments that stand directly before a Go function, in the order of the file."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"*/\nfunc" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the function or interface method that begins here, or None."""
+    """Find the Go function, or method of an interface, that begins at the same byte as a given node.
+
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the function; None if no function begins there.
+    """
     return path_to_type(path, _FUNCTIONS)
 
 
 def _strip_marks(raw: str) -> str:
-    """Remove the comment marks, and compiler directives in line comments."""
+    """Remove the comment marks from a Go comment, and drop compiler directives such as `//go:build`."""
     if raw.startswith("/*"):
         return strip_block_marks(raw)
     directives = re.compile(r"(?<![ \t])[ \t]*//(?:[a-z]+:[a-z]|nolint|export |line |\+build)[^\n]*\n")
@@ -36,7 +46,7 @@ def _strip_marks(raw: str) -> str:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a function, with the type of its receiver."""
+    """Return the name of a Go function; for a method, `Type.name` with the type of its receiver."""
     receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field(node, "receiver")[-1_000:])
     return (f"{receiver[1]}." if receiver else "") + field(node, "name")
 

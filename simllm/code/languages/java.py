@@ -1,4 +1,4 @@
-"""Java: documentation is a Javadoc comment before a method or constructor."""
+"""Rules for Java: the documentation is a Javadoc comment before a method or constructor."""
 
 from simllm.code.languages.base import Language, field, path_to_type
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
@@ -15,7 +15,14 @@ _FUNCTIONS = frozenset(
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the method or constructor that begins here, or None."""
+    """Find the Java method or constructor that begins at the same byte as a given node.
+
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the method; None if no method begins there.
+    """
     return path_to_type(path, _FUNCTIONS)
 
 

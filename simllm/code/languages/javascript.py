@@ -1,4 +1,7 @@
-"""JavaScript: documentation is a JSDoc comment before a function, a method, or an assigned function."""
+"""Rules for JavaScript: the documentation is a JSDoc comment before a function or method.
+
+Functions that are assigned to a name count, too.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,16 @@ _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_de
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the declaration after the decorators that begin here, if it has a function."""
+    """Find the declaration of a function that begins at the same byte as a given node.
+
+    Decorators before the declaration are skipped.
+
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the declaration; None if no function is declared there.
+    """
     start = path_to_type(path, _OPENS) or path_to_type(path, _DECORATOR)
     if not start:
         return None
@@ -51,7 +63,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _function_inside(node: Node) -> Node | None:
-    """Return the function in a declaration, or None."""
+    """Return the function in a declaration such as `const f = () => 1`; None if there is no function."""
     here: Node | None = node
     while here and here.type in _AROUND:
         by = _AROUND[here.type]
@@ -63,7 +75,10 @@ def _function_inside(node: Node) -> Node | None:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a function from its declaration, assignment or property."""
+    """Return the name of the function in a declaration, an assignment or a property.
+
+    Prefixes such as `exports.` and `this.` are removed.
+    """
     here: Node | None = node
     while here and here.type not in _NAMED:
         for by in ("left", "key", "property", "name"):
@@ -80,7 +95,12 @@ _CLASSES = frozenset(
 
 
 def language(*grammars: tuple[str, str]) -> Language:
-    """Return JavaScript or TypeScript, which differ only in their grammars."""
+    """Build the rules for JavaScript or TypeScript, which differ only in their grammars.
+
+    Args:
+        grammars: Tree-sitter grammars, each as (Python module, name of a function in the module). If code
+            has syntax errors in one grammar, the next grammar is tried.
+    """
     return Language(
         grammars=grammars,
         places=block_comments,

@@ -1,4 +1,4 @@
-"""Paths from the root of a syntax tree to the nodes at given byte offsets."""
+"""Paths in a syntax tree: the nodes from the root to the node at a given byte of the source."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ NodePath = Sequence[Node]  # the ancestors of a node, from the root, and the nod
 
 
 class TreeCursor:
-    """Finds the innermost node at a byte offset, and its ancestors.
+    """Cursor that finds the innermost syntax node at a byte offset, and the nodes above it.
 
-    For increasing offsets each node is visited once, so that all calls together take linear time.
-    (`descendant_for_byte_range` and `parent` of tree-sitter begin at the root each time.)
+    For increasing offsets, each node is visited once. All calls together take linear time. (The functions
+    `descendant_for_byte_range` and `parent` of tree-sitter begin at the root each time.)
+
+    Args:
+        root: The root of a syntax tree.
     """
 
     def __init__(self, root: Node) -> None:
@@ -22,7 +25,7 @@ class TreeCursor:
         self._restart()
 
     def path(self, offset: int) -> NodePath:
-        """Return the path to the innermost node that contains the byte at `offset`."""
+        """Return the nodes from the root to the innermost node that contains the byte at `offset`."""
         if offset < self._offset:
             self._restart()
         self._offset = offset
@@ -37,7 +40,10 @@ class TreeCursor:
         self._no_child = False  # whether no child of the last node reaches the offset
 
     def _leave(self, offset: int) -> None:
-        """Move to the first node that ends after `offset`, to the right or up."""
+        """Move the cursor to the first node that ends after `offset`: a later sibling or a node further up.
+
+        Nodes that end before `offset` are left behind.
+        """
         while self._path[-1].end_byte <= offset:
             if self._next():
                 self._no_child = False
@@ -45,7 +51,7 @@ class TreeCursor:
                 return
 
     def _enter(self, offset: int) -> None:
-        """Move down to the innermost node that contains `offset` or begins after it."""
+        """Move the cursor down to the innermost node that contains the byte `offset` or begins after it."""
         while not self._no_child and self._path[-1].start_byte <= offset:
             if not self._cursor.goto_first_child():
                 return
@@ -56,14 +62,14 @@ class TreeCursor:
                     return
 
     def _next(self) -> bool:
-        """Move to the next sibling; return whether there is one."""
+        """Move the cursor to the next sibling of its node; return False if there is none."""
         if not self._cursor.goto_next_sibling():
             return False
         self._path[-1] = self._here()
         return True
 
     def _up(self) -> bool:
-        """Move from a last child to its parent; return whether there is one."""
+        """Move the cursor from a last child to its parent; return False at the root."""
         if not self._cursor.goto_parent():
             return False
         self._path.pop()

@@ -1,4 +1,4 @@
-"""PHP: documentation is a PHPDoc comment before a function or method."""
+"""Rules for PHP: the documentation is a PHPDoc comment before a function or method."""
 
 from simllm.code.languages.base import Language, field, path_to_type
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
@@ -8,7 +8,14 @@ _FUNCTIONS = frozenset({"function_definition", "method_declaration"})
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the function or method that begins here, or None."""
+    """Find the PHP function or method that begins at the same byte as a given node.
+
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the function; None if no function begins there.
+    """
     return path_to_type(path, _FUNCTIONS)
 
 

@@ -1,4 +1,4 @@
-"""Python: documentation is a string as the first statement of a function."""
+"""Rules for Python: the documentation is a docstring, the first statement of a function."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ _DOCSTRING = re.compile(
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of strings that may be docstrings."""
+    """Yield the places of strings in Python code that may be docstrings, in the order of the file."""
     for match in _DOCSTRING.finditer(code):
         if match[1]:
             yield CommentPlace(match.start(1), match.end(1), match.start(1))
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the function whose docstring is the last node of `path`, or None."""
+    """Find the Python function to which a docstring belongs.
+
+    Args:
+        path: The syntax nodes from the root to the docstring.
+
+    Returns:
+        The syntax nodes from the root to the function; None if the string is not a function's docstring.
+    """
     start = path[-1].start_byte
     at = len(path) - 1
     while at > 0 and path[at].start_byte == start and path[at].type != "block":
@@ -36,7 +43,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
-    """Return the content of a docstring, without quotes, escapes and indentation."""
+    """Return the text of a docstring from its source: without quotes, backslash escapes and indentation."""
     quoted = raw.lstrip("rRuU")
     inside = quoted.strip(quoted[:1])
     if raw[:1] not in "rR":

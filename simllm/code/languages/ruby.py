@@ -1,4 +1,4 @@
-"""Ruby: documentation is the comment directly before a `def`."""
+"""Rules for Ruby: the documentation is a comment directly before a method (`def`)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,29 @@ _FUNCTIONS = frozenset({"method", "singleton_method"})
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of line comments and `=begin` blocks, in order."""
+    """Yield the places of comments (`#` or `=begin`) that stand directly before a Ruby method, in order."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"\n=begin" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Return the path to the method that begins here, or None."""
+    """Find the Ruby method that begins at the same byte as a given node.
+
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the method; None if no method begins there.
+    """
     return path_to_type(path, _FUNCTIONS)
 
 
 def _strip_marks(raw: str) -> str:
-    """Remove the comment marks, magic comments, and parts that `#--` hides from the documentation."""
+    """Remove comment marks, magic comments and hidden lines from a Ruby comment.
+
+    A magic comment is a setting such as `# frozen_string_literal: true`. Hidden lines are the lines from
+    `#--` to `#++`, or from `#--` to the end.
+    """
     if raw.startswith("=begin"):
         return re.sub(r"\A=begin[^\n]*|\n=end.*\Z", "", raw).strip()
     hidden = re.compile(r"(?ms)^[ \t]*#--[ \t]*$.*?(?:^[ \t]*#\+\+[ \t]*$|\Z)")

@@ -1,4 +1,7 @@
-"""TypeScript: like JavaScript; the grammar with JSX is used if the other one finds errors."""
+"""Rules for TypeScript: those of JavaScript, with other grammars.
+
+If code has syntax errors in the plain grammar, the grammar with JSX is tried.
+"""
 
 from simllm.code.languages.javascript import language
 

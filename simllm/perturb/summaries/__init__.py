@@ -1,5 +1,5 @@
-"""Edits of summaries by rule, which keep or change the meaning.
+"""Rule-based edits of code summaries; some keep the meaning, and others change it.
 
-Training uses them as positives and hard negatives. The robustness evaluation measures how much they
-change the scores of a metric. All functions take and return cleaned texts.
+Training uses edits that keep the meaning as positives, and changes of meaning as hard negatives. The
+robustness evaluation measures how edits change a metric's scores. All functions expect cleaned texts.
 """

@@ -1,4 +1,4 @@
-"""Function words: determiners, prepositions, conjunctions, pronouns and auxiliaries."""
+"""Lists of function words: determiners, prepositions, conjunctions, pronouns and auxiliaries."""
 
 from __future__ import annotations
 

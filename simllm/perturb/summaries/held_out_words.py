@@ -1,4 +1,4 @@
-"""Held-out word pairs: a model is tested on them, so its training data must not contain them."""
+"""Held-out word pairs: pairs that only occur in tests, and are therefore kept out of training data."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # no text can do without th
 
 
 class HeldOutWords:
-    """Held-out word pairs with all forms of both words.
+    """Held-out word pairs (kept out of training data), with all inflected forms of their words.
 
-    Pairs with a determiner, preposition or conjunction are left out.
+    Pairs with a determiner, preposition or conjunction are ignored, because no text can do without these.
 
     Args:
-        pairs: The word pairs.
-        irregular: Irregular forms of words.
+        pairs: The word pairs, in any forms.
+        irregular: The forms of irregular words.
     """
 
     def __init__(self, pairs: Collection[tuple[str, str]], irregular: Irregular) -> None:
@@ -32,7 +32,12 @@ class HeldOutWords:
         self.words = frozenset(word for pair in self.pairs for word in pair)
 
     def holds_out(self, a: str, b: str) -> bool:
-        """Return whether two cleaned phrases are a held-out pair, or differ in one."""
+        """Return whether two phrases are a held-out pair, or differ in the words of a held-out pair.
+
+        Args:
+            a: A cleaned word or phrase.
+            b: Another cleaned word or phrase.
+        """
         if frozenset((a, b)) in self.pairs:
             return True
         left, right = set(a.split()), set(b.split())

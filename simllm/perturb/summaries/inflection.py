@@ -1,4 +1,4 @@
-"""Inflection of English words, by regular rules and a table of irregular words."""
+"""Inflection of English verbs and nouns, by rules and a table of irregular forms."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Mapping
 # The forms of a word in a fixed order, so that a word can be replaced by the same form of another word.
 Forms = tuple[str, ...]
 THIRD_PERSON = 1  # index in the forms of a verb
-Irregular = Mapping[tuple[str, str], Forms]  # forms of irregular words, by kind and base form
+Irregular = Mapping[tuple[str, str], Forms]  # forms of irregular words, by part of speech and base form
 
 _ENDINGS = [("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("d", ""), ("ed", ""), ("ied", "y")]
 _ENDINGS += [("ing", ""), ("ing", "e"), ("ying", "ie")]
 
 
-def inflect(kind: str, base: str, irregular: Irregular) -> Forms:
-    """Return all forms of a word or phrase.
+def inflect(part_of_speech: str, base: str, irregular: Irregular) -> Forms:
+    """Return all inflected forms of an English word or phrase.
 
-    A verb has base form, -s, past, participle and -ing. A noun has singular and plural. Other words have
-    one form. In a phrase, the first word of a verb is inflected, or the last word of a noun.
+    A verb has five forms: "take", "takes", "took", "taken", "taking". A noun has two: singular and plural.
+    Other words have one. In a phrase, a verb's first word or a noun's last word is inflected.
 
     Args:
-        kind: The part of speech: "verb", "noun" or another one.
-        base: The base form.
-        irregular: The irregular words.
+        part_of_speech: "verb", "noun" or another one.
+        base: The base form, such as "take" or "list".
+        irregular: The forms of irregular words.
     """
-    if (kind, base) in irregular:
-        return irregular[kind, base]
-    if kind == "verb":
+    if (part_of_speech, base) in irregular:
+        return irregular[part_of_speech, base]
+    if part_of_speech == "verb":
         head, space, rest = base.partition(" ")
-        forms = irregular.get((kind, head)) or (
+        forms = irregular.get((part_of_speech, head)) or (
             head,
             _add_s(head),
             _add_ed(head),
@@ -37,15 +37,23 @@ def inflect(kind: str, base: str, irregular: Irregular) -> Forms:
             _add_ing(head),
         )
         return tuple(form + space + rest for form in forms)
-    if kind == "noun":
+    if part_of_speech == "noun":
         rest, space, head = base.rpartition(" ")
-        forms = irregular.get((kind, head)) or (head, _add_s(head))
+        forms = irregular.get((part_of_speech, head)) or (head, _add_s(head))
         return tuple(rest + space + form for form in forms)
     return (base,)
 
 
 def word_family(form: str, irregular: Irregular) -> set[str]:
-    """Return all forms of all verbs and nouns that a form may belong to, and the form itself."""
+    """Return all forms of each verb and each noun that may have the form `form`, and `form` itself.
+
+    For example, "lists" gives "list", "listed", "listing" and others. Forms that are no words, such as
+    "listsed", are returned, too, because any ending is tried.
+
+    Args:
+        form: A word in any form.
+        irregular: The forms of irregular words.
+    """
     bases = {base for (_, base), forms in irregular.items() if form in forms}
     bases |= {form.removesuffix(old) + new for old, new in _ENDINGS if form.endswith(old)}
     forms = (inflect(kind, base, irregular) for kind in ("verb", "noun") for base in bases if base)
@@ -53,7 +61,7 @@ def word_family(form: str, irregular: Irregular) -> set[str]:
 
 
 def indefinite_article(following: str) -> str:
-    """Return "a" or "an", as it must be before a word."""
+    """Return the article, "a" or "an", that belongs before the word `following`."""
     letters = r"(?:[aefhilmnorsx]|url|api|xml|html|http|sql|rgb|sha|md5|id)\b"
     if re.match(r"(?:hour|honest|heir)", following) or (re.match(letters, following) and len(following) < 5):
         return "a" if following in ("url",) else "an"

@@ -1,11 +1,15 @@
-"""The lexicon: word lists with synonyms, opposites, neighbours, phrases and irregular forms.
+"""The lexicon: word lists for rule-based edits of summaries, read from text files.
+
+Each line has a part of speech and some words. Examples of lines:
 
 synonyms.txt       verb: compute, calculate
 antonyms.txt       verb: open | close, shut          words on the left are opposites of those on the right
 neighbours.txt     noun: row, column, cell           words of one category with different meanings
-phrases.txt        ^returns true if {1}$ | ^checks whether {1}$     see `templates`
-abbreviations.txt  config: configuration
+phrases.txt        ^returns true if {1}$ | ^checks whether {1}$     phrases with the same meaning
+abbreviations.txt  config: configuration             a short form and its long form
 irregular.txt      verb: send, sends, sent, sent, sending
+
+The module `templates` explains the signs in phrases.
 """
 
 from __future__ import annotations
@@ -28,9 +32,14 @@ _OPEN = ("verb", "noun", "adjective", "adverb")  # open classes of words
 
 @dataclass(frozen=True)
 class Replacement:
-    """A word that may replace another word, and its part of speech."""
+    """A word that may replace another word.
 
-    kind: str
+    Attributes:
+        part_of_speech: The part of speech of both words, such as "verb" or "noun".
+        word: The new word.
+    """
+
+    part_of_speech: str
     word: str
 
 
@@ -39,17 +48,20 @@ Replacements = dict[str, list[Replacement]]  # the replacements of each word or 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The content of the word lists, without the held-out pairs.
+    """Words and phrases that rule-based edits may exchange, and the forms of verbs and nouns.
+
+    The first four attributes map each word to the words that may replace it.
 
     Attributes:
         synonyms: Words with the same meaning, including abbreviations.
-        abbreviations: Abbreviations and the words that they stand for, in both directions.
+        abbreviations: Long forms of abbreviations, and abbreviations of long forms.
         opposites: Words with the opposite meaning.
-        neighbours: Words of the same category with another meaning.
+        neighbours: Words of the same category with another meaning, such as "row" and "column".
         templates: Phrases that may replace each other.
-        verb_forms: All forms of a verb, by each of its forms.
-        nouns: All forms of nouns.
-        held_out_words: The held-out pairs.
+        verb_forms: Maps each form of a verb to a tuple of all its forms, such as "take", "takes", "took",
+            "taken", "taking".
+        nouns: All singular and plural forms of nouns.
+        held_out_words: Word pairs that no edit may exchange.
     """
 
     synonyms: Replacements
@@ -62,24 +74,29 @@ class Lexicon:
     held_out_words: HeldOutWords
 
     def is_base(self, word: str) -> bool:
-        """Return whether a word is the base form of a verb."""
+        """Return whether a word is the base form of a verb, such as "take"."""
         return self.verb_forms.get(word, ("",))[0] == word
 
 
 def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> Lexicon:
-    """Load the lexicon.
+    """Load the lexicon from its word lists.
 
     Args:
-        held_out: Word pairs to leave out, in all their forms. Synonyms and phrases that differ by such a
-            pair are left out. Opposites and neighbours are left out if a verb, noun, adjective or
-            adverb is in any of the pairs.
+        held_out: Word pairs that no edit may exchange, in any of their forms; they are kept for tests.
+            Opposites and neighbours that are verbs, nouns, adjectives or adverbs are left out even if only
+            one of their words is in a pair.
         folder: The folder of the word lists.
     """
     irregular = load_irregular_forms(folder)
     held_out_words = HeldOutWords(held_out, irregular)
 
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
-        """Return the replacements of all forms of the words, without held-out pairs and words."""
+        """Make a table from each inflected form of a word to the words that may replace this form.
+
+        Args:
+            groups: Yields a part of speech, such as "verb", and pairs (word, replacement) in base form.
+            words: Words to leave out, if they are verbs, nouns, adjectives or adverbs.
+        """
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:
             for a, b in bases:
@@ -110,13 +127,20 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
 
 
 def load_irregular_forms(folder: Path = FOLDER) -> Irregular:
-    """Load the forms of irregular verbs and nouns, by kind and base form."""
+    """Load the inflected forms of irregular words.
+
+    Args:
+        folder: The folder of the word lists.
+
+    Returns:
+        For each (part of speech, base form), a tuple of all forms.
+    """
     words = ((kind, tuple(_words(rest))) for kind, rest in _entries(folder / "irregular.txt"))
     return {(kind, forms[0]): forms for kind, forms in words}
 
 
 def _entries(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the two parts of each line `kind: rest`."""
+    """Read a word list with lines such as "noun: row, column"; yield the texts before and after the colon."""
     for _, line in lines(file):
         if line.strip() and not line.startswith("#"):
             kind, _, rest = line.partition(":")
@@ -124,18 +148,26 @@ def _entries(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str) -> list[str]:
-    """Split a comma-separated list, and clean its words."""
+    """Split a list of words at its commas, and clean each word."""
     return [clean(word) for word in text.split(",") if word.strip()]
 
 
 def _groups(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the kind and all ordered pairs of the words of each line."""
+    """Read a word list in which all words of a line may replace each other.
+
+    Yields:
+        The part of speech of a line, and all pairs of two words of that line, in both orders.
+    """
     for kind, rest in _entries(file):
         yield kind, list(permutations(_words(rest), 2))
 
 
 def _opposites(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the part of speech of each line, and its pairs of opposites, each as (a, b) and as (b, a)."""
+    """Read the word list of opposites, with lines such as "verb: open | close, shut".
+
+    Yields:
+        The part of speech of a line, and all pairs of opposites in that line, in both orders.
+    """
     for kind, rest in _entries(file):
         left, _, right = rest.partition("|")
         pairs = [(a, b) for a in _words(left) for b in _words(right)]
@@ -143,14 +175,22 @@ def _opposites(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _abbreviations(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield each abbreviation with its long form, in both orders."""
+    """Read the list of abbreviations; yield each (abbreviation, long form) and (long form, abbreviation)."""
     for short, long in _entries(file):
         a, b = clean(short), clean(long)
         yield from ((a, b), (b, a))
 
 
 def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozenset[str]]:
-    """Return the forms of all verbs by each form, and all forms of nouns; held-out words are included."""
+    """Collect the inflected forms of all verbs and nouns in the word lists, also of held-out words.
+
+    Args:
+        folder: The folder of the word lists.
+        irregular: The forms of irregular words.
+
+    Returns:
+        A dict from each form of a verb to all its forms, and a set with all forms of nouns.
+    """
     files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "neighbours")]
     entries = [(kind, rest.replace("|", ",")) for file in files for kind, rest in _entries(file)]
     verbs: dict[str, Forms] = {}

@@ -1,4 +1,7 @@
-"""Changes of meaning; each function yields summaries with one change."""
+"""Edits that change the meaning of a summary.
+
+Each kind of edit is a function. It yields one edited text for each place that the edit fits.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +48,15 @@ _SWAPPED_AROUND = frozenset("to from into onto with by of in on before after ove
 
 
 def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[str, str] | None:
-    """Change the meaning of a summary once, by a random kind of change.
+    """Change the meaning of a summary by one edit of a random kind.
+
+    Args:
+        text: The cleaned summary.
+        lexicon: The word lists.
+        random: Chooses among the kinds of edits, and among the places that the edit fits.
 
     Returns:
-        The kind of change and the changed summary; None if no kind is possible.
+        The kind of edit, such as "negation", and the changed summary; None if no edit fits.
     """
     for number in random.permutation(len(KINDS)):
         name = list(KINDS)[number]
@@ -60,17 +68,23 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
 
 
 def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Replace a word by its opposite, for each word that has one."""
+    """Yield the text with one word replaced by a random opposite, for each word that has one."""
     return _replace_randomly(text, lexicon.opposites, lexicon, random)
 
 
 def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Replace a word by another word of its category, for each word that has a category."""
+    """Yield the text with one word replaced by a related word, such as "row" by "column".
+
+    This is done for each word that `lexicon` lists in a category. `random` chooses the new word.
+    """
     return _replace_randomly(text, lexicon.neighbours, lexicon, random)
 
 
 def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Replace a number by another one, for each number."""
+    """Yield the text with one number replaced by a random other number, for each number.
+
+    `lexicon` is not used; all edits take the same arguments.
+    """
     words = text.split()
     for place, word in enumerate(words):
         if word != "one" and (other := other_number(word, random)) is not None:  # "one" may be a pronoun
@@ -78,7 +92,10 @@ def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterato
 
 
 def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Negate a statement, or remove a negation, at each place where that is possible."""
+    """Yield the text with one negation added or removed, for each place where that is possible.
+
+    `lexicon` has the verb forms. `random` is not used; all edits take the same arguments.
+    """
     for pattern, new in _NEGATIONS:
         for match in pattern.finditer(text):
             yield text[: match.start()] + match.expand(new) + text[match.end() :]
@@ -95,7 +112,11 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
 
 
 def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Exchange the two noun phrases around a preposition: "copies a to b" becomes "copies b to a"."""
+    """Yield the text with the two noun phrases around a preposition swapped, for each such preposition.
+
+    For example, "copies a to b" becomes "copies b to a". `lexicon` has the verbs and nouns. `random` is not
+    used; all edits take the same arguments.
+    """
     words = text.split()
     if _SYMMETRIC.search(text):
         return
@@ -110,7 +131,11 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
 
 def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Exchange subject and object: "a dog is chasing a cat" becomes "a cat is chasing a dog"."""
+    """Yield the text with the subject and the object of a verb swapped, for each such verb.
+
+    For example, "a dog is chasing a cat" becomes "a cat is chasing a dog". `lexicon` has the verbs and
+    nouns. `random` is not used; all edits take the same arguments.
+    """
     words = text.split()
     if _SYMMETRIC.search(text):
         return
@@ -132,7 +157,11 @@ def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator
 
 
 def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Leave out a part: one side of "and", the word "only", or a final condition or exception."""
+    """Yield the text without one of its parts, for each part that can be left out.
+
+    Such a part is one side of "and", the word "only", or a condition or an exception at the end. `lexicon`
+    has the verbs and nouns. `random` is not used; all edits take the same arguments.
+    """
     words = text.split()
     stop = ["."] if words[-1:] == ["."] else []
     for place, word in enumerate(words):
@@ -163,7 +192,14 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 def _replace_randomly(
     text: str, table: Replacements, lexicon: Lexicon, random: np.random.Generator
 ) -> Iterator[str]:
-    """Yield the text once for each word in the table, with a random replacement of that word."""
+    """Yield the text with one word replaced, for each word that has replacements in `table`.
+
+    Args:
+        text: The cleaned text.
+        table: For each word or phrase, the words that may replace it.
+        lexicon: Tells which words are verbs and nouns; a replacement must have the same part of speech.
+        random: Chooses one of the replacements.
+    """
     words = text.split()
     for start, end, options in replaceable(words, table, lexicon):
         others = [option for option in options if option not in words]  # avoid "between min and min"
@@ -174,9 +210,16 @@ def _replace_randomly(
 
 
 def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
-    """Find the start of the noun phrase that ends before `end`: up to three words and a determiner.
+    """Find the index of the first word of a noun phrase: up to three words, and a determiner before them.
 
-    It starts at `first` or later, because a summary starts with its verb.
+    Args:
+        words: The words of a text.
+        end: The index after the last word of the noun phrase.
+        lexicon: Tells which words are verbs and nouns.
+        first: The smallest index to return. It is 1 for a summary that begins with its verb.
+
+    Returns:
+        The index; `end` if there is no noun phrase.
     """
     start = end
     while start > first and end - start < 3 and _may_be_in_name(words[start - 1], lexicon):
@@ -185,7 +228,16 @@ def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int 
 
 
 def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
-    """Find the end of the noun phrase at `start`; return `start` if it has more than three words."""
+    """Find the end of a noun phrase: a determiner, if there is one, and up to three words.
+
+    Args:
+        words: The words of a text.
+        start: The index of the first word of the noun phrase.
+        lexicon: Tells which words are verbs and nouns.
+
+    Returns:
+        The index after the last word; `start` if there is no noun phrase, or one of more than three words.
+    """
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
     while end < len(words) and _may_be_in_name(words[end], lexicon):
         end += 1
@@ -193,11 +245,14 @@ def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
 
 
 def _is_noun(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can start a noun phrase."""
+    """Return whether a word can begin a noun phrase: it is a determiner, a noun, or no known verb."""
     return word in DETERMINERS or word in lexicon.nouns or word not in lexicon.verb_forms
 
 
 def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can be inside a noun phrase: no function word, punctuation or participle."""
+    """Return whether a word can be part of a noun phrase after the determiner.
+
+    Function words, punctuation marks and participles cannot.
+    """
     is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
     return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb

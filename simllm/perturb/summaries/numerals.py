@@ -1,4 +1,4 @@
-"""Numbers written in digits and in words."""
+"""Numbers in digits and in words: change of the spelling, and change of the number."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _JOINERS = frozenset("-./:_#")  # marks in names with numbers, such as utf - 8
 
 
 def other_spelling(words: list[str], place: int) -> str:
-    """Spell a number in the other way: `two` for `2`, or `2` for `two`.
+    """Return a number from 2 to 12 in its other spelling: "two" for "2", or "2" for "two".
 
-    Numbers above 12, parts of names and other words are returned unchanged.
+    All other words are returned unchanged, and so are numbers in names such as "utf-8".
 
     Args:
         words: The words of a summary.
-        place: The index of the number.
+        place: The index of the word to respell.
     """
     word = words[place]
     before, after = words[:place][-1:], words[place + 1 : -1][:1]  # the last word may be a full stop
@@ -30,7 +30,10 @@ def other_spelling(words: list[str], place: int) -> str:
 
 
 def other_number(word: str, random: np.random.Generator) -> str | None:
-    """Draw another number in the same spelling; None if the word is not a number."""
+    """Return a different, random number in the same spelling ("three" for "two", "3" for "2").
+
+    None is returned if `word` is not a number.
+    """
     for series in (_WORDS, _ORDINALS, _TIMES):
         if word in series:
             others = [other for other in series if other != word][:7]

@@ -1,4 +1,8 @@
-"""Changes of the structure of a summary that keep its meaning: voice, order, genitives, mood."""
+"""Rules that change the grammar of a summary but keep its meaning: voice, word order, genitive, mood.
+
+Each rule is a function that takes the words of a text. It returns the changed words, or None if it does not
+fit.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,16 @@ _MOVABLE = PREPOSITIONS - {"of", "than", "as", "about"}  # begin phrases that mo
 
 
 def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str]:
-    """Change the structure of a sentence by one random rule; return it unchanged if no rule fits."""
+    """Change the grammar of a sentence, but not its meaning, by one random rule.
+
+    Args:
+        words: The words of the sentence.
+        lexicon: The forms of verbs and nouns.
+        random: Chooses the rule, and makes random choices in the rule.
+
+    Returns:
+        The words of the changed sentence; `words` if no rule fits.
+    """
     for number in random.permutation(len(_RULES)):
         changed = _RULES[number](words, lexicon, random)
         if changed and changed != words:
@@ -25,7 +38,11 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
 
 
 def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Make the sentence passive: "copies the file to disk" becomes "the file is copied to disk"."""
+    """Make a sentence without a subject passive; return None if the rule does not fit.
+
+    For example, "copies the file to disk" becomes "the file is copied to disk". `random` is not used; all
+    rules take the same arguments.
+    """
     forms = lexicon.verb_forms.get(words[0], ("",))
     end = _noun_phrase_end(words, 1)
     if words[0] not in forms[:2] or end == 1 or {",", "and"} & set(words):
@@ -38,7 +55,11 @@ def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Make a sentence passive: "a user opens the file" becomes "the file is opened by a user"."""
+    """Make a sentence with a subject passive; return None if the rule does not fit.
+
+    For example, "a user opens the file" becomes "the file is opened by a user". `random` is not used; all
+    rules take the same arguments.
+    """
     if words[0] not in DETERMINERS or {",", "and", "or", "that"} & set(words):
         return None
     for place in range(2, min(_noun_phrase_end(words, 0) + 1, len(words) - 1)):
@@ -55,7 +76,11 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
 
 
 def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move a phrase to the front: "copies the file to disk" becomes "to disk, copies the file"."""
+    """Move the last prepositional phrase to the front; return None if the rule does not fit.
+
+    For example, "copies the file to disk" becomes "to disk, copies the file". `random` decides on the
+    comma. `lexicon` is not used; all rules take the same arguments.
+    """
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     places = [i for i, word in enumerate(body) if i > 1 and word in _MOVABLE]
@@ -67,7 +92,11 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move an adverb: "recursively copies it" becomes "copies it recursively", or vice versa."""
+    """Move an adverb from the front to the end, or from the end to the front; return None if there is none.
+
+    For example, "recursively copies it" becomes "copies it recursively". `lexicon` and `random` are not
+    used; all rules take the same arguments.
+    """
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     if len(body) < 3:
@@ -78,7 +107,11 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
 
 
 def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change a genitive: "the size of the list", "the list's size" and "the list size" are exchanged."""
+    """Express possession in another way; return None if the rule does not fit.
+
+    "the size of the list" becomes "the list's size" or "the list size", as `random` decides. "the list's
+    size" becomes "the size of the list". `lexicon` is not used; all rules take the same arguments.
+    """
     for place, word in enumerate(words):
         if word == "of" and place:
             start, end = _noun_phrase_start(words, place), _noun_phrase_end(words, place + 1)
@@ -97,7 +130,11 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
 
 
 def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change the mood: "returns it", "return it" and "this method returns it" are exchanged."""
+    """Change the mood of the first verb, or add or remove a subject; return None if the rule does not fit.
+
+    For example, "returns it" becomes "return it" or "this method returns it", as `random` decides, and vice
+    versa.
+    """
     forms = lexicon.verb_forms.get(words[0], ("",))
     for subject in _SUBJECTS:
         size = len(subject.split())
@@ -127,12 +164,20 @@ def _is_adverb(word: str) -> bool:
 
 
 def _form_of_be(noun: str) -> str:
-    """Return the form of "to be" that agrees with a noun."""
+    """Return "is" for a singular `noun`, and "are" for a plural `noun`."""
     return "are" if noun.endswith(_PLURAL) and not noun.endswith("ss") else "is"
 
 
 def _noun_phrase_end(words: list[str], start: int) -> int:
-    """Find the end of the noun phrase at `start`: a determiner and up to four words."""
+    """Find the end of a noun phrase: a determiner, if there is one, and up to four words.
+
+    Args:
+        words: The words of a text.
+        start: The index of the first word of the noun phrase.
+
+    Returns:
+        The index after the last word; `start` if there is no noun phrase.
+    """
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
     while (
         end < len(words) and end - first < 4 and words[end] not in FUNCTION_WORDS and words[end][0].isalnum()
@@ -142,7 +187,12 @@ def _noun_phrase_end(words: list[str], start: int) -> int:
 
 
 def _noun_phrase_start(words: list[str], end: int) -> int:
-    """Find the start of the noun phrase that ends before `end`, with its determiner."""
+    """Find the index of the first word of a noun phrase: up to four words, and a determiner before them.
+
+    Args:
+        words: The words of a text.
+        end: The index after the last word of the noun phrase.
+    """
     start = end
     while (
         start and end - start < 4 and words[start - 1] not in FUNCTION_WORDS and words[start - 1][0].isalnum()

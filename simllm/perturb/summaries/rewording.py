@@ -1,4 +1,4 @@
-"""Rewording of summaries by rule."""
+"""Rule-based rewording of summaries, which keeps the meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 
 
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Reword a summary by random rules; a text that no rule fits is returned unchanged."""
+    """Reword a summary by several random rules that keep the meaning.
+
+    The rules exchange phrases, grammar, articles, synonyms and spellings of numbers.
+
+    Args:
+        text: The cleaned summary.
+        lexicon: The word lists.
+        random: Chooses the rules and the words.
+
+    Returns:
+        The reworded summary; `text` if no rule fits.
+    """
     strength = random.choice([0.15, 0.5, 0.9])  # probability of each rule
     for _ in range(2):
         if random.random() < strength:
@@ -39,7 +50,11 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 
 
 def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Replace one phrase of the lexicon by another one with the same meaning, if there is one."""
+    """Replace one random phrase of a text by another phrase with the same meaning.
+
+    For example, "returns true if it is empty" becomes "checks whether it is empty". The phrases come from
+    `lexicon.templates`. If no phrase fits, the text is returned unchanged.
+    """
     words = frozenset(text.split())
     fitting = [template for template in lexicon.templates if template.words <= words]
     for number in random.permutation(len(fitting)):
@@ -52,7 +67,17 @@ def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 
 
 def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon) -> str | None:
-    """Replace the phrase of a template by another one; return None if one of them does not fit."""
+    """Replace a phrase in a text by another phrase with the same meaning.
+
+    Args:
+        text: The cleaned text.
+        template: The phrase to replace. Its slots, such as `{1}`, stand for any words.
+        other: The new phrase; its slots get the words from the slots of the old phrase.
+        lexicon: The forms of verbs.
+
+    Returns:
+        The new text; None if the text lacks the phrase, or if the words do not fit the new phrase.
+    """
     match = template.pattern.search(text)
     if match is None:
         return None
@@ -67,12 +92,22 @@ def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon)
     return text[: match.start()] + other + match["end"] + text[match.end() :]
 
 
-def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generator, share: float) -> list[str]:
-    """Replace words by synonyms: on average a `share` of the words that have any, and at least one."""
+def with_synonyms(
+    words: list[str], lexicon: Lexicon, random: np.random.Generator, probability: float
+) -> list[str]:
+    """Replace some words of a text by random synonyms.
+
+    Args:
+        words: The words of the text.
+        lexicon: The lexicon with the synonyms.
+        random: Chooses the words and their synonyms.
+        probability: The probability to replace a word that has synonyms. At least one such word is
+            replaced.
+    """
     places = list(replaceable(words, lexicon.synonyms, lexicon))
     if not places:
         return words
-    chosen = [place for place in places if random.random() < share]
+    chosen = [place for place in places if random.random() < probability]
     taken = len(words) + 1
     for start, end, options in reversed(chosen or [places[random.integers(len(places))]]):
         if end <= taken:
@@ -82,6 +117,6 @@ def with_synonyms(words: list[str], lexicon: Lexicon, random: np.random.Generato
 
 
 def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:
-    """Remove all articles, or about half of them."""
+    """Remove all articles from the words of a text, or about half of them, as `random` decides."""
     share = random.choice([0.5, 1.0])
     return [word for word in words if word not in ("the", "a", "an") or random.random() >= share] or words

@@ -1,4 +1,4 @@
-"""Replacement of words in a cleaned summary."""
+"""Replacement of words in a summary, and search for the words that can be replaced."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _LONGEST = 3  # words of the longest phrase that is replaced
 def replaceable(
     words: list[str], table: Replacements, lexicon: Lexicon
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Find the words and phrases that a table can replace.
+    """Find the words and phrases of a summary that can be replaced.
 
     Args:
-        words: The words of a summary.
-        table: Replacements of words and phrases.
-        lexicon: The lexicon, for parts of speech.
+        words: The words of the summary.
+        table: For each word or phrase, the words that may replace it.
+        lexicon: Tells which words are verbs and nouns; a replacement must have the same part of speech.
 
     Yields:
-        The first index of a phrase, the index after it, and its replacements.
+        The index of the phrase's first word, the index after its last word, and the phrase's replacements.
     """
     for start in range(len(words)):
         for end in range(min(start + _LONGEST, len(words)), start, -1):
@@ -35,7 +35,14 @@ def replaceable(
 
 
 def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
-    """Replace the words from `start` to before `end`, and correct an indefinite article before them."""
+    """Replace some words of a text, and correct the article "a" or "an" before them.
+
+    Args:
+        words: The words of the text.
+        start: The index of the first word to replace.
+        end: The index after the last word to replace.
+        new: The new word or phrase.
+    """
     before = words[:start]
     if before and before[-1] in ("a", "an"):
         before = [*before[:-1], indefinite_article(new)]
@@ -43,23 +50,31 @@ def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
 
 
 def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
-    """Return whether the words from `start` to before `end` probably have the option's part of speech."""
+    """Return whether a phrase in a text probably has the part of speech that a replacement needs.
+
+    Args:
+        words: The words of the text.
+        start: The index of the phrase's first word.
+        end: The index after the phrase's last word.
+        option: The replacement.
+        lexicon: Tells which words are verbs and nouns.
+    """
     word, before = words[start], words[start - 1] if start else ""
     after = words[end] if end < len(words) else ""
     is_noun, is_verb = word in lexicon.nouns, word in lexicon.verb_forms
     may_be_verb = not start or before in BEFORE_VERBS
-    if option.kind == "verb":
+    if option.part_of_speech == "verb":
         if word in FUNCTION_WORDS or (" " in option.word and not after):  # "does", "exception handling"
             return False
         if may_be_verb or (word.endswith(("ed", "ing")) and not is_noun):
             return True
         return word.endswith("s") and not is_noun and before not in FUNCTION_WORDS
-    if option.kind == "noun" and is_verb:
+    if option.part_of_speech == "noun" and is_verb:
         if before in PREPOSITIONS | DETERMINERS - {"to", "that"}:
             return True
         return before in ("and", "or") or not (may_be_verb or after in DETERMINERS | {"to"})
-    if option.kind == "adjective":
+    if option.part_of_speech == "adjective":
         return not (is_verb and may_be_verb)
-    if option.kind == "preposition":  # "to" before an infinitive is not a preposition
+    if option.part_of_speech == "preposition":  # "to" before an infinitive is not a preposition
         return bool(after) and before not in PREPOSITIONS and not lexicon.is_base(after)
     return True

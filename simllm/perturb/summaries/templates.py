@@ -1,10 +1,12 @@
-"""Templates: phrases with slots that have the same meaning.
+"""Templates: phrases with slots that may replace each other because they have the same meaning.
+
+A line of the file `phrases.txt` has phrases with the same meaning:
 
     ^returns the {1}$ | ^gets the {1}$ | ^the {1}$
 
-{1} stands for one to eight words, `^` for the start of the text, and `$` for its end (with or without a
-full stop). Each phrase of a line may be replaced by each other phrase. Phrases with `^the`, `^a` or
-`^an` replace others, but are not replaced, because a text with an article may be a whole sentence.
+`{1}` is a slot, which stands for one to eight words. `^` stands for the start of the text, and `$` for its
+end (with or without a full stop). Phrases with `^the`, `^a` or `^an` replace others, but are never
+replaced: a text that begins with an article may be a whole sentence.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ _WORD = r"(?![,;:.()](?: |$))\S+"
 class Template:
     """A phrase with slots, and the phrases that may replace it.
 
+    A slot, such as `{1}` in "returns the {1}", stands for one to eight words.
+
     Attributes:
-        pattern: A pattern for the phrase.
-        words: The words of the phrase; texts without all of them cannot match.
-        others: The phrases that may replace it.
+        pattern: A regular expression that finds the phrase in a text.
+        words: The words of the phrase outside its slots. A text without all of them need not be searched.
+        others: The phrases that may replace this phrase.
     """
 
     pattern: re.Pattern[str]
@@ -37,7 +41,15 @@ class Template:
 
 
 def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
-    """Load the phrases; phrases that differ by a held-out pair do not replace each other."""
+    """Load groups of phrases that may replace each other.
+
+    Args:
+        file: A file with one group per line; ` | ` separates the phrases of a group.
+        held_out_words: Word pairs. Two phrases that differ by such a pair do not replace each other.
+
+    Returns:
+        A template for each phrase that other phrases may replace.
+    """
     templates = []
     for _, line in lines(file):
         if line.strip() and not line.startswith("#"):
@@ -54,7 +66,7 @@ def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
 
 
 def _clean_phrase(phrase: str) -> str:
-    """Clean a phrase like a text, but keep its slots and `^` and `$` at its ends."""
+    """Clean the words of a phrase, but keep its slots such as `{1}`, and the signs `^` and `$`."""
     inside = phrase.strip().removeprefix("^").removesuffix("$")
     text = clean(re.sub(r"\{(\d)\}", r"slot\1slot", inside))
     start, end = phrase.strip().startswith("^"), phrase.strip().endswith("$")
@@ -62,7 +74,12 @@ def _clean_phrase(phrase: str) -> str:
 
 
 def _template(phrase: str, others: list[str]) -> Template:
-    """Compile a phrase to a template."""
+    """Make a template.
+
+    Args:
+        phrase: A phrase with slots, such as "^returns the {1}$".
+        others: The phrases that may replace this phrase.
+    """
     inside = phrase.removeprefix("^").removesuffix("$")
     pattern = re.sub(r"\\\{(\d)\\\}", _slot, re.escape(inside))
     pattern = ("^" if phrase.startswith("^") else r"(?<!\S)") + pattern
@@ -72,5 +89,11 @@ def _template(phrase: str, others: list[str]) -> Template:
 
 
 def _slot(number: re.Match[str]) -> str:
-    """Return the pattern of a slot: one to eight words, which do not begin with a conjunction."""
+    """Return a regular expression that matches the words of a slot, one to eight.
+
+    The words may not begin with a conjunction.
+
+    Args:
+        number: A match of a slot such as `{1}`; its group 1 is the slot's number.
+    """
     return rf"(?P<s{number[1]}>(?!(?:or|and|not|but) ){_WORD}(?: {_WORD}){{0,7}}?)"

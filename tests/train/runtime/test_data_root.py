@@ -5,9 +5,9 @@ import pytest
 from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.release.measure import MeasureConfig
-from train.runtime.config import ContrastiveConfig, PretrainConfig, load
+from train.runtime.config import ContrastiveConfig, PretrainConfig, hide_data_root, load
 
-NAMES = ("base", "mini", "contrastive", "measure", "debug", "ablations")
+NAMES = ("base", "mini", "contrastive", "distill", "meaning", "measure", "debug", "ablations")
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +46,9 @@ def test_data_folder_is_used_in_nested_keys():
 def test_no_configuration_names_a_folder_outside_the_checkout():
     for name in NAMES:
         assert "../" not in (ROOT / "configs" / f"{name}.yaml").read_text()
+
+
+def test_provenance_does_not_name_the_data_folder(monkeypatch):
+    monkeypatch.setenv("SIMLLM_DATA", "/sets")
+    values = {"/sets/a.jsonl": ["/sets/b/*.gz", "/sets-2/c", "runs//sets/d", 3]}
+    assert hide_data_root(values) == {"${data}/a.jsonl": ["${data}/b/*.gz", "/sets-2/c", "runs//sets/d", 3]}
