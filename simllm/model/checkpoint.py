@@ -241,7 +241,7 @@ def save(
             }
             save_file(weights_of_head, partial / HEAD)
             shutil.copymode(partial / CONFIG, partial / HEAD)
-        files.write(partial / TOKENIZER, tokenizer.backend.to_str(pretty=True))
+        files.write(partial / TOKENIZER, tokenizer.backend.to_str())
         files.write(partial / "README.md", card)
         for name, values in {INFO: asdict(info), **_other_libraries_files(encoder.config, info)}.items():
             (partial / name).parent.mkdir(exist_ok=True)

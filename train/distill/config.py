@@ -1,4 +1,4 @@
-"""Configuration of a distillation; defines all keys of `configs/distill.yaml`."""
+"""Configuration of distillation runs, with all keys of `configs/distill.yaml`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from train.runtime.config import TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class DistillConfig(TrainingConfig):
-    """Distillation: a student learns the embeddings of its teachers."""
+    """Settings for distillation, in which a student model learns the embeddings of its teachers."""
 
     texts: tuple[TextsConfig, ...]
     max_texts: int | None = None  # further groups of texts are left out; none: all texts

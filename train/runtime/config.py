@@ -1,4 +1,4 @@
-"""The configuration of training runs: all keys of `configs/*.yaml`, and how the files are loaded."""
+"""Configuration of pretraining and contrastive training: all keys of the YAML files, and the loader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADDED_LATER = {"added": True}
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """The corpus of code comments."""
+    """Settings for the corpus of code comments: its sources, and the texts left out or held out."""
 
     sources: tuple[str, ...]  # files, folders of code, corpora, glob patterns, or `installed-python`
     exclude: tuple[str, ...] = ()  # rated files; their texts are left out of the corpus
@@ -39,7 +39,10 @@ class CorpusConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """The keys that all stages of training share. An update is one optimizer step."""
+    """Settings that all training stages share, such as the seed and the learning rate.
+
+    An update is one optimizer step.
+    """
 
     out: str  # the folder of the run
     seed: int
@@ -82,7 +85,7 @@ _MAY_BE_ZERO |= {"cosine_weight", "squared_weight", "similarity_weight"}
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(TrainingConfig):
-    """Pretraining with permuted or, for comparison, masked language modelling."""
+    """Settings for pretraining with permuted or, for comparison, masked language modelling."""
 
     corpus: CorpusConfig
     model: ModelConfig
@@ -118,16 +121,17 @@ class PretrainConfig(TrainingConfig):
 
     @property
     def update_tokens(self) -> int:
-        """Approximate tokens of text in an update."""
+        """Approximate number of text tokens in one update (optimizer step)."""
         return self.batch_tokens * self.accumulation
 
 
 @dataclass(frozen=True, kw_only=True)
 class PositivesConfig:
-    """One source of positives: pairs of texts with the same meaning.
+    """Settings for one source of positive pairs (two texts with the same meaning).
 
-    Plain lines are paired with themselves: as two views of one text, which differ by word dropout
-    and the dropout of the model (Gao et al., "SimCSE", 2021), or as a text and its rewording.
+    A file of JSON lines holds pairs. In a file of plain lines, each line is paired with its rewording
+    by rule, or with a copy of the line. The two copies differ by word dropout and by the model's
+    dropout (Gao et al., "SimCSE", 2021).
     """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with pairs
@@ -157,7 +161,7 @@ class PositivesConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RatedPairsConfig:
-    """Rated pairs of general language, for a ranking loss."""
+    """Settings for a ranking loss over text pairs whose similarity people have rated."""
 
     sources: tuple[str, ...]  # rated files or glob patterns; only ratings within one file are compared
     fields: tuple[str, ...]  # fields of the two texts and of the rating
@@ -173,7 +177,10 @@ class RatedPairsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalTeacherConfig:
-    """Distillation from the lexical teacher: texts that share many and rare words become neighbours."""
+    """Settings for distillation from the lexical teacher, which compares texts by their words.
+
+    Texts that share many words, especially rare words, get similar embeddings.
+    """
 
     source: str  # file or glob pattern of pairs, such as references and generated summaries
     fields: tuple[str, ...]  # fields of the two texts
@@ -190,7 +197,7 @@ class LexicalTeacherConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig:
-    """Auxiliary permuted language modelling in the contrastive stage."""
+    """Settings for permuted language modelling as an auxiliary task of contrastive training."""
 
     texts: str  # file or glob pattern of cleaned texts, one per line
     update_tokens: int  # approximate tokens of text per update; each process takes its part as one batch
@@ -206,7 +213,7 @@ class LanguageModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningSourceConfig:
-    """One source of pairs that have the same meaning or not."""
+    """Settings for one source of text pairs, labelled as having the same meaning or different meanings."""
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
     share: float  # share of the pairs of an update
@@ -230,7 +237,10 @@ class MeaningSourceConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningConfig:
-    """Training of a meaning head with the encoder."""
+    """Settings for training the meaning head together with the encoder.
+
+    The meaning head predicts the probability that two texts have the same meaning.
+    """
 
     head: HeadConfig
     sources: tuple[MeaningSourceConfig, ...]
@@ -247,7 +257,10 @@ class MeaningConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastiveConfig(TrainingConfig):
-    """The contrastive stage: embeddings of pairs move together, all other embeddings move apart."""
+    """Settings for contrastive training.
+
+    Embeddings of texts with the same meaning move together, and all other embeddings move apart.
+    """
 
     model: str  # the model folder to start from
     positives: tuple[PositivesConfig, ...]
@@ -279,15 +292,18 @@ C = TypeVar("C")
 def load(cls: type[C], file: Path, overrides: list[str]) -> C:
     """Load a configuration from a YAML file and apply overrides.
 
-    In all values, `${data}` is replaced by the folder of the data sets: the key `data` if there is
-    one, or else `data_root()`.
+    In all values, `${data}` is replaced by the folder of the data sets. The key `data` names that
+    folder. Without the key, `data_root()` names it.
 
     Args:
-        cls: The configuration class.
+        cls: The configuration class, such as `ContrastiveConfig`.
         file: The YAML file.
         overrides: `key=value` items. A key may name a nested value (`model.hidden_size=128`) or an
             item of a list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an
             item of a list (`positives.1=null`).
+
+    Returns:
+        An instance of `cls` with checked values.
 
     Raises:
         InputError: The file cannot be read, or a key or value is unknown or wrong.
@@ -296,7 +312,7 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
 
 
 def _read(file: Path, overrides: list[str]) -> Any:
-    """Return the values of a YAML file after its overrides, before they are checked (see `load`)."""
+    """Read a YAML file and apply overrides (see `load`); the values are not checked."""
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -313,12 +329,19 @@ def _read(file: Path, overrides: list[str]) -> Any:
 
 
 def data_root() -> str:
-    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, or `data`."""
+    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, by default `data`."""
     return os.environ.get("SIMLLM_DATA") or "data"
 
 
 def hide_data_root(values: Any) -> Any:
-    """Return nested values in which paths below `data_root()` begin with `${data}`, as in configurations."""
+    """Replace the data folder at the start of paths by `${data}`, as configuration files write it.
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy in which strings that start with `data_root()` and a slash start with `${data}` instead.
+    """
     root = f"{data_root()}/"
     return _map_texts(
         values, lambda text: "${data}/" + text.removeprefix(root) if text.startswith(root) else text
@@ -326,20 +349,26 @@ def hide_data_root(values: Any) -> Any:
 
 
 def decode_paths(values: Any) -> Any:
-    """Return nested values with all paths decoded as UTF-8, whatever the encoding of the locale.
+    """Decode all paths in nested configuration values as UTF-8, whatever the encoding of the locale.
 
     In an ASCII locale, Python represents the other bytes of a path by surrogates (`os.fsencode`).
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy with all strings decoded.
     """
     return _map_texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
 
 
 def _encode_path(text: str) -> str:
-    """Undo `decode_paths`: return a path that file functions accept in the current locale."""
+    """Encode a path for file functions in the current locale; this reverses `decode_paths`."""
     return os.fsdecode(text.encode("utf-8", "surrogateescape"))
 
 
 def _map_texts(values: Any, change: Callable[[str], str]) -> Any:
-    """Apply `change` to all texts in nested values."""
+    """Return a copy of nested dictionaries, lists and tuples, with `change` applied to each string."""
     if isinstance(values, str):
         return change(values)
     if isinstance(values, dict):
@@ -350,7 +379,15 @@ def _map_texts(values: Any, change: Callable[[str], str]) -> Any:
 
 
 def _apply_override(values: Any, override: str) -> None:
-    """Set one value in nested values, in place; see `load`."""
+    """Change one value in nested configuration values, in place.
+
+    Args:
+        values: Nested dictionaries and lists.
+        override: `key=value`, as for `load`.
+
+    Raises:
+        InputError: The override has no `=`, no valid value, or a key for a place that does not exist.
+    """
     name, equals, text = override.partition("=")
     if not equals:
         raise InputError(f"{override!r}: expected key=value")
@@ -375,7 +412,7 @@ def _apply_override(values: Any, override: str) -> None:
 
 
 def _without_nulls(values: Any) -> Any:
-    """Return nested values without the items of lists that are None."""
+    """Return a copy of nested dictionaries and lists, without list items that are None."""
     if isinstance(values, dict):
         return {key: _without_nulls(value) for key, value in values.items()}
     if isinstance(values, list):
@@ -384,7 +421,10 @@ def _without_nulls(values: Any) -> Any:
 
 
 def _main() -> int:
-    """Print the key `out` of a configuration, for the job scripts."""
+    """Print the run folder (the key `out`) of a configuration file, for the job scripts.
+
+    The command line is `CONFIG [key=value …]`. The exit status is 0, or 2 for bad input.
+    """
     file, *overrides = sys.argv[1:]
     try:
         sys.stdout.buffer.write(os.fsencode(_read(Path(file), overrides)["out"]))
