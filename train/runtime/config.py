@@ -13,8 +13,7 @@ import yaml
 
 from simllm.errors import InputError
 from simllm.io.strict_loading import build
-from simllm.model.config import ModelConfig
-from simllm.model.meaning_head import HeadConfig
+from simllm.model.config import HeadConfig, ModelConfig
 
 # Marks keys that are newer than version 0.1: with the default value, older runs can be resumed.
 ADDED_LATER = {"added": True}
