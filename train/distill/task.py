@@ -83,7 +83,7 @@ class DistillationTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step): the number of text groups, and the first text."""
+        """Describe the texts of one update (optimizer step): the number of groups, and one text."""
         groups = self._choose_groups(update)
         return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
 
