@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from simllm.model import checkpoint
-from simllm.model.config import ModelConfig
+from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.encoder import Encoder
-from simllm.model.meaning_head import HeadConfig, MeaningHead
+from simllm.model.meaning_head import MeaningHead
 from simllm.model.tokenizer import Tokenizer
 from simllm.text_cleaning import clean
 from train.corpus import source_trees

@@ -82,7 +82,10 @@ def test_explaining_and_comparing(model_folder):
 
 
 ARGUMENTS = {"word-vectors": "=CORPUS", "sentence-bert": "=MODEL", "bertscore": "=MODEL"}
-NAMES = [name + ARGUMENTS.get(name, "") for name in registry.BUILT_IN]
+NAMES = [
+    pytest.param(name + ARGUMENTS.get(name, ""), marks=pytest.mark.slow if name == "meteor" else ())
+    for name in registry.BUILT_IN  # reading WordNet for METEOR takes seconds
+]
 
 
 @pytest.fixture
@@ -134,6 +137,7 @@ def test_writing_files(tmp_path):
         files.write(partial / "file", "text")
 
 
+@pytest.mark.slow
 def test_importing():
     modules = "metric cli analysis.comparison analysis.explanation evaluation.study evaluation.study_report"
     program = f"""

@@ -29,9 +29,9 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.io.strict_loading import build, read_json
 from simllm.model import weights
-from simllm.model.config import ModelConfig
+from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.encoder import Encoder
-from simllm.model.meaning_head import HeadConfig, MeaningHead
+from simllm.model.meaning_head import MeaningHead
 from simllm.model.score_scale import ScoreScale
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
@@ -241,7 +241,7 @@ def save(
             }
             save_file(weights_of_head, partial / HEAD)
             shutil.copymode(partial / CONFIG, partial / HEAD)
-        files.write(partial / TOKENIZER, tokenizer.backend.to_str(pretty=True))
+        files.write(partial / TOKENIZER, tokenizer.backend.to_str())
         files.write(partial / "README.md", card)
         for name, values in {INFO: asdict(info), **_other_libraries_files(encoder.config, info)}.items():
             (partial / name).parent.mkdir(exist_ok=True)

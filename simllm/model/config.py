@@ -1,4 +1,4 @@
-"""The configuration of the encoder, stored in `config.json`."""
+"""The configurations of the encoder (`config.json`) and of the meaning head (`simllm.json`)."""
 
 from __future__ import annotations
 
@@ -93,3 +93,18 @@ class ModelConfig:
         """Save as a `config.json` that transformers reads as an MPNet model in float32."""
         head = {"model_type": "mpnet", "architectures": ["MPNetModel"], "dtype": "float32"}
         file.write_text(json.dumps(head | asdict(self), indent=2) + "\n")
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    """Shape of the meaning head, as stored in `simllm.json`."""
+
+    width: int = 192
+    layers: int = 2
+    heads: int = 4
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.layers, self.heads) < 1 or self.width % self.heads:
+            raise InputError(
+                "meaning head: width, layers and heads must be positive, and width a multiple of heads"
+            )

@@ -11,31 +11,14 @@ Shapes: P pairs, L and M tokens of the two texts, D hidden size of the encoder, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from simllm.errors import InputError
-from simllm.model.config import ModelConfig
+from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.encoder import Layer, RelativeBias, attention
-
-
-@dataclass(frozen=True)
-class HeadConfig:
-    """Shape of the meaning head, as stored in `simllm.json`."""
-
-    width: int = 192
-    layers: int = 2
-    heads: int = 4
-
-    def __post_init__(self) -> None:
-        if min(self.width, self.layers, self.heads) < 1 or self.width % self.heads:
-            raise InputError(
-                "meaning head: width, layers and heads must be positive, and width a multiple of heads"
-            )
 
 
 class MeaningHead(nn.Module):

@@ -62,6 +62,10 @@ def ways(model):
         return (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
 
     found = {"sentence-transformers": sentence_transformers}
+    for mode, metric in [*modes.items()]:
+        if metric.head:
+            modes[f"{mode} without head"] = without_head = SimLLM(model, mode=mode)
+            without_head.head = None
     for name, metric in modes.items():
         found[name] = lambda c, r, metric=metric: metric.score(c, r).values
     try:

@@ -186,6 +186,7 @@ def test_the_latex_tables(written):
                 assert len(re.findall(r"(?<!\\)&", line)) == columns - 1
 
 
+@pytest.mark.slow
 @needs_browser
 def test_page_in_a_browser(written, tmp_path):
     check_page(written[0] / "report.html", tmp_path, height=5000)

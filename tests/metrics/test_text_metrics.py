@@ -16,7 +16,11 @@ from simllm.metric import default_model
 from simllm.metrics.text import BASELINES, UnavailableError, baseline, data, meteor, rouge_w
 
 SAME, OTHER = "returns the first value of the list", "sorts every key by its insertion date"
-WITHOUT_ARGUMENT = [name for name, made in BASELINES.items() if not made.argument]
+WITHOUT_ARGUMENT = [
+    pytest.param(name, marks=pytest.mark.slow if name == "meteor" else ())  # reading WordNet takes seconds
+    for name, made in BASELINES.items()
+    if not made.argument
+]
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +105,7 @@ def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
         baseline("meteor")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wordnet")
 def test_meteor_equals_the_published_column_except_for_a_bug_of_nltk(haque, monkeypatch):
     """nltk 3.6 matched words with equal stems twice, also as synonyms, which gave scores up to 1.018."""

@@ -15,8 +15,9 @@ from transformers import AutoModel
 
 from simllm import InputError, SimLLM
 from simllm.model import checkpoint
+from simllm.model.config import HeadConfig
 from simllm.model.inference import prepare_module
-from simllm.model.meaning_head import HeadConfig, MeaningHead
+from simllm.model.meaning_head import MeaningHead
 from tests.command import run
 
 WIDTH = 16

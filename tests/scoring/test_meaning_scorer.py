@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from simllm import InputError, SimLLM
 from simllm.analysis.explanation import explain
 from simllm.model import checkpoint
-from simllm.model.meaning_head import HeadConfig, MeaningHead
+from simllm.model.config import HeadConfig
+from simllm.model.meaning_head import MeaningHead
 from simllm.scoring import pair_scorers
 from simllm.scoring.scores import Scores
 from tests.command import process, run

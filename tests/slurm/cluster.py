@@ -101,7 +101,7 @@ class Cluster:
         """Return the output of a job so far, including its restarts."""
         return "".join(file.read_text() for file in self.folder.glob(f"*-{job}.out"))
 
-    def until(self, what: Callable[[], Any], job: str, seconds: float = 90) -> None:
+    def until(self, what: Callable[[], Any], job: str, seconds: float = 300) -> None:
         """Wait until a condition holds."""
         end = time.monotonic() + seconds
         while not what():
@@ -140,6 +140,10 @@ class Cluster:
     def time_is_up(self, job: str) -> None:
         """Signal the batch script of a job, as SLURM does before the time limit."""
         self.slurm("scancel", "--batch", "--signal=USR1", job)
+
+    def set_time_limit(self, job: str, minutes: int) -> None:
+        """Change the time limit of a job, counted from its start."""
+        self.slurm("scontrol", "update", f"JobId={job}", f"TimeLimit={minutes}")
 
     def resume(self, job: str) -> None:
         """Continue the paused processes."""

@@ -3,6 +3,8 @@
 import importlib
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,16 @@ def test_every_command_has_help(call, module):
     done = call(importlib.import_module(module), "--help")
     assert done.returncode == 0
     assert f"usage: python -m {module.removesuffix('.__main__')} " in done.stdout
+
+
+@pytest.mark.parametrize("module", ["train.corpus.__main__", "train.data.__main__", "train.runtime.config"])
+def test_commands_without_a_model_import_nothing_slow(module):
+    """Every worker and every job script imports these modules."""
+    program = f"import sys, {module}; print({{'torch', 'matplotlib'}} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
 
 
 @pytest.fixture

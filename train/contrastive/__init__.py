@@ -1,1 +1,1 @@
-"""The contrastive stage: embeddings of texts with the same meaning move together."""
+"""Contrastive training: the model learns similar embeddings for texts with the same meaning."""

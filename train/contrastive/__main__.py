@@ -25,7 +25,7 @@ from simllm.metric import SimLLM
 from simllm.model import checkpoint
 from simllm.model.pooling import get_pooling
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
-from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, input_digest
+from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, hash_inputs
 from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.contrastive.losses import cosent, info_nce
@@ -42,14 +42,16 @@ from train.runtime.training_command import run_training
 
 
 class ContrastiveTask:
-    """The contrastive task: InfoNCE over pairs from several sources, and auxiliary losses.
+    """The model, the losses and the evaluation of contrastive training, for the training loop.
+
+    The main loss is InfoNCE over pairs of texts with the same meaning. Auxiliary losses are optional.
 
     Args:
         config: The configuration of the run.
         world: The processes of the run.
 
     Raises:
-        InputError: A source cannot be read or has no usable pair.
+        InputError: A source of texts cannot be read or has no usable pair.
     """
 
     def __init__(self, config: ContrastiveConfig, world: World) -> None:
@@ -78,27 +80,35 @@ class ContrastiveTask:
             )
             self.model = nn.ModuleDict({"encoder": self.model, "head": self.meaning.head})
             self.metric.meaning = checkpoint.MeaningInfo(config.meaning.head)
-        # Without `meaning`, the new model has no head, not that of the model that it starts from.
+        # Without `meaning`, the new model has no meaning head, even if the initial model has one.
         self.metric.head = self.meaning.head if self.meaning else None
         self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
 
     @property
     def flops_per_token(self) -> float:
-        """Floating-point operations per token: six for each weight of the layers."""
+        """Approximate floating-point operations per trained token: six for each weight of the layers."""
         return 6.0 * sum(p.numel() for p in self.encoder.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
-        """Return the loss in nats."""
+        """Format the loss of one update (optimizer step) for the progress bar."""
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Return the number of pairs of an update, and the first pair."""
+        """Describe the texts of one update (optimizer step): the number of pairs, and the first pair."""
         first, *_ = self.batches.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's parts of the loss of an update (see `embedding_loss_parts`)."""
+        """Compute this process's parts of the loss for one update (optimizer step).
+
+        Args:
+            update: Number of the update, from 0.
+
+        Yields:
+            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
+            processes add up to the loss of the update.
+        """
         config, batch = self.config, self.batches[update]
         yield from embedding_loss_parts(
             batch.ids,
@@ -115,13 +125,23 @@ class ContrastiveTask:
                 yield from auxiliary.losses(update)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Return the dev criterion (lower is better) and all figures for the log."""
+        """Evaluate the model on the dev data.
+
+        Returns:
+            The dev criterion, which chooses the best model (lower is better), and figures by name.
+        """
         return self.dev_criterion(self.metric)
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask.
+        """Embed a batch of tokenized texts.
 
-        With an anchor, the embeddings at the start follow: (B, 2 D).
+        Args:
+            tokens: (B, L) token ids.
+            mask: (B, L), true for tokens, false for padding.
+
+        Returns:
+            (B, D) float32 embeddings. If the loss has an anchor (a frozen copy of the initial model), the
+            anchor's embeddings are appended to each row: (B, 2 D).
         """
         with self.world.autocast(self.config.precision):
             embeddings = self.pool(self.encoder(tokens, mask), mask).float()
@@ -132,7 +152,18 @@ class ContrastiveTask:
         return torch.cat([embeddings, anchored], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
-        """Return the weighted sum of all losses over the embeddings (without the auxiliary tasks)."""
+        """Compute the weighted sum of all losses over the embeddings of a batch.
+
+        The losses of the auxiliary language model and of the meaning head are not included.
+
+        Args:
+            embeddings: (N, D) embeddings of all texts in the batch. If the loss has an anchor (a frozen
+                copy of the initial model), (N, 2 D): each row also has the anchor's embedding.
+            batch: The texts and their relations, such as which texts have the same meaning.
+
+        Returns:
+            The loss, a scalar.
+        """
         config, device = self.config, self.world.device
         if self.anchor:
             embeddings, anchored = embeddings.chunk(2, dim=1)
@@ -165,10 +196,15 @@ class ContrastiveTask:
 
 
 def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
-    """Train, or resume the run.
+    """Train a model contrastively, or resume the run.
+
+    Args:
+        config: The configuration of the run.
+        world: The processes of the run.
+        stop: The handler of signals.
 
     Returns:
-        The model folder with the best dev criterion.
+        The folder of the model that was best on the dev data.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
@@ -196,7 +232,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         head = task.meaning.head if task.meaning else None
         checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 
-    inputs = (start.hash, start.tokenizer.hash, start.info.pooling, input_digest(config))
+    inputs = (start.hash, start.tokenizer.hash, start.info.pooling, hash_inputs(config))
     training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)
     return out / "model"
 

@@ -1,4 +1,4 @@
-"""The auxiliary language model: permuted language modelling during the contrastive stage."""
+"""The auxiliary language model: permuted language modelling during contrastive training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _SEED = 2  # so that the seed differs from those of the pairs and of the rated p
 
 
 class AuxiliaryLanguageModel:
-    """Permuted language modelling with the encoder and a new head (model folders store no head)."""
+    """Permuted language modelling with the encoder, as an auxiliary task of contrastive training.
+
+    The layer that predicts tokens starts from random weights, because model folders do not store it.
+    """
 
     def __init__(
         self,
@@ -38,12 +41,14 @@ class AuxiliaryLanguageModel:
         excluded: ExcludedTexts,
         world: World,
     ) -> None:
-        """Tokenize the texts into the folder of the run, or load the shards that are there.
+        """Tokenize the texts and make the language model.
+
+        The tokenized texts are stored in the run folder. A resumed run loads them from there.
 
         Args:
-            config: The configuration of the language modelling.
+            config: The settings of the language modelling.
             run: The configuration of the run.
-            start: The model folder to start from.
+            start: The initial model, with its encoder and tokenizer.
             excluded: Texts to leave out.
             world: The processes of the run.
 
@@ -71,7 +76,15 @@ class AuxiliaryLanguageModel:
         self._prefetcher = Prefetcher(self._make_batch)
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's part of the weighted mean loss per predicted token, in nats."""
+        """Compute this process's part of the language modelling loss for one update (optimizer step).
+
+        Args:
+            update: Number of the update, from 0.
+
+        Yields:
+            A part of the weighted mean loss per predicted token, in nats, and the number of text tokens in
+            that part. Nothing is yielded if this process has no texts.
+        """
         batch, predicted = self._prefetcher[update]
         if batch:
             torch.manual_seed(combined_seed(self.seed, update, self.world.rank))  # for dropout
@@ -80,14 +93,25 @@ class AuxiliaryLanguageModel:
             yield self.config.weight * loss / predicted, batch.text_tokens
 
     def _make_batch(self, update: int) -> tuple[PermutedBatch | None, int]:
-        """Return this process's batch of an update, and the predicted tokens of all processes."""
+        """Make this process's batch for one update (optimizer step).
+
+        Returns:
+            The batch, or None if this process has no texts; and how many tokens all processes predict.
+        """
         parts = self._batches.texts_of_update(update, self.world.size)
         own = parts[self.world.rank]
         return self._batches.make_batch(*own) if len(own[1]) else None, self._batches.count_predicted(parts)
 
 
 def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[Path, str]:
-    """Write the cleaned texts without the excluded ones to a file in `folder`, unless it exists.
+    """Clean texts and write them to a file, one text per line.
+
+    An existing file with the same texts is kept.
+
+    Args:
+        pattern: Path or glob pattern of files with one text per line.
+        excluded: Texts to leave out.
+        folder: The folder in which a subfolder with the file is made.
 
     Returns:
         The file, and the SHA-256 of its texts.

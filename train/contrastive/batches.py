@@ -1,4 +1,4 @@
-"""The batches of the contrastive stage: tokenized texts of each update, and their relations."""
+"""The batches of contrastive training: tokenized texts, and which of them have the same meaning."""
 
 from __future__ import annotations
 
@@ -25,19 +25,22 @@ _FREQUENCY_PAIRS = 50_000  # pairs in which the document frequencies of the lexi
 
 @dataclass(frozen=True)
 class ContrastiveBatch:
-    """The N tokenized texts of an update.
+    """The N tokenized texts of one update (optimizer step), and their relations.
 
-    The texts are B first texts of pairs, B second texts, H hard negatives, further texts for the
-    lexical teacher, and for each rated source its first and its second texts.
+    The texts are listed in sections. Section 0 has the first texts of B positive pairs, and section 1
+    their second texts. Section 2 has H hard negatives, and section 3 further texts for the lexical
+    teacher. Then each rated source has two sections: the first and the second texts of its pairs.
 
     Attributes:
-        ids: The token ids of each text.
-        ends: 0 and the end of each of these parts.
-        same_meaning: (B, B) bool, see `mark_same_meaning`.
-        false_hard_negatives: (B, H) bool, see `mark_same_meaning`.
-        rated: The pairs of each rated source.
-        cosines: (C, C) cosines of the lexical teacher between the first texts and all texts after the
-            hard negatives; None without the teacher.
+        ids: The token ids of each of the N texts.
+        ends: The bounds of the sections: section k is `ids[ends[k] : ends[k + 1]]`.
+        same_meaning: (B, B) bool: whether the first text of a positive pair (row) is known to have the
+            same meaning as the second text of a positive pair (column).
+        false_hard_negatives: (B, H) bool: whether the first text of a positive pair (row) is known to
+            have the same meaning as a hard negative (column).
+        rated: One batch of rated pairs for each rated source.
+        cosines: (C, C) cosines that the lexical teacher gives to the C texts of section 0 and of all
+            sections from 3 on. None without a lexical teacher.
     """
 
     ids: list[list[int]]
@@ -49,14 +52,17 @@ class ContrastiveBatch:
 
 
 class ContrastiveBatches:
-    """A sequence of batches; batch n depends on the configuration and n only, and is prefetched."""
+    """The sequence of training batches, which are computed in advance by a background thread.
+
+    Batch n depends only on the configuration and on n.
+    """
 
     def __init__(self, config: ContrastiveConfig, start: Checkpoint) -> None:
-        """Read all sources.
+        """Read all sources of texts.
 
         Args:
             config: The configuration of the run.
-            start: The model folder to start from, with the tokenizer.
+            start: The initial model, with its tokenizer.
 
         Raises:
             InputError: A source cannot be read or has no usable pair.
@@ -78,7 +84,7 @@ class ContrastiveBatches:
             self.teacher_sources = [PositiveSource(source, excluded, words)]
             sample = draw_pairs(self.teacher_sources, _FREQUENCY_PAIRS, config.seed, 0)
             self.teacher = LexicalTeacher(
-                start.tokenizer.encode(_texts(sample)), start.encoder.config.vocab_size
+                start.tokenizer.encode(_list_texts(sample)), start.encoder.config.vocab_size
             )
         self._prefetcher = Prefetcher(self._make_batch)
 
@@ -86,11 +92,11 @@ class ContrastiveBatches:
         return self._prefetcher[number]
 
     def pairs(self, number: int) -> list[PositivePair]:
-        """Return the positive pairs of an update."""
+        """Draw the positive pairs (texts with the same meaning) of the batch with this number, from 0."""
         return draw_pairs(self.positives, self.config.pairs, self.config.seed, number)
 
     def _make_batch(self, number: int) -> ContrastiveBatch:
-        """Draw and tokenize the texts of an update, and mark texts with the same meaning."""
+        """Draw and tokenize the texts of the batch with this number, and mark texts with the same meaning."""
         config, pairs = self.config, self.pairs(number)
         rated = [source.draw(config.seed, number) for source in self.rated]
         count = config.overlap.pairs if config.overlap else 0
@@ -98,7 +104,7 @@ class ContrastiveBatches:
             [pair.first for pair in pairs],
             [pair.second for pair in pairs],
             [negative for pair in pairs for negative in pair.negatives],
-            _texts(draw_pairs(self.teacher_sources, count, config.seed, number)) if count else [],
+            _list_texts(draw_pairs(self.teacher_sources, count, config.seed, number)) if count else [],
             *(texts for pairs_ in rated for texts in (pairs_.first, pairs_.second)),
         ]
         tokenizer, limit = self.start.tokenizer, self.start.encoder.config.max_length
@@ -111,13 +117,13 @@ class ContrastiveBatches:
         return ContrastiveBatch(ids, ends, same_meaning, false_hard_negatives, rated, cosines)
 
 
-def _texts(pairs: list[PositivePair]) -> list[str]:
-    """Return both texts of each pair, in order."""
+def _list_texts(pairs: list[PositivePair]) -> list[str]:
+    """List both texts of each pair, one pair after the other."""
     return [text for pair in pairs for text in (pair.first, pair.second)]
 
 
-def input_digest(config: ContrastiveConfig) -> str:
-    """Return the SHA-256 of all input files: sources, excluded texts, dev files and word lists."""
+def hash_inputs(config: ContrastiveConfig) -> str:
+    """Compute a SHA-256 over all input files: sources, excluded texts, dev files and word lists."""
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]
     patterns += [config.overlap.source] if config.overlap else []

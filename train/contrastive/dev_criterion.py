@@ -1,4 +1,4 @@
-"""The dev criterion, which chooses the best model of a contrastive run."""
+"""The dev criterion: a number, computed on dev data, that chooses the best model of a run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """The criterion of distillation and of the contrastive stage, with further figures for their logs.
+    """The number that chooses the best model of a training run, and further figures for the log.
 
     Args:
-        dev: Rated files.
-        dev_comments: A file of cleaned comments, one per line; None: the criterion uses no edits.
-        seed: Seed for the edits of the comments.
+        dev: Paths of files with rated text pairs.
+        dev_comments: A file of cleaned comments, one per line; None: the criterion uses no comments.
+        seed: Seed for the choice and the rule-based edits of the comments.
     """
 
     def __init__(self, dev: Sequence[str], dev_comments: str | None, seed: int) -> None:
@@ -36,14 +36,21 @@ class DevCriterion:
         self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
-        """Evaluate a metric.
+        """Evaluate a model that scores text pairs.
 
-        The criterion is minus the mean of these figures: the Spearman correlation on each file of
-        `dev`, and the share of `dev_comments` whose rewording scores higher than their change of
-        meaning. The accuracy on the contrast set is logged, but not part of the criterion.
+        criterion = -mean(figures), over these figures:
+
+        - for each rated file, the Spearman correlation between scores and ratings;
+        - the share of comments for which a rewording scores higher than a text with a changed meaning;
+        - the same share for the probabilities of the meaning head, if the model has this head.
+
+        The accuracy on the contrast set is logged, but is not part of the criterion.
+
+        Args:
+            metric: The model.
 
         Returns:
-            The criterion (lower is better) and all figures by name.
+            The criterion (lower is better), and all figures by name.
         """
         figures = {}
         for rated in self.rated:
@@ -63,7 +70,12 @@ class DevCriterion:
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return the function that scores pairs by similarity, or by the meaning head."""
+    """Return a function that scores lists of candidates and references.
+
+    Args:
+        metric: The metric, which scores text pairs.
+        measure: "" to score by similarity, "same_" to score by the probability of the meaning head.
+    """
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
         scores = metric.score(candidates, references)
@@ -73,12 +85,15 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
 
 
 def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
-    """Make triples of a comment, its rewording by rule, and a change of its meaning by rule.
+    """Make triples from comments: the comment, a rewording by rule, and a text with a changed meaning.
 
     Args:
-        comments: Cleaned comments, one per line.
-        seed: The seed of order and edits.
+        comments: A file of cleaned comments, one per line.
+        seed: Seed for the choice and the edits of the comments.
         count: The largest number of triples.
+
+    Returns:
+        The triples, with the kind of each change.
 
     Raises:
         InputError: No comment can be reworded and changed.

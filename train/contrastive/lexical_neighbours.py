@@ -2,10 +2,9 @@
 
     python -m train.contrastive.lexical_neighbours runs/repositories/train.txt runs/neighbours.jsonl
 
-Summaries that were generated for the same code share words with the reference, to different degrees.
-These pairs imitate that without a generator: each text is paired with one of the texts whose words are
-most like its own. The output is JSON lines with `a` and `b`; configs/meaning.yaml uses them for the
-lexical teacher, not as positive pairs.
+Several summaries of the same code share more or fewer words. These pairs imitate such summaries: each
+text is paired with one of the texts whose words are most like its own. The output is JSON lines with
+`a` and `b`. configs/meaning.yaml uses the pairs for the lexical teacher, not as positive pairs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _SEED = 1
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, write the pairs, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.lexical_neighbours",
         description=__doc__,
@@ -44,7 +43,7 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
-    """Write the pairs of a corpus file as JSON lines."""
+    """Find pairs in a corpus (one text per line), and write up to `pairs` of them to `out` as JSON lines."""
     check_output(out, overwrite, [corpus])
     texts = list(dict.fromkeys(clean(line) for _, line in files.lines(corpus)))
     rows = [{"a": first, "b": second} for first, second in neighbour_pairs(texts, pairs)]

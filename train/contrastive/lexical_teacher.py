@@ -1,8 +1,9 @@
-"""The lexical teacher: cosines of weighted bags of tokens, for distillation into the encoder.
+"""The lexical teacher: text similarity by shared tokens, which the encoder learns to imitate.
 
-A small encoder confuses words with similar contexts; a bag of tokens does not. Training on both
-correlates better with human ratings than either alone. The encoder learns the teacher's soft
-neighbours in a batch, as in similarity-preserving distillation (Tung and Mori, 2019).
+A small encoder confuses words with similar contexts, but a bag of tokens does not. An encoder that
+learns from this teacher agrees better with human ratings than the encoder or the teacher alone. The
+encoder learns which texts in a batch are similar, as in similarity-preserving distillation (Tung
+and Mori, 2019).
 """
 
 from __future__ import annotations
@@ -19,29 +20,40 @@ _SPECIAL = 5  # number of special tokens, which have the first ids
 
 
 class LexicalTeacher:
-    """Cosines of binary bags of tokens; tokens are weighted by the square root of their idf."""
+    """Text similarity by shared tokens: the cosine between bags of tokens.
+
+    A bag of tokens is a vector over the vocabulary. Its entries are sqrt(idf) for tokens in the text, and
+    0 for other tokens. The idf is the inverse document frequency, which is high for rare tokens.
+    """
 
     def __init__(
         self, texts: Sequence[Sequence[int]], vocab_size: int, special_tokens: int = _SPECIAL
     ) -> None:
-        """Count the document frequency of each token in tokenized texts.
+        """Count in how many texts each token occurs, and compute the weights of the tokens.
 
         Args:
             texts: The token ids of each text.
             vocab_size: Number of tokens in the vocabulary.
-            special_tokens: Number of tokens that have the first ids and weight 0.
+            special_tokens: Number of special tokens. They have the lowest ids and get weight 0.
         """
         counts = np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=vocab_size)
         self.weights = np.sqrt(np.log((1 + len(texts)) / (1 + counts)) + 1e-3)
         self.weights[:special_tokens] = 0
 
     def cosines(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """Return the (N, N) float32 cosines of N tokenized texts, 0..1."""
+        """Compute the (N, N) float32 cosines between N texts, given as token ids; they are 0 to 1."""
         bags = self.unit_vectors(texts)
         return (bags @ bags.T).toarray().astype(np.float32)
 
     def unit_vectors(self, texts: Sequence[Sequence[int]]) -> sparse.csr_matrix:
-        """Return the (N, vocab_size) weighted bags of N tokenized texts, with length 1 or 0."""
+        """Compute the bags of tokens of N texts, scaled to length 1.
+
+        Args:
+            texts: The token ids of each text.
+
+        Returns:
+            (N, vocab_size) sparse matrix. A text with only special tokens has a row of zeros.
+        """
         tokens = [np.unique(ids) for ids in texts]
         rows = np.repeat(np.arange(len(texts)), [len(ids) for ids in tokens])
         columns = np.concatenate(tokens)
@@ -53,14 +65,19 @@ class LexicalTeacher:
 
 
 def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
-    """Return the KL divergence between the neighbours of the teacher and those of the embeddings.
+    """Compute how much the similarities among N texts differ between a student and a teacher.
 
-    The neighbours of a text are the softmax of its cosines with the other texts.
+    For each text, softmax(cosines with the other texts / temperature) is a distribution over the other
+    texts. The loss is the KL divergence KL(teacher || student) of these distributions, averaged over
+    the N texts.
 
     Args:
-        embeddings: (N, D) embeddings.
-        cosines: (N, N) cosines of the teacher.
+        embeddings: (N, D) embeddings from the student. Their cosines need not be computed before.
+        cosines: (N, N) cosines from the teacher.
         temperature: The temperature of both softmaxes.
+
+    Returns:
+        The loss, a scalar.
     """
     unit = F.normalize(embeddings, dim=1)
     own = torch.eye(len(unit), dtype=torch.bool, device=unit.device)

@@ -18,19 +18,22 @@ def info_nce(
     weight: float = 1.0,
     false_hard_negatives: Tensor | None = None,
 ) -> Tensor:
-    """Return the symmetric InfoNCE loss (van den Oord et al., 2018; Gao et al., "SimCSE", 2021).
+    """Compute the symmetric InfoNCE loss (van den Oord et al., 2018; Gao et al., "SimCSE", 2021).
 
-    Row i of `first` and row i of `second` are a positive pair. All other rows are negatives, except
-    for false negatives.
+    Row i of `first` and row i of `second` are a positive pair: texts with the same meaning. Rows i and j
+    are a negative pair, unless `same_meaning[i, j]` is true. Hard negatives are compared only with `first`.
 
     Args:
         first: (B, D) embeddings.
         second: (B, D) embeddings.
-        same_meaning: (B, B) bool, true for pairs of rows that are no negatives.
+        same_meaning: (B, B) bool, true for rows i and j that are not used as a negative pair.
         temperature: The temperature of the softmax over cosines.
-        negatives: (H, D) hard negatives of all rows of `first`.
-        weight: How many times a hard negative counts.
-        false_hard_negatives: (B, H) bool, true for hard negatives that do not count.
+        negatives: (H, D) embeddings of hard negatives; None: no hard negatives.
+        weight: Weight of a hard negative in the softmax; other negatives have weight 1.
+        false_hard_negatives: (B, H) bool, true for hard negatives that a row of `first` ignores.
+
+    Returns:
+        The loss, a scalar.
     """
     a, b = F.normalize(first, dim=1), F.normalize(second, dim=1)
     logits = a @ b.T / temperature
@@ -47,16 +50,21 @@ def info_nce(
 
 
 def cosent(first: Tensor, second: Tensor, ratings: Tensor, sets: Tensor, temperature: float) -> Tensor:
-    """Return the CoSENT ranking loss of rated pairs (Su, "CoSENT", 2022).
+    """Compute the CoSENT loss, which ranks text pairs by their ratings (Su, "CoSENT", 2022).
 
-    log(1 + sum exp((cosine of the lower-rated pair - cosine of the higher-rated pair) / temperature)).
+    The loss is log(1 + sum exp((cos(low) - cos(high)) / temperature)). The sum compares each text pair
+    `low` with each text pair `high` that has a higher rating in the same rated set. The function `cos` is
+    the cosine between the two embeddings of a pair.
 
     Args:
-        first: (B, D) embeddings of the first texts.
-        second: (B, D) embeddings of the second texts.
-        ratings: (B,) ratings.
-        sets: (B,) number of the set of each pair; only pairs of one set are compared.
+        first: (B, D) embeddings of the pairs' first texts.
+        second: (B, D) embeddings of the pairs' second texts.
+        ratings: (B,) ratings of the pairs.
+        sets: (B,) number of the rated set to which each pair belongs.
         temperature: The temperature of the cosines.
+
+    Returns:
+        The loss, a scalar.
     """
     cosines = F.cosine_similarity(first, second, dim=1) / temperature
     lower = (ratings[:, None] < ratings[None, :]) & (sets[:, None] == sets[None, :])

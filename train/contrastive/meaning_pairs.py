@@ -1,4 +1,4 @@
-"""Labelled pairs for training the meaning head."""
+"""Labelled text pairs for training the meaning head: pairs with the same or different meanings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAME, DIFFERENT = 1.0, 0.0
 
 @dataclass(frozen=True)
 class MeaningPair:
-    """Two texts, with label 1 if they have the same meaning, else 0."""
+    """Two texts with a label: 1 if they have the same meaning, 0 if not."""
 
     first: str
     second: str
@@ -35,32 +35,33 @@ class MeaningPair:
 
 
 class MeaningSource(Protocol):
-    """A source of labelled pairs."""
+    """Interface of a source from which labelled text pairs are drawn."""
 
     def __len__(self) -> int: ...
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one pair."""
+        """Draw one labelled pair with a random generator."""
 
 
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
-    """Open a source of labelled pairs.
+    """Open a source of labelled text pairs, which trains the meaning head.
 
     Args:
-        config: The source.
+        config: The settings of the source: its files, their fields, and which pairs to use.
         excluded: Texts that must not be trained on.
-        lexicon: The words for rule-made pairs. Labelled pairs that differ by one of its held-out pairs are
-            left out, and word pairs with any held-out word.
+        lexicon: The word lists for making pairs by rule. They include held-out word pairs, which must not be
+            trained on. Text pairs that differ by a held-out word pair are left out. Word pairs with any
+            held-out word are left out, too.
 
     Raises:
         InputError: No pair is left.
     """
     source: MeaningSource
     if len(config.fields) < 2:
-        texts = (text for file in match_files(config.source) for text in _texts(file, config))
-        source = RuleMadePairs(_fitting(texts, config.max_words, excluded), lexicon)
+        texts = (text for file in match_files(config.source) for text in _read_texts(file, config))
+        source = RuleMadePairs(_clean_and_select(texts, config.max_words, excluded), lexicon)
     else:
-        pairs = [pair for pair in _labelled(config) if pair.first not in excluded]
+        pairs = [pair for pair in _read_labelled(config) if pair.first not in excluded]
         pairs = [pair for pair in pairs if pair.second not in excluded]
         held_out = lexicon.held_out_words
         pairs = [pair for pair in pairs if not held_out.holds_out(pair.first, pair.second)]
@@ -69,14 +70,14 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
             pairs = [pair for pair in pairs if not held_out.words & {pair.first, pair.second}]
             files = (file for pattern in config.sentences for file in match_files(pattern))
             sentences = (text for file in files for _, text in lines(file))
-            source = WordPairs(pairs, _fitting(sentences, config.max_words, excluded))
+            source = WordPairs(pairs, _clean_and_select(sentences, config.max_words, excluded))
     if not len(source):
         raise InputError(f"meaning {config.source!r}: no pair is left")
     return source
 
 
 class LabelledPairs:
-    """Pairs with labels from a file; if both labels occur, they are drawn equally often."""
+    """Labelled text pairs from a file; if both labels occur, both are drawn equally often."""
 
     def __init__(self, pairs: Sequence[MeaningPair]) -> None:
         groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
@@ -86,13 +87,13 @@ class LabelledPairs:
         return sum(map(len, self.groups))
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one pair."""
+        """Draw one labelled pair with a random generator."""
         group = self.groups[int(random.integers(len(self.groups)))]
         return group[int(random.integers(len(group)))]
 
 
 class RuleMadePairs:
-    """Texts paired with rule-made rewordings or changes of meaning."""
+    """Text pairs made by rule: a text, and its rewording or a text with a changed meaning."""
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
         self.texts, self.lexicon = texts, lexicon
@@ -101,7 +102,14 @@ class RuleMadePairs:
         return len(self.texts)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one pair: half are rewordings, and one of twenty are two unrelated texts."""
+        """Draw one labelled pair with a random generator.
+
+        About 45% of the pairs are rewordings, 50% are changes of meaning, and 5% are unrelated texts. Texts
+        that the rules cannot edit are drawn again.
+
+        Raises:
+            InputError: The rules can edit none of 100 drawn texts.
+        """
         for _ in range(100):
             text = self.texts[int(random.integers(len(self.texts)))]
             chance = random.random()
@@ -120,7 +128,7 @@ class RuleMadePairs:
 
 
 class WordPairs:
-    """Labelled word pairs, put into sentences that contain the first word."""
+    """Labelled word pairs, each put into sentences that contain the pair's first word."""
 
     def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:
         self.sentences: dict[str, list[str]] = defaultdict(list)
@@ -134,7 +142,10 @@ class WordPairs:
         return len(self.pairs)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw a sentence with the first word of a pair, and the same sentence with the second word."""
+        """Draw a word pair and a sentence, and make a labelled pair of sentences.
+
+        The first sentence contains the first word. The second sentence has the second word in its place.
+        """
         pair = self.pairs.draw(random)
         options = self.sentences[pair.first]
         sentence = options[random.integers(len(options))]
@@ -143,8 +154,8 @@ class WordPairs:
         return MeaningPair(sentence, " ".join(replace(words, place, place + 1, pair.second)), pair.label)
 
 
-def _texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
-    """Yield the lines of a file, or one field of its JSON lines."""
+def _read_texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
+    """Yield the texts in a file: all lines of a plain file, or one field of all JSON lines."""
     if config.fields:
         for where, row in select_rows(file, config.only, config.leave_out):
             yield text_under(row, config.fields[0], where)
@@ -152,14 +163,17 @@ def _texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
         yield from (text for _, text in lines(file))
 
 
-def _fitting(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> list[str]:
-    """Clean the texts; leave out repeated, long and excluded ones."""
+def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> list[str]:
+    """Clean texts, and leave out empty, repeated, excluded and long ones (over `max_words` words)."""
     cleaned = dict.fromkeys(map(clean, texts))
     return [text for text in cleaned if text and text.count(" ") < max_words and text not in excluded]
 
 
-def _labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
-    """Read labelled pairs; leave out other labels, empty, equal and long texts."""
+def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
+    """Read the labelled text pairs of a source.
+
+    Left out are pairs with another label, with two equal texts, or with an empty or long text.
+    """
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []
     for file in match_files(config.source):

@@ -1,4 +1,4 @@
-"""Training of the meaning head with the contrastive stage."""
+"""The training task of the meaning head, which runs during contrastive training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from train.runtime.prefetch import Prefetcher
 
 @dataclass(frozen=True)
 class TokenizedPairs:
-    """Token ids and labels of P pairs; label 1 for texts with the same meaning."""
+    """Token ids and labels of P text pairs; a label is 1 if both texts have the same meaning, else 0."""
 
     first: list[list[int]]
     second: list[list[int]]
@@ -33,20 +33,22 @@ class TokenizedPairs:
 
 
 class MeaningTask:
-    """Training task of the meaning head: binary cross entropy over labelled pairs.
+    """The training task of the meaning head, which predicts whether two texts have the same meaning.
+
+    The loss is the binary cross entropy over labelled text pairs.
 
     Args:
-        config: The configuration.
-        encoder: The encoder. It is also trained, unless the configuration freezes it.
+        config: The settings of the task.
+        encoder: The encoder. It is also trained, unless the settings freeze it.
         tokenizer: The tokenizer of the encoder.
         excluded: Texts that must not be trained on.
-        lexicon: The words of the perturbation rules.
-        seed: Seed for the head's weights and the pairs.
-        precision: Precision of matrix products.
-        world: The processes.
+        lexicon: The words for pairs that are made by rule.
+        seed: Seed for the head's initial weights and for the choice of pairs.
+        precision: Precision of matrix products: "fp32", "bf16" or "fp16".
+        world: The processes of the run.
 
     Raises:
-        InputError: A source is missing or has no pair left.
+        InputError: A source of pairs is missing or has no pair left.
     """
 
     def __init__(
@@ -61,7 +63,15 @@ class MeaningTask:
         self._updates = Prefetcher(self._make)
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's parts of the loss of an update, each with its number of tokens."""
+        """Compute this process's parts of the weighted loss for one update (optimizer step).
+
+        Args:
+            update: Number of the update, from 0.
+
+        Yields:
+            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
+            processes add up to the loss of the update.
+        """
         pairs = self._updates[update]
         sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
@@ -76,7 +86,7 @@ class MeaningTask:
             yield self.config.weight * loss / self.config.pairs, tokens
 
     def _logits(self, first: list[list[int]], second: list[list[int]]) -> Tensor:
-        """Return the (n,) logits of n pairs of token ids."""
+        """Compute the head's (n,) logits for n text pairs, given as token ids of first and second texts."""
         tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
         with self.world.autocast(self.precision):
             with torch.set_grad_enabled(not self.config.freeze_encoder):
@@ -85,14 +95,17 @@ class MeaningTask:
             return self.head(projected[:n], mask[:n], projected[n:], mask[n:]).float()
 
     def draw_pairs(self, update: int) -> list[MeaningPair]:
-        """Draw the pairs of an update; they depend only on the seed and the update."""
+        """Draw the labelled text pairs for one update (optimizer step).
+
+        The pairs depend only on the sources, the seed and the update's number, counted from 0.
+        """
         random = np.random.default_rng(combined_seed(self.seed, update, 2))
         shares = np.array([source.share for source in self.config.sources])
         chosen = random.choice(len(self.sources), self.config.pairs, p=shares / shares.sum())
         return [self.sources[number].draw(random) for number in chosen]
 
     def _make(self, update: int) -> TokenizedPairs:
-        """Draw and tokenize the pairs of an update."""
+        """Draw and tokenize the pairs for one update (optimizer step), counted from 0."""
         pairs, limit = self.draw_pairs(update), self.encoder.config.max_length
         ids = self.tokenizer.encode([text for pair in pairs for text in (pair.first, pair.second)])
         ids = [self.tokenizer.truncate(text, limit) for text in ids]

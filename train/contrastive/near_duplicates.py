@@ -34,7 +34,7 @@ _FEWEST = 3  # content words: texts with fewer, such as "see above", mean too li
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, write the near-duplicate pairs, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.near_duplicates",
         description=__doc__,
@@ -48,28 +48,39 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
-    """Write the pairs of a corpus file as JSON lines."""
+    """Find near-duplicate pairs in a corpus (one text per line), and write them to `out` as JSON lines."""
     check_output(out, overwrite, [corpus])
     texts = (clean(line) for _, line in files.lines(corpus))
-    rows = list(pairs(texts, lexicon.load()))
+    rows = list(find_pairs(texts, lexicon.load()))
     files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
 
 
-def pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:
-    """Pair each cleaned text with the previous text that has the same skeleton."""
+def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:
+    """Pair texts that have the same content words in the same order.
+
+    Texts with fewer than three content words are left out. Among texts with the same content words, each
+    text is paired with the next text.
+
+    Args:
+        texts: Cleaned texts.
+        lexicon: The forms of verbs.
+
+    Yields:
+        A dictionary with the texts `a` and `b`. Its `group` is their content words, joined by spaces.
+    """
     groups: dict[str, list[str]] = defaultdict(list)
     for text in {identity(text): text for text in texts}.values():  # ignore differences in punctuation
-        if len(words := skeleton(text, lexicon)) >= _FEWEST:
+        if len(words := extract_content_words(text, lexicon)) >= _FEWEST:
             groups[" ".join(words)].append(text)
     for group, same in groups.items():
         yield from ({"a": a, "b": b, "group": group} for a, b in pairwise(same))
 
 
-def skeleton(text: str, lexicon: Lexicon) -> list[str]:
-    """Return the content words of a cleaned text.
+def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
+    """Return the content words of a cleaned text, in a normal form and order.
 
-    Verbs in the third person become base forms, and `name of the user` becomes `user name`.
+    Verbs in the third person become base forms. Phrases like `name of the user` become `user name`.
     """
     words = text.split()
     content = [
@@ -104,13 +115,19 @@ def _is_content_word(word: str) -> bool:
 def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
     """Return the base form of a verb in the third person, and any other word unchanged.
 
-    The words before and after it decide whether it is a verb.
+    The neighbouring words show whether the word is a verb.
+
+    Args:
+        before: The previous word in the text, or "".
+        word: The word.
+        after: The next word in the text, or "".
+        lexicon: The forms of verbs.
     """
     if before and before not in BEFORE_VERBS:
         return word
     forms = lexicon.verb_forms.get(word)
     if forms and word == forms[THIRD_PERSON]:
-        return forms[0] if after != "of" else word  # a noun
+        return forms[0] if after != "of" else word  # before `of`, a noun
     is_verb = not before and after in DETERMINERS and word.endswith("s") and not forms
     return word[:-1] if is_verb else word
 

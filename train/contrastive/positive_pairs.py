@@ -1,4 +1,4 @@
-"""Positive pairs for the contrastive stage: two texts with the same meaning, and hard negatives."""
+"""Positive pairs for contrastive training: two texts with the same meaning, and hard negatives."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from train.runtime.row_filter import select_rows
 
 @dataclass(frozen=True)
 class PositivePair:
-    """Two texts with the same meaning.
+    """Two texts with the same meaning, and hard negatives.
 
     Attributes:
         first: One text.
         second: The other text.
-        group: All texts of pairs with the same group have the same meaning.
-        negatives: Hard negatives of the first text: similar words, another meaning.
+        group: The hash of a group of pairs. All texts in pairs of one group have the same meaning.
+        negatives: Hard negatives for the first text: texts with similar words and another meaning.
     """
 
     first: str
@@ -40,13 +40,13 @@ class PositivePair:
 
 
 class PositiveSource:
-    """One source of positive pairs, from which random pairs are drawn."""
+    """One source of positive pairs (texts with the same meaning), from which pairs are drawn at random."""
 
     def __init__(self, config: PositivesConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> None:
-        """Read the source.
+        """Read the files of the source.
 
         Args:
-            config: The configuration of the source.
+            config: The settings of the source.
             excluded: Texts to leave out.
             lexicon: The word lists for rewordings and changes of meaning.
 
@@ -73,7 +73,7 @@ class PositiveSource:
         return len(self.texts or self.pairs)
 
     def draw(self, random: np.random.Generator) -> PositivePair:
-        """Draw one pair, with new views, rewordings and hard negatives."""
+        """Draw one pair, and apply new random edits: word dropout, rewording and rule-made hard negatives."""
         config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
         if config.rewording:
@@ -91,7 +91,11 @@ class PositiveSource:
         return bool(text) and text.count(" ") < self.config.max_words
 
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:
-        """Draw a pair of the source (in random order if it has no negatives), or a text twice."""
+        """Draw one pair without random edits.
+
+        Plain texts are paired with themselves. The two texts of other pairs are swapped in half of the
+        draws, unless the pair has hard negatives.
+        """
         if self.pairs:
             pair = self.pairs[random.integers(len(self.pairs))]
             swap = not pair.negatives and random.random() < 0.5
@@ -104,13 +108,15 @@ class PositiveSource:
 
 
 def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int) -> list[PositivePair]:
-    """Draw the pairs of an update; they depend only on the seed and the update.
+    """Draw the positive pairs for one update (optimizer step).
+
+    The pairs depend only on the sources, the seed and the update's number.
 
     Args:
-        sources: The sources, drawn with probabilities proportional to their shares.
+        sources: The sources. Each is drawn with a probability proportional to its configured share.
         count: Number of pairs.
         seed: The seed of the run.
-        update: The update, counted from 0.
+        update: Number of the update, from 0.
     """
     random = np.random.default_rng(combined_seed(seed, update))
     shares = np.array([source.config.share for source in sources])
@@ -119,13 +125,17 @@ def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int
 
 
 def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
-    """Mark the texts of B pairs that are known to have the same meaning.
+    """Find texts in different pairs that are known to have the same meaning.
 
-    Two texts have the same meaning if they are equal, in one pair, or in pairs of one group.
+    Two texts are known to have the same meaning if they are equal, in one pair, or in pairs of one group.
+
+    Args:
+        pairs: B positive pairs, with H hard negatives in total.
 
     Returns:
-        (B, B) bool for the first text of one pair (row) and the second text of another (column), and
-        (B, H) bool for the first text of a pair (row) and each of all H hard negatives (column).
+        Two bool arrays, true where the row's text and the column's text have the same meaning. The first
+        array is (B, B): first texts (rows) against second texts (columns). The second array is (B, H):
+        first texts (rows) against hard negatives (columns).
     """
     numbers: dict[bytes | str, int] = {}
 
@@ -145,25 +155,25 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
 
 
 def _read_pairs(file: Path, config: PositivesConfig) -> list[PositivePair]:
-    """Read the pairs of a file of JSON lines whose overlap of words is within the limits."""
+    """Read the pairs in a JSON-lines file whose word overlap is within the configured limits."""
     pairs = []
     for where, row in select_rows(file, config.only, config.leave_out):
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
-        if config.min_overlap <= _overlap(first, second) <= config.max_overlap:
+        if config.min_overlap <= _word_overlap(first, second) <= config.max_overlap:
             group = identity(str(row.get("group", first)))
             negatives = [clean(text_under(row, field, where)) for field in config.fields[2:] if field in row]
             pairs.append(PositivePair(first, second, group, tuple(negatives)))
     return pairs
 
 
-def _overlap(first: str, second: str) -> float:
-    """Return the Jaccard similarity of the words of two texts."""
+def _word_overlap(first: str, second: str) -> float:
+    """Return the word overlap of two texts: the Jaccard similarity of their sets of words."""
     a, b = set(first.split()), set(second.split())
     return len(a & b) / max(1, len(a | b))
 
 
 def _drop_words(text: str, share: float, random: np.random.Generator) -> str:
-    """Drop each word with probability `share`, but keep at least one word."""
+    """Drop each word of a text with probability `share`, but keep at least one word."""
     if not share:
         return text
     words = text.split()

@@ -1,4 +1,4 @@
-"""Rated pairs for the contrastive stage, which train the model to rank pairs like people do."""
+"""Text pairs with human ratings, from which contrastive training learns to rank pairs like people do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from train.runtime.config import RatedPairsConfig
 
 @dataclass(frozen=True)
 class RatedBatch:
-    """B rated pairs."""
+    """B text pairs with human ratings."""
 
     first: list[str]
     second: list[str]
@@ -26,13 +26,13 @@ class RatedBatch:
 
 
 class RatedSource:
-    """The rated pairs of one or several files, from which random pairs are drawn."""
+    """The rated text pairs of one or several files, from which pairs are drawn at random."""
 
     def __init__(self, config: RatedPairsConfig, excluded: ExcludedTexts) -> None:
-        """Read the files.
+        """Read the rated files.
 
         Args:
-            config: The configuration of the source.
+            config: The settings of the source: its files and their fields.
             excluded: Texts to leave out.
 
         Raises:
@@ -50,7 +50,14 @@ class RatedSource:
             raise InputError(f"rated {', '.join(config.sources)}: no pair is left")
 
     def draw(self, seed: int, update: int) -> RatedBatch:
-        """Draw the pairs of an update; they depend only on the seed and the update."""
+        """Draw rated pairs for one update (optimizer step).
+
+        The pairs depend only on the files, the seed and the update's number.
+
+        Args:
+            seed: The seed of the run.
+            update: Number of the update, from 0.
+        """
         random = np.random.default_rng(combined_seed(seed, update, 1))
         chosen = random.integers(len(self.rows), size=self.config.pairs)
         first, second, values, sets = zip(*(self.rows[i] for i in chosen), strict=True)

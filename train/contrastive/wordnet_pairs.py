@@ -37,9 +37,10 @@ class Synset:
 
     Attributes:
         words: The synonyms.
-        definition: The definition.
-        examples: Sentences with one of the words.
-        antonyms: For the index of a word, the synset and the index of its opposite.
+        definition: The definition of all synonyms.
+        examples: Sentences, each with one of the synonyms.
+        antonyms: Maps the index of a word in `words` to its antonym. The antonym is given by the key of
+            another synset (see `read_synsets`) and the index of the word there.
     """
 
     words: list[str]
@@ -49,7 +50,7 @@ class Synset:
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, write the WordNet pairs, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.wordnet_pairs",
         description=__doc__,
@@ -67,23 +68,37 @@ def main() -> int:
 
 
 def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:
-    """Write the WordNet pairs as JSON lines."""
+    """Write pairs from WordNet as JSON lines.
+
+    Args:
+        wordnet: The folder with WordNet's database files.
+        corpus: A file of cleaned texts, one per line. Pairs are made only for frequent words of the corpus.
+        out: The file to write.
+        hold_out_contrast: Whether to leave out the words that decide the contrast set.
+        overwrite: Whether `out` may be replaced.
+    """
     data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]
     check_output(out, overwrite, [corpus, *data])
     held_out = HeldOutWords(
         contrast.deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms()
     )
-    rows = list(pairs(read(wordnet), frequent_words(corpus), held_out))
+    rows = list(make_pairs(read_synsets(wordnet), find_frequent_words(corpus), held_out))
     files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)
     print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {out}", file=sys.stderr)
 
 
-def read(folder: Path) -> dict[str, Synset]:
-    """Read all synsets of a WordNet folder; the keys are part of speech and offset.
+def read_synsets(folder: Path) -> dict[str, Synset]:
+    """Read all synsets (sets of synonyms) from WordNet's database files.
+
+    Args:
+        folder: The folder of the files `data.verb`, `data.noun`, `data.adj` and `data.adv`.
+
+    Returns:
+        The synsets by key. A key is the part of speech and the offset in the file, such as "v00001740".
 
     Raises:
-        InputError: A file cannot be read, or a line is not of WordNet 3.
+        InputError: A file cannot be read, or a line is not in the format of WordNet 3.
     """
     synsets: dict[str, Synset] = {}
     for part in _PARTS_OF_SPEECH:
@@ -102,14 +117,19 @@ def _data(folder: Path, part: str) -> Path:
     return folder / f"data.{part}"
 
 
-def frequent_words(corpus: Path) -> set[str]:
-    """Return the words that occur in a corpus at least ten times."""
+def find_frequent_words(corpus: Path) -> set[str]:
+    """Find the words that occur at least ten times in a corpus, a file with one text per line."""
     counts = Counter(word for _, line in files.lines(corpus) for word in line.split())
     return {word for word, count in counts.items() if count >= _FREQUENT}
 
 
 def _parse_synset(line: str) -> dict[str, Synset]:
-    """Parse a line of a data file; skipped categories give an empty dictionary."""
+    """Parse one line in a WordNet data file.
+
+    Returns:
+        The synset under its key (see `read_synsets`). Synsets about animals, food and other topics that code
+        does not need give an empty dictionary.
+    """
     data, _, gloss = line.partition("|")
     offset, category, part, count, *rest = data.split()
     if part == "n" and category in _SKIPPED_CATEGORIES:
@@ -127,18 +147,22 @@ def _parse_synset(line: str) -> dict[str, Synset]:
     return {("a" if part == "s" else part) + offset: synset}
 
 
-def pairs(
+def make_pairs(
     synsets: dict[str, Synset], corpus_words: set[str], held_out: HeldOutWords
 ) -> Iterator[dict[str, str]]:
-    """Pair each corpus word with its definition, and each example with its variant by a synonym.
+    """Make text pairs with the same meaning from WordNet.
+
+    A word is paired with its definition. An example sentence is paired with a variant in which a synonym
+    replaces a word.
 
     Args:
-        synsets: The synsets of WordNet.
-        corpus_words: Frequent words of the corpus; other words are left out.
-        held_out: Word pairs to leave out, as synonyms and as opposites, in all their forms.
+        synsets: The synsets (sets of synonyms) by key, from `read_synsets`.
+        corpus_words: Frequent words of the corpus. Pairs are made only for these words.
+        held_out: Word pairs that must not be trained on. They are used neither as synonyms nor as antonyms.
 
     Yields:
-        Rows with `a`, `b`, `group`, and with `c` if there is an opposite.
+        Dictionaries. The texts "a" and "b" have the same meaning. If the word has an antonym, "c" is the
+        text "a" with the antonym. Texts with the same "group" have the same meaning.
     """
     for name, synset in synsets.items():
         opposites = {
@@ -168,7 +192,18 @@ def pairs(
 
 
 def _opposite(word: str, opposite: str | None, text: str, held_out: HeldOutWords) -> dict[str, str]:
-    """Return the text with the opposite instead of the word, as `c`; nothing if a word is held out."""
+    """Replace a word in a text by its antonym.
+
+    Args:
+        word: The word.
+        opposite: The antonym; None: the word has no antonym.
+        text: The text.
+        held_out: Word pairs that must not be trained on.
+
+    Returns:
+        The new text under the key "c". Without an antonym, or if `word` or `opposite` is in a held-out
+        pair, the dictionary is empty.
+    """
     if opposite is None or held_out.words.intersection(f"{word} {opposite}".split()):
         return {}
     return {"c": re.sub(rf"\b{re.escape(word)}\b", opposite, text)}

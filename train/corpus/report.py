@@ -14,7 +14,6 @@ from simllm.io.files import printable
 from train.corpus.corpus_folder import PAGE, REPORT
 from train.corpus.counts import Tallies, Tally
 from train.corpus.part_file import CommentTexts
-from train.corpus.report_page import render_page
 
 NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
 
@@ -104,6 +103,8 @@ class Report:
 
     def write(self, folder: Path, tallies: Tallies) -> None:
         """Write `report.json` and `report.html`; `tallies` has the counts of what was read and left out."""
+        from train.corpus.report_page import render_page  # matplotlib is slow to import, also in every worker
+
         facts = self.facts(tallies)
         (folder / REPORT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         (folder / PAGE).write_text(render_page(facts, LONGEST_BIN), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Distillation: a student learns the embeddings of larger sentence encoders."""
+"""Distillation: a small model, the student, learns the embeddings of larger sentence encoders."""

@@ -1,4 +1,4 @@
-"""Distil a student from larger sentence encoders: texts -> embeddings of the teachers -> updates -> model.
+"""Distil a student from larger sentence encoders: texts -> teachers' embeddings -> training -> model.
 
     python -m train.distill configs/distill.yaml 'teachers=[teachers/all-mpnet-base-v2]'
     torchrun --nproc_per_node 4 -m train.distill configs/distill.yaml
@@ -35,10 +35,15 @@ from train.tokens import vocabulary
 
 
 def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
-    """Train, or resume the run.
+    """Train a student on its teachers' embeddings, or resume the run.
+
+    Args:
+        config: The configuration of the run.
+        world: The processes of the run.
+        stop: The handler of signals.
 
     Returns:
-        The model folder with the best dev criterion.
+        The folder of the model that was best on the dev data.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
@@ -64,10 +69,17 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
 
 
 def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict[str, object]]:
-    """Make the texts, the vocabulary, the teachers' embeddings and the student, or load them.
+    """Prepare everything for training: texts, vocabulary, teachers' embeddings and student.
+
+    Results that are already in the run folder are loaded.
+
+    Args:
+        config: The configuration of the run.
+        world: The processes of the run.
 
     Returns:
-        The task, and the facts about the texts and the teachers for the model folder.
+        The task for the training loop, and facts about the texts and the teachers. The facts are stored
+        with the trained model.
     """
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
@@ -113,7 +125,16 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
 
 
 def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
-    """Make the student before training, or load it from the run folder."""
+    """Load the untrained student from the run folder, or make the student and save it there.
+
+    Args:
+        config: The configuration of the run.
+        tokenizer: The student's tokenizer.
+        world: The processes of the run.
+
+    Returns:
+        The student, as a metric that scores text pairs.
+    """
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
     choice = _short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
@@ -125,7 +146,7 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
 
 
 def _short_hash(*parts: object) -> str:
-    """Return a hash of everything that decides a result; it names the folder of the result."""
+    """Hash all inputs of a result, given as JSON values, to name the folder that stores the result."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""Configuration of a distillation; defines all keys of `configs/distill.yaml`."""
+"""Configuration of distillation runs, with all keys of `configs/distill.yaml`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from train.runtime.config import TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class DistillConfig(TrainingConfig):
-    """Distillation: a student learns the embeddings of its teachers."""
+    """Settings for distillation, in which a student model learns the embeddings of its teachers."""
 
     texts: tuple[TextsConfig, ...]
-    max_texts: int | None = None  # further groups of texts are left out; none: all texts
+    max_texts: int | None = None  # largest number of texts; none: all texts
     exclude: tuple[str, ...] = ()  # rated files, whose texts are excluded from training
     hold_out_contrast: bool = False  # make no variants with the deciding words of the contrast set
     teachers: tuple[str, ...]  # folders of sentence-transformers or transformers
@@ -26,7 +26,7 @@ class DistillConfig(TrainingConfig):
     chunk_tokens: int  # tokens that are embedded at once, padding included
     cosine_weight: float  # weight of 1 - cosine to the targets
     squared_weight: float  # weight of the squared distance from the targets
-    similarity_weight: float  # weight of the divergence of neighbours within an update
+    similarity_weight: float  # weight of the difference in similarities between the texts of an update
     temperature: float  # of the softmax over cosines
     dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
 

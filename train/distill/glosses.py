@@ -1,4 +1,4 @@
-"""Write the definitions and examples of WordNet as plain lines, for `texts` of a distillation.
+"""Write the definitions and examples of WordNet as plain lines, to use as texts for distillation.
 
 python -m train.distill.glosses /usr/share/wordnet runs/glosses.txt
 """
@@ -19,13 +19,17 @@ _EXAMPLE = re.compile(r'"([^"]+)"')
 
 
 def read_glosses(wordnet: Path) -> Iterator[str]:
-    """Yield the definition of each synset, the line "first word : definition", and its examples.
+    """Read the definitions and example sentences of WordNet's synsets (sets of synonyms).
 
     Args:
         wordnet: The folder of WordNet's database files (see wndb(5WN)).
 
+    Yields:
+        For each synset, the definition, the text "WORD : DEFINITION" with the first synonym, and the
+        examples.
+
     Raises:
-        InputError: A database file is missing, or one of its lines is no synset.
+        InputError: A database file is missing, or one of its lines is not a synset.
     """
     for part in _PARTS:
         file = wordnet / f"data.{part}"
@@ -46,7 +50,7 @@ def read_glosses(wordnet: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run the command and return its exit status."""
+    """Parse the command line, write the definitions and examples, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.distill.glosses",
         description=__doc__,

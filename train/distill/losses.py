@@ -1,4 +1,4 @@
-"""Losses for the student's embeddings and their targets.
+"""Losses that compare the student's embeddings with their targets.
 
 The third loss is `train.contrastive.lexical_teacher.neighbour_distillation_loss`.
 """
@@ -10,10 +10,13 @@ from torch.nn import functional as F
 
 
 def cosine_loss(embeddings: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean of 1 - cosine between (N, D) embeddings and their (N, D) targets."""
+    """Compute the mean of 1 - cosine between N embeddings and their targets, both (N, D)."""
     return 1 - F.cosine_similarity(embeddings, targets, dim=1).mean()
 
 
 def squared_loss(embeddings: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean squared distance of (N, D) embeddings, scaled to length 1, from (N, D) targets."""
+    """Compute the mean squared distance between N embeddings and their targets, both (N, D).
+
+    The embeddings are first scaled to length 1. The targets must already have length 1.
+    """
     return (F.normalize(embeddings, dim=1) - targets).square().sum(1).mean()

@@ -1,4 +1,4 @@
-"""The student before training, with token vectors and optionally layers of a teacher.
+"""The student before training: an encoder with token vectors and, optionally, layers from a teacher.
 
 The student has its own vocabulary. Each of its tokens starts from the mean of the teacher's token
 vectors for the same characters. Layers can be copied if the student has the teacher's width.
@@ -18,7 +18,7 @@ from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.distill import teachers
-from train.distill.targets import principal_axes
+from train.distill.targets import compute_principal_axes
 
 _SPACE = "▁"  # first character of a token at the start of a word
 _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mask>", "[MASK]")}
@@ -26,23 +26,24 @@ _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mas
 
 @dataclass(frozen=True, kw_only=True)
 class StartConfig:
-    """Initial weights of a student."""
+    """Settings for the student's initial weights, which are taken from a teacher model."""
 
     teacher: str  # folder of a BERT or MPNet model
     layers: tuple[int, ...] = ()  # numbers of the teacher's layers to copy, from 0; none: random layers
 
 
 def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None, seed: int) -> Encoder:
-    """Make a student.
+    """Make an untrained student, with random weights or weights from a teacher.
 
     Args:
         config: The shape of the student.
         tokenizer: The student's tokenizer.
-        source: The initial weights; None: random.
+        source: The teacher, and its layers to copy. None: all weights are random.
         seed: Seed for the random weights.
 
     Raises:
-        InputError: The teacher's layers do not fit the student's shape.
+        InputError: The teacher cannot be loaded, is narrower than the student, or has layers of another
+            shape.
     """
     torch.manual_seed(seed)
     student = Encoder(config)
@@ -50,9 +51,9 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
         return student
     folder = Path(source.teacher)
     teacher = teachers.load_encoder(folder)
-    vectors = token_vectors(teacher, teachers.load_tokenizer(folder), tokenizer)
+    vectors = average_token_vectors(teacher, teachers.load_tokenizer(folder), tokenizer)
     if vectors.shape[1] > config.hidden_size:
-        vectors = vectors @ torch.from_numpy(principal_axes(vectors.numpy(), config.hidden_size))
+        vectors = vectors @ torch.from_numpy(compute_principal_axes(vectors.numpy(), config.hidden_size))
     elif vectors.shape[1] < config.hidden_size:
         raise InputError(f"{folder}: has width {vectors.shape[1]}, the student {config.hidden_size}")
     with torch.no_grad():
@@ -63,7 +64,16 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
 
 
 def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> None:
-    """Copy layers, positions and relative bias of the teacher; raise InputError if shapes differ."""
+    """Copy a teacher's layers, position vectors and relative position bias into a student.
+
+    Args:
+        teacher: The encoder to copy from.
+        student: The encoder to change.
+        source: Names the teacher's layers to copy, one for each layer of the student.
+
+    Raises:
+        InputError: The two encoders differ in shape, or `source` names wrong layers.
+    """
     count = len(teacher.layers)
     for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
         ours, theirs = getattr(student.config, name), getattr(teacher.config, name)
@@ -87,11 +97,19 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
         student.embeddings.position.weight.copy_(teacher.embeddings.position.weight[:rows])
 
 
-def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
-    """Return initial token vectors of the student, (vocab_size, D of the teacher).
+def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
+    """Compute the student's initial token vectors from a teacher's token vectors.
 
-    The vector of a token is the mean of the teacher's vectors for the same characters. Pieces inside a
-    word and at its start are distinguished.
+    The vector of a student's token is the mean of the teacher's vectors for the same characters. Tokens
+    at the start of a word differ from tokens inside a word.
+
+    Args:
+        teacher: The teacher, whose token vectors have width D.
+        backend: The teacher's tokenizer.
+        tokenizer: The student's tokenizer.
+
+    Returns:
+        (student's vocabulary size, D) vectors.
     """
     table = teacher.embeddings.token.weight.detach()
     vocabulary = backend.get_vocab()
@@ -108,7 +126,13 @@ def token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> T
 
 
 def _teacher_ids(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
-    """Return the teacher's token ids for a token of the student."""
+    """Split a student's token into tokens of the teacher, and return their ids.
+
+    Args:
+        token: The student's token. It starts with "▁" if it starts a word.
+        backend: The teacher's tokenizer.
+        vocabulary: The teacher's token ids by token.
+    """
     if token.startswith(_SPACE):
         text = token.removeprefix(_SPACE)
         return backend.encode(text, add_special_tokens=False).ids if text else []

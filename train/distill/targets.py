@@ -1,4 +1,4 @@
-"""The targets of a distillation: the embeddings of all teachers, reduced to the student's width."""
+"""The targets of distillation: the embeddings of all teachers, reduced to the student's width."""
 
 from __future__ import annotations
 
@@ -14,31 +14,39 @@ from train.distill import teachers
 _SAMPLE = 50_000  # texts for computing the principal axes
 
 
-def principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
-    """Return the first principal axes of (n, D) vectors, without centring: (D, count), orthonormal.
+def compute_principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
+    """Compute the first `count` principal axes of n vectors.
 
-    Without centring, projection on the axes preserves cosines and lengths as well as possible.
+    The vectors are not centred, so that projection on the axes changes cosines and lengths little.
+
+    Args:
+        vectors: (n, D) vectors.
+        count: Number of axes.
+
+    Returns:
+        (D, count) axes, which are orthonormal columns.
     """
     moments = vectors.T.astype(np.float64) @ vectors
     return np.linalg.eigh(moments)[1][:, ::-1][:, :count].astype(np.float32)
 
 
 class Targets:
-    """The embeddings of all teachers, side by side, and their reduction to the student's width.
+    """The embeddings that the student should learn, computed from the embeddings of all teachers.
 
-    The reduced targets are rotated once, all in the same way, towards the student's embeddings. Cosines
-    between targets do not change, and the student need not learn the rotation (Schönemann,
-    "A generalized solution of the orthogonal Procrustes problem", 1966).
+    The teachers' embeddings are concatenated, projected to the student's width, and scaled to length 1.
+    One rotation then brings them near the untrained student's embeddings. It changes no cosine between
+    targets, and spares the student from learning it (Schönemann, "A generalized solution of the
+    orthogonal Procrustes problem", 1966).
     """
 
     def __init__(self, shards: Sequence[Sequence[np.ndarray]], texts: int, width: int, seed: int) -> None:
-        """Compute the principal axes of a sample of texts.
+        """Compute the projection to the student's width, from a sample of texts.
 
         Args:
-            shards: The shards of each teacher.
+            shards: For each teacher, the embeddings of all texts, in shards (see `teachers.embed_all`).
             texts: Number of texts.
-            width: Width of the student's embeddings, D.
-            seed: Seed of the sample.
+            width: Width of the student's embeddings.
+            seed: Seed for choosing the sample.
 
         Raises:
             InputError: The teachers' embeddings together are narrower than the student's.
@@ -50,22 +58,40 @@ class Targets:
             raise InputError(
                 f"model.hidden_size {width}: the teachers' embeddings have {embeddings.shape[1]}"
             )
-        self.axes = torch.from_numpy(principal_axes(embeddings, width))
+        self.axes = torch.from_numpy(compute_principal_axes(embeddings, width))
 
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
-        """Return the concatenated embeddings of all teachers for some texts, of length 1.
+        """Return the concatenated embeddings of all teachers for n texts.
 
-        The inner product of two texts is the mean of the teachers' cosines.
+        The inner product of two rows is the mean of the teachers' cosines.
+
+        Args:
+            numbers: (n,) numbers of the texts, from 0.
+
+        Returns:
+            (n, sum of the teachers' widths) embeddings, with length 1.
         """
         parts = [teachers.gather_embeddings(shards, numbers) for shards in self.shards]
         return torch.cat(parts, dim=1) / len(parts) ** 0.5
 
     def reduce(self, teacher_embeddings: Tensor) -> Tensor:
-        """Project (n, sum of D) embeddings to (n, D of the student), of length 1."""
+        """Reduce the teachers' embeddings of n texts to targets.
+
+        Args:
+            teacher_embeddings: (n, sum of the teachers' widths), from the method `teacher_embeddings`.
+
+        Returns:
+            (n, student's width) targets, with length 1.
+        """
         return torch.nn.functional.normalize(teacher_embeddings @ self.axes, dim=1)
 
     def rotate_towards(self, embeddings: Tensor, numbers: np.ndarray) -> None:
-        """Rotate all targets so that the targets of n texts are as near as possible to (n, D) embeddings."""
+        """Rotate all targets so that those of n texts come as near as possible to given embeddings.
+
+        Args:
+            embeddings: (n, student's width) embeddings.
+            numbers: (n,) numbers of their texts, from 0.
+        """
         unit = torch.nn.functional.normalize(embeddings, dim=1)
         u, _, v = torch.linalg.svd(self.reduce(self.teacher_embeddings(numbers)).T @ unit)
         self.axes = self.axes @ u @ v

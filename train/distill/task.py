@@ -1,4 +1,4 @@
-"""Distillation as a task for the trainer: its texts, its losses, its criterion."""
+"""The student, the losses and the evaluation of distillation, for the training loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
 
 @dataclass(frozen=True)
 class DistillBatch:
-    """The N texts of an update, tokenized, with the targets of their embeddings."""
+    """The N tokenized texts of one update (optimizer step), with the targets for their embeddings."""
 
     ids: list[list[int]]
     targets: Tensor  # (N, D)
@@ -37,13 +37,15 @@ class DistillBatch:
 
 
 class DistillationTask:
-    """The distillation task: the student learns the embeddings of its teachers.
+    """The student, the losses and the evaluation of distillation, for the training loop.
 
     Args:
         config: The configuration of the run.
-        groups: The groups of texts.
-        metric: The student before training, as a metric; its encoder is trained.
-        targets: The targets of all texts; they are rotated towards the student's embeddings.
+        groups: The training texts. Texts in one group, such as a text and its rewording, are used in
+            the same update (optimizer step).
+        metric: The untrained student. Its encoder is trained.
+        targets: The embeddings that the student should learn. They are rotated towards the untrained
+            student's embeddings.
         world: The processes of the run.
     """
 
@@ -73,20 +75,28 @@ class DistillationTask:
 
     @property
     def flops_per_token(self) -> float:
-        """Floating-point operations per token: six for each weight of the layers."""
+        """Approximate floating-point operations per trained token: six for each weight of the layers."""
         return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
-        """Return the loss as text."""
+        """Format the loss of one update (optimizer step) for the progress bar."""
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Return the number of groups of an update, and the first text."""
-        groups = self._groups(update)
+        """Describe the texts of one update (optimizer step): the number of groups, and one text."""
+        groups = self._choose_groups(update)
         return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's parts of the loss of an update (see `embedding_loss_parts`)."""
+        """Compute this process's parts of the loss for one update (optimizer step).
+
+        Args:
+            update: Number of the update, from 0.
+
+        Yields:
+            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
+            processes add up to the loss of the update.
+        """
         config, batch = self.config, self._updates[update]
         yield from embedding_loss_parts(
             batch.ids,
@@ -100,11 +110,24 @@ class DistillationTask:
         )
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Return the dev criterion (lower is better) and all figures for the log."""
+        """Evaluate the student on the dev data.
+
+        Returns:
+            The dev criterion, which chooses the best model (lower is better), and figures by name.
+        """
         return self.dev_criterion(self.metric)
 
-    def _groups(self, update: int) -> np.ndarray:
-        """Return the numbers of the groups of an update; each epoch has all groups in another order."""
+    def _choose_groups(self, update: int) -> np.ndarray:
+        """Choose the groups of texts for one update (optimizer step).
+
+        Each epoch uses all groups once, in another random order.
+
+        Args:
+            update: Number of the update, from 0.
+
+        Returns:
+            The numbers of the groups, from 0; there are `config.groups` of them.
+        """
         count, size = len(self.starts) - 1, self.config.groups
         places = np.arange(update * size, (update + 1) * size)
         result = np.empty(size, int)
@@ -115,19 +138,19 @@ class DistillationTask:
         return result
 
     def _make(self, update: int) -> DistillBatch:
-        """Read the texts and the targets of an update."""
-        groups = self._groups(update)
+        """Collect the tokenized texts and the targets for one update (optimizer step), counted from 0."""
+        groups = self._choose_groups(update)
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
         whole = self.targets.teacher_embeddings(numbers)
         return DistillBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return the (B, D) float32 embeddings of (B, L) token ids with a (B, L) mask."""
+        """Compute (B, D) float32 embeddings from (B, L) token ids and their (B, L) mask, 0 for padding."""
         with self.world.autocast(self.config.precision):
             return pooling.mean(self.model(tokens, mask), mask).float()
 
     def _loss(self, embeddings: Tensor, batch: DistillBatch) -> Tensor:
-        """Return the weighted sum of the losses of (N, D) embeddings."""
+        """Compute the weighted sum of all losses from the (N, D) embeddings of a batch."""
         config, device = self.config, self.world.device
         targets, cosines = batch.targets.to(device), batch.cosines.to(device)
         loss = embeddings.new_zeros(())

@@ -1,7 +1,7 @@
-"""Teachers: load sentence encoders and compute their embeddings of all texts.
+"""Teachers of a distillation: load sentence encoders, and compute their embeddings of all texts.
 
-The embeddings of all texts are computed once and kept in shards with checksums, so that a stopped
-run continues with the missing shards.
+The embeddings are computed once and stored in shards (files for 8192 texts each) with checksums. A
+resumed run computes only the missing shards.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ Embed = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D) float32 of le
 
 
 def load(folder: Path, device: torch.device) -> Embed:
-    """Load a teacher.
+    """Load a teacher model as a function that embeds texts.
+
+    BERT and MPNet models with mean pooling run on simllm's encoder, which is several times faster on a
+    CPU. The library sentence-transformers runs all other models.
 
     Args:
-        folder: A folder of sentence-transformers or transformers. BERT and MPNet with mean pooling run
-            on our encoder, which is several times faster on a CPU; sentence-transformers runs all
-            others.
-        device: Where the teacher runs.
+        folder: A model folder in the format of sentence-transformers or transformers.
+        device: The GPU or CPU that runs the teacher.
 
     Returns:
-        The function that embeds texts.
+        A function that computes (n, D) float32 embeddings, with length 1, from n texts.
 
     Raises:
         InputError: The folder has no loadable model.
@@ -62,7 +63,7 @@ def load(folder: Path, device: torch.device) -> Embed:
 
         def embed_fast(texts: Sequence[str]) -> np.ndarray:
             ids = [[tuple(encoding.ids)] for encoding in tokenizer.encode_batch(list(texts))]
-            return _unit(embed(engine, Tokenized(ids), pooling.mean))
+            return _scale_to_unit_length(embed(engine, Tokenized(ids), pooling.mean))
 
         return embed_fast
 
@@ -75,20 +76,25 @@ def load(folder: Path, device: torch.device) -> Embed:
         raise InputError(f"{folder}: cannot be loaded as a teacher ({reason})") from None
 
     def embed_any(texts: Sequence[str]) -> np.ndarray:
-        return _unit(np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32))
+        return _scale_to_unit_length(
+            np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32)
+        )
 
     return embed_any
 
 
-def _unit(embeddings: np.ndarray) -> np.ndarray:
-    """Scale (n, D) embeddings to length 1."""
+def _scale_to_unit_length(embeddings: np.ndarray) -> np.ndarray:
+    """Scale each of n embeddings to length 1; `embeddings` is (n, D)."""
     return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True).clip(min=1e-12)
 
 
 def _has_mean_pooling(folder: Path) -> bool:
-    """Return whether a teacher's embeddings are means over all tokens, without further layers.
+    """Return whether a teacher's embedding of a text is the mean over all tokens, without further layers.
 
     A folder without pooling configuration counts as mean pooling.
+
+    Args:
+        folder: The model folder, in the format of sentence-transformers or transformers.
     """
     modules, file = folder / "modules.json", folder / "1_Pooling" / "config.json"
     try:
@@ -106,7 +112,7 @@ def _has_mean_pooling(folder: Path) -> bool:
 
 
 def load_tokenizer(folder: Path) -> Backend:
-    """Load a teacher's `tokenizer.json` without padding and truncation."""
+    """Load the tokenizer from a teacher's folder, and turn its padding and truncation off."""
     file = folder / "tokenizer.json"
     try:
         tokenizer = Backend.from_buffer(file.read_bytes())
@@ -130,10 +136,13 @@ _BERT_NAMES = {
 
 
 def load_encoder(folder: Path) -> Encoder:
-    """Load the weights of a BERT or MPNet folder into our encoder.
+    """Load the weights from a BERT or MPNet folder into simllm's encoder, which is an MPNet.
 
-    BERT differs from MPNet: it has no relative position bias, its position rows start at 0, and it has a
-    token type vector, which is added to the position vectors here.
+    BERT has no relative position bias, its position rows start at 0, and it adds a token type vector.
+    The bias is therefore set to 0, the rows are moved, and the vector is added to the position vectors.
+
+    Args:
+        folder: A model folder in the format of transformers.
 
     Raises:
         InputError: The folder holds another kind of model, or a weight is missing.
@@ -171,7 +180,15 @@ def load_encoder(folder: Path) -> Encoder:
 
 
 def _as_mpnet(stored: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """Convert BERT weights to an MPNet model with the same hidden states."""
+    """Convert BERT weights to the weights of an MPNet that computes the same hidden states.
+
+    Args:
+        stored: The weights by their BERT names.
+        config: The shape of the MPNet.
+
+    Returns:
+        The weights by their MPNet names.
+    """
     result = {_mpnet_name(name): tensor for name, tensor in stored.items()}
     table = stored["embeddings.position_embeddings.weight"].float()
     table = table + stored["embeddings.token_type_embeddings.weight"][0].float()
@@ -182,54 +199,64 @@ def _as_mpnet(stored: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Te
 
 
 def _mpnet_name(name: str) -> str:
-    """Translate a parameter name of BERT to MPNet."""
+    """Translate the name of a parameter from BERT to MPNet."""
     for theirs, ours in _BERT_NAMES.items():
         name = name.replace(theirs, ours)
     return name
 
 
 def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -> list[np.ndarray]:
-    """Return a teacher's embeddings of all texts; they are computed once and stored in `folder`.
+    """Return a teacher's embeddings of all texts, in shards.
+
+    Missing shards are computed and stored. Each process computes some of them.
 
     Args:
         teacher: The teacher's folder.
-        texts: n texts. All shards in `folder` must be of these texts and this teacher.
-        folder: The folder of the shards, which are float16.
-        world: The processes; each embeds its share of the missing shards.
+        texts: n texts.
+        folder: The folder of the stored shards. Existing shards must be from these texts and this teacher.
+        world: The processes of the run.
 
     Returns:
-        The shards, (up to `SHARD`, D) float16 each, mapped from their files.
+        One array for each shard, mapped from its file. It has (up to `SHARD`, D) float16 embeddings.
 
     Raises:
         InputError: The teacher cannot be loaded, or a shard cannot be read or written.
     """
     starts = range(0, len(texts), SHARD)
-    missing = [start for start in starts if not _is_whole(_shard(folder, start), world.is_first)]
+    missing = [start for start in starts if not _is_whole(_shard_folder(folder, start), world.is_first)]
     if missing:
         # No process writes a shard before all processes know which shards are missing.
         embed_texts = world.first_then_others(lambda: load(teacher, world.device))
         mine = missing[world.rank :: world.size]
         for number, start in enumerate(mine, 1):
             print_progress(f"  {teacher.name}: shard {number} of {len(mine)}")
-            _write(_shard(folder, start), embed_texts(texts[start : start + SHARD]))
+            _write(_shard_folder(folder, start), embed_texts(texts[start : start + SHARD]))
         world.sum_values(0.0)  # wait for the others
-    return [np.load(_shard(folder, start) / _FILE, mmap_mode="r") for start in starts]
+    return [np.load(_shard_folder(folder, start) / _FILE, mmap_mode="r") for start in starts]
 
 
-def _shard(folder: Path, start: int) -> Path:
-    """Return the folder of the shard whose first text has the number `start`."""
+def _shard_folder(folder: Path, start: int) -> Path:
+    """Return the folder of the shard that begins with text number `start`, below the folder of all shards."""
     return folder / f"{start // SHARD:05}"
 
 
 def _write(shard: Path, embeddings: np.ndarray) -> None:
-    """Write embeddings as float16, with their checksum."""
+    """Write the embeddings of one shard as float16, with their checksum, into the folder `shard`."""
     with folders.replacing(shard) as partial:
         np.save(partial / _FILE, embeddings.astype(np.float16))
         files.write(partial / _CHECKSUM, digest(partial / _FILE))
 
 
 def _is_whole(shard: Path, warn: bool) -> bool:
-    """Return whether a shard exists and has its checksum; print a warning about a damaged one."""
+    """Return whether a shard of embeddings exists and matches its checksum.
+
+    Args:
+        shard: The folder of the shard.
+        warn: Whether to print a warning if the shard is damaged.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
     if not shard.is_dir():
         return False
     try:
@@ -244,7 +271,7 @@ def _is_whole(shard: Path, warn: bool) -> bool:
 
 
 def identity(folder: Path) -> str:
-    """Return the folder name of a teacher with the first digits of a SHA-256 of its files."""
+    """Return a name that identifies a teacher: its folder name and the start of a SHA-256 over its files."""
     hashed = hashlib.sha256()
     for file in [*weights.weight_files(folder), folder / "tokenizer.json", folder / "config.json"]:
         try:
@@ -256,7 +283,15 @@ def identity(folder: Path) -> str:
 
 
 def gather_embeddings(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
-    """Return the embeddings of texts by their numbers, (n, D) float32."""
+    """Collect the embeddings of some texts from the shards of all texts.
+
+    Args:
+        shards: The arrays from `embed_all`.
+        numbers: (n,) numbers of the texts, from 0.
+
+    Returns:
+        (n, D) float32 embeddings.
+    """
     return torch.from_numpy(
         np.stack([shards[number // SHARD][number % SHARD] for number in numbers]).astype(np.float32)
     )

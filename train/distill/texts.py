@@ -1,7 +1,8 @@
-"""The texts of a distillation, in groups.
+"""The texts for a distillation, in groups.
 
-A group is a text, a pair of texts, or a text with a rule-made rewording and change of meaning. All
-texts of a group are in the same update, so that the student learns to compare them.
+A group is a text, a pair of texts, or a text with a rule-made rewording and a rule-made change of
+meaning. All texts in a group are used in the same optimizer step. The student so learns to compare
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ GROUPS, LINES = "groups.jsonl", "texts.txt"
 
 @dataclass(frozen=True, kw_only=True)
 class TextsConfig:
-    """One source of texts."""
+    """Settings for one source of texts: its files, the texts to use, and the variants to make."""
 
     source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
     fields: tuple[str, ...] = ()  # fields of JSON lines with the texts of a group; none: plain lines
@@ -53,15 +54,15 @@ def gather(
     sources: Sequence[TextsConfig], exclude: Sequence[str], held_out: frozenset[tuple[str, str]], seed: int,
     folder: Path,
 ) -> list[Group]:  # fmt: skip
-    """Read, clean and shuffle all sources once; the result is stored in `folder`.
+    """Read, clean and shuffle the groups of texts from all sources, or load the stored result.
 
     Args:
         sources: The sources. A group is left out if all its texts occurred before.
-        exclude: Rated files or glob patterns. No group with a text of these files is taken.
-        held_out: Word pairs that the rules must not use.
+        exclude: Rated files or glob patterns. A group is left out if it has a text from these files.
+        held_out: Word pairs that rule-made variants must not exchange.
         seed: Seed for the order, the limits and the variants.
-        folder: The folder of the groups, one JSON list per line, and of the texts as plain lines. It must
-            belong to these arguments.
+        folder: The folder in which the result is stored. It must belong to these arguments. One file has a
+            group on each line, as a JSON list. Another file has one text on each line.
 
     Returns:
         The groups, in random order.
@@ -100,7 +101,7 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
-    """Yield the cleaned groups of a source, without those that have an empty or long text."""
+    """Yield the cleaned groups of texts from one source; leave out groups with an empty or long text."""
     for file in match_files(source.source):
         if source.fields:
             groups = (
@@ -115,7 +116,7 @@ def _read(source: TextsConfig) -> Iterator[Group]:
 
 
 def _all_seen(group: Group, seen: set[bytes]) -> bool:
-    """Return whether all texts of a group are in `seen`, and add them."""
+    """Return whether the hashes of all texts in a group are in `seen`, and add them to `seen`."""
     keys = {identity(text) for text in group}
     seen_before = keys <= seen
     seen |= keys
@@ -123,7 +124,15 @@ def _all_seen(group: Group, seen: set[bytes]) -> bool:
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
-    """Add a rewording and a change of meaning of the first text, if the rules find any."""
+    """Extend a group by variants of its first text: a rewording, and a text with a changed meaning.
+
+    A variant is missing if the rules cannot make it.
+
+    Args:
+        group: The texts of the group.
+        words: The word lists for the rules.
+        random: The random generator.
+    """
     text = group[0]
     changed = change(text, words, random)
     variants = (reword(text, words, random), *([changed[1]] if changed else []))
@@ -131,10 +140,17 @@ def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Gener
 
 
 def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
-    """Return the first groups with at most `limit` texts in total, and their texts in order.
+    """Take the first groups, up to `limit` texts in total, and list their texts.
+
+    Args:
+        groups: Groups of texts.
+        limit: The largest number of texts; None: all groups are taken.
+
+    Returns:
+        The groups, and all their texts in the same order.
 
     Raises:
-        InputError: The first group alone has more texts.
+        InputError: The first group alone has more than `limit` texts.
     """
     kept: list[Group] = []
     flat: list[str] = []
@@ -149,6 +165,6 @@ def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], li
 
 
 def digest(folder: Path) -> str:
-    """Return the SHA-256 of the groups in `folder`."""
+    """Compute a SHA-256 of the groups of texts that `gather` stored in a folder."""
     with (folder / GROUPS).open("rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()

@@ -1,9 +1,9 @@
-"""Ablations: short runs that show what each ingredient of the recipe contributes.
+"""Ablations: short training runs that show what each ingredient of the recipe contributes.
 
     python -m train.release.ablations configs/ablations.yaml -o checkpoints/ablations.json
 
-The output is written after each variant. Rerun the same command to resume: variants that the output
-has from the same commands are neither trained nor measured again.
+The output is written after each variant of the recipe. Rerun the same command to resume. A variant is
+skipped if the output already has its result from the same training commands.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CONFIGS: dict[str, type[TrainingConfig]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A variant of the recipe."""
+    """A variant of the training recipe, with some settings changed."""
 
     name: str
     overrides: tuple[str, ...] = ()  # overrides of the recipe
@@ -41,13 +41,13 @@ class Variant:
 
     @property
     def folder(self) -> str:
-        """The name of the folder of its run."""
+        """The name of the variant's run folder: its name, with hyphens for spaces and punctuation."""
         return re.sub(r"\W+", "-", self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """The pretraining of variants that do not start from the shared pretrained model."""
+    """Settings for the pretraining of those variants that do not start from the shared pretrained model."""
 
     recipe: str  # a configuration file of pretraining
     overrides: tuple[str, ...]
@@ -55,7 +55,7 @@ class FirstStage:
 
 @dataclass(frozen=True, kw_only=True)
 class AblationsConfig:
-    """The configuration of ablations."""
+    """Settings for the ablations: the recipe, its variants, and the data sets to measure on."""
 
     recipe: str  # a configuration file of the contrastive stage
     measure: str  # a configuration file with a `MeasureConfig`
@@ -71,7 +71,7 @@ class AblationsConfig:
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, run the ablations, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.ablations",
         description=__doc__,
@@ -85,7 +85,13 @@ def main() -> int:
 
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
-    """Load the configuration, lock the output, and run the ablations."""
+    """Load the configuration file, lock the output file, and run the ablations.
+
+    Args:
+        config: A YAML file with the keys of `AblationsConfig`.
+        output: The JSON file for the results.
+        overwrite: Whether results that the configuration no longer produces may be dropped from the output.
+    """
     loaded = configs.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with files.locked(output):
@@ -93,12 +99,12 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
 
 
 def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False) -> None:
-    """Train and measure each variant that is not in the output yet.
+    """Train and measure each variant of the recipe that is not in the output file yet.
 
     Args:
-        config: The configuration.
-        output: The JSON file with the results.
-        overwrite: Whether results of other variants may be dropped from the output.
+        config: The configuration of the ablations.
+        output: The JSON file with one result for each variant.
+        overwrite: Whether results that the configuration no longer produces may be dropped from the file.
 
     Raises:
         InputError: A configuration is wrong, the output has other results and `overwrite` is false, or
@@ -140,7 +146,13 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
 
 
 def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
-    """Return a hash of the configurations of a variant's training runs and of its figures."""
+    """Hash all configurations behind a variant's result, to notice when they change.
+
+    Args:
+        name: The variant's name, for error messages.
+        runs: The training commands of the variant, from `training_commands`.
+        sets: The configuration of the measurements.
+    """
     try:
         loaded = [configs.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
     except InputError as error:
@@ -150,10 +162,19 @@ def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
 
 
 def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
-    """Return the rows of earlier runs of the command, by variant.
+    """Read the results that earlier calls wrote to the output file.
 
-    A missing or empty file has no rows. A file with other content has no rows if `overwrite` is true;
-    otherwise it raises InputError.
+    A missing or empty file has no results.
+
+    Args:
+        output: The JSON file.
+        overwrite: Whether a file with other content counts as empty.
+
+    Returns:
+        The results by variant.
+
+    Raises:
+        InputError: The file cannot be read, or has other content and `overwrite` is false.
     """
     try:
         text = output.read_text(encoding="utf-8")
@@ -172,7 +193,7 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
 
 def _is_row(row: Any) -> bool:
-    """Return whether a row looks like one that `run_ablations` writes."""
+    """Return whether a JSON value looks like a variant's result, as `run_ablations` writes it."""
     return (
         isinstance(row, dict)
         and {"variant", "commands", "signature", "spearman", "contrast"} <= row.keys()
@@ -182,7 +203,16 @@ def _is_row(row: Any) -> bool:
 
 
 def training_commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:
-    """Return the training commands of a variant: modules and arguments; the last one trains in `out`."""
+    """Return the commands that train a variant, in order.
+
+    Args:
+        config: The configuration of the ablations.
+        variant: The variant of the recipe.
+        out: The run folder of the last command.
+
+    Returns:
+        For each command, the Python module to run and its arguments.
+    """
     runs, start = [], []
     if variant.pretraining is not None:
         first = config.first_stage

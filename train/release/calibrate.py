@@ -32,7 +32,7 @@ _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, calibrate the model, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.calibrate",
         description=__doc__,
@@ -53,12 +53,14 @@ def main() -> int:
 
 
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:
-    """Fit both maps and write them into the model folder.
+    """Calibrate a model's scores, and write the calibration into the model folder.
+
+    The calibration maps scores to percentiles among random pairs, and to human ratings.
 
     Args:
         folder: The model folder.
-        comments: Held-out comments, one per line.
-        rated: Rated pairs, as for `simllm evaluate`.
+        comments: A file of held-out comments, one per line.
+        rated: A file of rated text pairs, in the format for `simllm evaluate`.
 
     Raises:
         InputError: simllm did not write the folder, a file is wrong, or there are too few texts.
@@ -78,14 +80,15 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
 
 
 def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
-    """Fit the probability of the meaning head, and write it into the model folder.
+    """Calibrate the probabilities of the meaning head, and write the result into the model folder.
 
-    Half of the pairs are used here; `train.release.measure` reports on the other half.
+    The meaning head predicts whether two texts have the same meaning. One half of the held-out pairs is
+    used here. `train.release.measure` measures the probabilities on the other half.
 
     Args:
         folder: The model folder, with a meaning head.
-        comments: Held-out comments, one per line; rewordings and changes are made of them by rule.
-        labelled: Held-out labelled pairs, the output of `train.data.hold_out`.
+        comments: A file of held-out comments, one per line, from which pairs are made by rule.
+        labelled: A file of held-out labelled pairs, the output of `train.data.hold_out`.
 
     Raises:
         InputError: simllm did not write the folder, it has no meaning head, or a file is wrong.
@@ -110,11 +113,18 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
 
 
 def meaning_test_pairs(comments: Path, labelled: Path) -> list[MeaningPair]:
-    """Return held-out labelled pairs in random order, equally many with the same and another meaning.
+    """Collect held-out pairs of texts, half with the same meaning and half with different meanings.
 
-    Half are pairs of `labelled`, half rewordings and changes of held-out comments. Of natural
-    language inference, entailment counts as the same only if one word was replaced by a synonym
-    (`breaking_nli`): otherwise the second text may say less.
+    Before this balancing, one half comes from `labelled`. The other half is made from comments by rule.
+    Labels of natural language inference are used with care: an entailment may say less than the first
+    text. It counts as the same meaning only in the set `breaking_nli`, where a synonym replaces a word.
+
+    Args:
+        comments: A file of held-out comments, one per line.
+        labelled: A file of held-out labelled pairs, the output of `train.data.hold_out`.
+
+    Returns:
+        The pairs, in random order.
     """
     random = np.random.default_rng(_SEED)
     pairs = []
@@ -132,7 +142,7 @@ def meaning_test_pairs(comments: Path, labelled: Path) -> list[MeaningPair]:
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
-    """Score random pairs of different texts."""
+    """Score 10,000 random pairs of different texts, drawn from `texts`."""
     if len(texts) < 2:
         raise InputError("expected two or more different comments")
     random = np.random.default_rng(_SEED)
@@ -142,16 +152,20 @@ def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
 
 
 def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> ScoreScale:
-    """Fit a calibration.
+    """Fit a score scale, which maps scores to percentiles and to human ratings.
 
-    The rated pairs are sorted by score and split into groups, one for each knot. The mean ratings of
-    the groups, and the bounds of the 90% intervals of their ratings, are made monotone.
+    The percentiles come from the random pairs. For the ratings, the rated pairs are sorted by score and
+    split into groups. The mean, the 5% quantile and the 95% quantile of the ratings are computed in each
+    group. They are then adjusted so that they never fall when the score rises (isotonic regression).
 
     Args:
-        random: (k,) scores of random pairs.
-        scores: (n,) scores of rated pairs.
-        rated: (n,) their ratings.
-        fitted_on: The source of the pairs and ratings.
+        random: (k,) scores of random text pairs.
+        scores: (n,) scores of rated text pairs.
+        rated: (n,) ratings of these text pairs.
+        fitted_on: Describes the source of the pairs, to be stored with the scale.
+
+    Raises:
+        InputError: There are fewer than 20 rated pairs.
     """
     groups = np.array_split(np.argsort(scores, kind="stable"), min(_KNOTS, len(scores) // 10))
     if len(groups) < 2:

@@ -16,7 +16,7 @@ from train.runtime.command_line import run_tool
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, write the golden scores, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.golden",
         description=__doc__,

@@ -37,7 +37,7 @@ _SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureConfig:
-    """The sets on which a model is measured."""
+    """Settings for measuring a model: the data sets, and the metrics to compare with."""
 
     rated: tuple[str, ...]  # rated files
     baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
@@ -49,7 +49,7 @@ class MeasureConfig:
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, measure the model, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.measure",
         description=__doc__,
@@ -67,7 +67,15 @@ def main() -> int:
 
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
-    """Measure a model and write the figures as JSON."""
+    """Measure a model and write the figures as JSON.
+
+    Args:
+        model: The model folder.
+        overrides: `key=value` items that change the configuration.
+        config: A YAML file with the keys of `MeasureConfig`.
+        output: The file to write; None: standard output.
+        overwrite: Whether an existing output file may be replaced.
+    """
     loaded = configs.load(MeasureConfig, config, overrides)
     if output:
         check_output(output, overwrite, [config, Path(loaded.comments), *map(Path, loaded.rated)])
@@ -75,17 +83,17 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
 
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
-    """Compute all figures of a model and of the baselines.
+    """Measure a model and the baselines (other metrics) on all data sets.
 
     Args:
         model: The model folder.
-        config: The sets.
+        config: The data sets and the baselines.
 
     Returns:
-        The figures, as JSON values.
+        The figures by name, as nested JSON values.
 
     Raises:
-        InputError: A set cannot be read, or a baseline is unavailable.
+        InputError: A data set cannot be read, or a baseline is unavailable.
     """
     learned = SimLLM(model)
     own = [registry.model_metric(learned.name, learned)]
@@ -103,17 +111,29 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
 
 
 def set_name(file: Path) -> str:
-    """Return the name of a rated set with its folder, because several sets have a file `test`."""
+    """Name a rated data set after its file and folder, because several folders have a file `test`."""
     return f"{file.parent.name}/{file.stem}"
 
 
 def metric_name(metric: str) -> str:
-    """Return the name of a metric without its argument."""
+    """Remove the argument from the name of a metric: "name=argument" becomes "name"."""
     return metric.partition("=")[0]
 
 
 def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
-    """Correlate each metric with the ratings of a file, with 95% intervals."""
+    """Correlate the scores of each metric with the human ratings in a file.
+
+    Args:
+        file: A file of rated text pairs.
+        metrics: The metrics.
+
+    Returns:
+        The number of text pairs under "pairs". Under the name of each metric, its Spearman correlation
+        "rho", and the bounds "low" and "high" of the 95% confidence interval.
+
+    Raises:
+        InputError: The file cannot be read, or a metric is not installed.
+    """
     result = correlate_all(clean_ratings(ratings.load(file)), metrics)
     if result.missing:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
@@ -125,7 +145,19 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
 
 
 def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
-    """Return the accuracy of a metric for each form of triples, on all triples and by kind."""
+    """Compute the accuracy of a metric on the contrast set.
+
+    The contrast set has triples of a reference, a rewording and a text with another meaning. The metric
+    is right if it scores the rewording higher than the other text.
+
+    Args:
+        metric: The metric.
+        triples: The triples of the contrast set.
+
+    Returns:
+        For each form of triples ("balanced" or "adversarial"), the accuracy on all its triples under
+        "all", and the accuracy for each kind of change, such as "negation".
+    """
     wins, forms, kinds = (
         contrast.rewording_wins(partial(pair_scores, metric), triples),
         np.array(triples.forms),
@@ -141,10 +173,18 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
 
 
 def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Compare the probabilities of the meaning head with labels, on pairs that it was not calibrated on.
+    """Measure how well the probabilities of the meaning head agree with labels.
+
+    The meaning head predicts whether two texts have the same meaning. The labelled pairs were not used for
+    its calibration.
+
+    Args:
+        learned: The model.
+        config: The data sets.
 
     Returns:
-        The figures under `reliability`; nothing without a head or without such pairs.
+        The figures under "reliability". The result is empty if the model has no meaning head, or the
+        configuration has no labelled pairs.
     """
     if not (learned.head and config.test_comments and config.labelled):
         return {}
@@ -161,10 +201,22 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
 
 
 def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure retrieval of descriptions by language, and the scores of random pairs, on held-out comments.
+    """Measure a model on held-out code comments: retrieval of descriptions, and scores of random pairs.
 
-    A summary is the first sentence of a comment, and a description is the rest. Each summary is
-    compared with the descriptions of all chosen comments of its language.
+    A comment's first sentence is its summary, and the rest is its description. Each summary is compared
+    with the descriptions of all chosen comments in the same programming language.
+
+    Args:
+        metric: The model.
+        config: The comments, and how many to use.
+
+    Returns:
+        Under "languages", the retrieval figures of each programming language: the number of pairs, the
+        share of summaries with their own description on rank 1 ("first"), and the mean reciprocal rank
+        ("mrr"). Under "random_pairs", the mean and quantiles of the scores of random pairs.
+
+    Raises:
+        InputError: Fewer than two held-out comments have a description.
     """
     random, languages = np.random.default_rng(_SEED), {}
     held_out: dict[str, list[tuple[str, str]]] = {}

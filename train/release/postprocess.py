@@ -19,14 +19,18 @@ _EVERY = 20  # every 20th comment is enough to compute the mean embedding
 
 
 def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
-    """Write the released model of a training run, with float16 weights.
+    """Make the released model from the model of a training run.
+
+    The weights may be mixed with the weights of another run. The embeddings may be shifted. The released
+    weights are float16.
 
     Args:
         run: The folder of the training run.
         folder: The model folder to write.
-        start: The folder of the run whose weights are mixed in.
-        share: The share of the weights of `start`.
-        comments: Comments whose mean embedding becomes 0; none: embeddings are not shifted.
+        start: The folder of the other training run, whose weights are mixed in.
+        share: The share of the weights from `start` in the mixture, from 0 (no mixing) to 1.
+        comments: Embeddings are shifted so that the mean embedding of these comments is about 0. Without
+            comments, embeddings are not shifted.
     """
     model = checkpoint.load(run / "model")
     if share:
@@ -37,9 +41,17 @@ def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Se
 
 
 def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
-    """Set the weights of `end` to share * start + (1 - share) * end.
+    """Mix the weights of two models: share * start + (1 - share) * end.
 
     See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022.
+
+    Args:
+        end: The model to change; its encoder is changed in place.
+        start: The model whose weights are mixed in.
+        share: The share of `start`, 0 to 1.
+
+    Returns:
+        The model `end` with the mixed weights; its provenance names the share.
 
     Raises:
         InputError: The two models differ in shape or vocabulary.
@@ -54,10 +66,14 @@ def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Che
 
 
 def centre_embeddings(model: Checkpoint, texts: Sequence[str]) -> None:
-    """Shift the embeddings of a model so that the mean embedding of texts is 0.
+    """Shift the embeddings of a model, in place, so that the mean embedding of some texts is 0.
 
     Unrelated texts then score about 0. Because mean pooling is linear, it is enough to change the bias
-    of the last layer norm. The meaning head adds the shift back, and its results stay the same.
+    of the last layer norm. The bias of the meaning head is changed, too, so that its results stay the same.
+
+    Args:
+        model: The model.
+        texts: The texts over which the mean is taken.
     """
     tokenized = encode.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
     embeddings = encode.embed(Engine(model.encoder), tokenized, pooling.mean)

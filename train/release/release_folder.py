@@ -31,15 +31,18 @@ class Release:
     Attributes:
         runs: Folders of training runs, in the order in which they trained.
         out: The model folder to make.
-        notes: Markdown for the end of the card.
-        config: A YAML file with a `MeasureConfig`.
-        centre: Comments, one per line; embeddings are shifted so that their mean is 0.
-        calibrate: Held-out comments and rated pairs for the score scale.
-        calibrate_meaning: Held-out labelled pairs for the probability of the meaning head.
+        notes: A Markdown file with the end of the model card.
+        config: A YAML file with the keys of `MeasureConfig`.
+        centre: A file of comments, one per line. Embeddings are shifted so that their mean is 0.
+        calibrate: Two files for the score scale: held-out comments, and rated text pairs.
+        calibrate_meaning: A file of held-out labelled pairs. They calibrate the probability of the meaning
+            head.
         start_share: Share of the first run's weights in the released weights, from 0 to below 1.
-        held_out: A run like the last one, without the deciding words of the contrast set.
-        seeds: Runs like the last one with other seeds; the best of them and the last one is released.
-        ablations: Output of `train.release.ablations`.
+        held_out: The folder of a run like the last one, but trained without the words that decide the
+            contrast set.
+        seeds: Folders of runs like the last one, with other seeds. The best of these runs and the last run
+            is released.
+        ablations: The JSON file that `train.release.ablations` wrote.
     """
 
     runs: Sequence[Path]
@@ -62,7 +65,12 @@ class Release:
 
 
 def write_release(release: Release) -> None:
-    """Make the model folder in a temporary folder, and move it to its place at the end.
+    """Write the released model folder.
+
+    The folder is made at a temporary place, and moved to its final place at the end.
+
+    Args:
+        release: The inputs, and the folder to write.
 
     Raises:
         InputError: An input is missing or wrong, or simllm may not replace the folder.
@@ -113,12 +121,16 @@ def write_release(release: Release) -> None:
 def measure_run(
     run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
 ) -> dict[str, Any]:
-    """Measure another run like the released model, in a temporary folder.
+    """Measure the model of another training run, after the same postprocessing as for the released model.
 
     Args:
         run: The folder of the training run.
-        write_model: Writes the released model of a run into a folder.
-        config: The sets to measure on.
+        write_model: Postprocesses a run's model. Its arguments are the run folder and the model folder to
+            write.
+        config: The data sets to measure on.
+
+    Returns:
+        The figures by name, as from `measure`, and the number of optimizer steps under "updates".
     """
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
@@ -131,7 +143,7 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return the dev criterion of the best model of a run; higher is better."""
+    """Return the dev criterion of a run's best model, computed on dev data in training; higher is better."""
     try:
         return float(_provenance(run)["dev_criterion"])
     except KeyError:
@@ -139,7 +151,7 @@ def _dev_criterion(run: Path) -> float:
 
 
 def _seed_name(run: Path, released: Path) -> str:
-    """Return the name of a run in the card: its seed."""
+    """Name a run by its seed for the model card, and mark the released run."""
     return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
 
 
@@ -148,7 +160,14 @@ def _text(file: Path) -> str:
 
 
 def describe_model(model: Path) -> str:
-    """Return the beginning of the card, which describes the model."""
+    """Write the beginning of the model card, which describes the size of the model.
+
+    Args:
+        model: The model folder.
+
+    Returns:
+        The text in Markdown, with a YAML header.
+    """
     loaded = checkpoint.load(model)
     config = loaded.encoder.config
     parameters = sum(p.numel() for p in loaded.encoder.parameters())
@@ -162,7 +181,17 @@ def describe_model(model: Path) -> str:
 
 
 def describe_training(runs: Sequence[Path]) -> list[str]:
-    """Return the section of the card about the training runs."""
+    """Write the section of the model card about the training.
+
+    Args:
+        runs: The folders of the training runs, in order.
+
+    Returns:
+        The paragraphs of the section, in Markdown.
+
+    Raises:
+        InputError: The provenance of a run's model lacks its objective or configuration.
+    """
     parts = ["## Training"]
     for number, folder in enumerate(runs, 1):
         stage = checkpoint.load(folder / "model").info.provenance

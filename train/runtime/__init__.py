@@ -1,1 +1,1 @@
-"""The training loop, and everything else that all stages of training share."""
+"""Code that all training stages share: training loop, configuration, log, saved states, signals."""

@@ -1,4 +1,4 @@
-"""Exit status and output file of tools, the commands that do not train."""
+"""Helpers for command-line tools other than training: exit status, and checks of the output file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from train.runtime.signals import STOPPED_BY_KEYBOARD, Interrupted
 
 
 def run_tool(work: Callable[[], object]) -> int:
-    """Call `work`; print bad input or an interruption as one line on standard error.
+    """Run a tool's work and turn its errors into an exit status.
+
+    Bad input or an interruption is printed as one line on standard error.
+
+    Args:
+        work: The function that does the tool's work. Its result is ignored.
 
     Returns:
-        The exit status: 0 done, 2 bad input, 130 stopped by the keyboard, 75 if another signal
+        The exit status: 0 for success, 2 for bad input, 130 after Ctrl-C. It is 75 if another signal
         stopped a training run that `work` had started.
     """
     try:
@@ -34,20 +39,20 @@ def run_tool(work: Callable[[], object]) -> int:
 
 
 def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--overwrite`, for `check_output`."""
+    """Add the flag `--overwrite` to a parser; pass its value to `check_output`."""
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
 
 
 def check_output(file: Path, overwrite: bool, inputs: Iterable[Path]) -> None:
-    """Check that an output file can be written.
+    """Check that a tool can write its output file.
 
     Args:
         file: The output file.
         overwrite: Whether an existing file may be replaced.
-        inputs: The input files of the command.
+        inputs: The tool's input files, which must not be replaced.
 
     Raises:
-        InputError: `file` is an input, exists and may not be replaced, or its folder is missing.
+        InputError: `file` is an input file, exists although `overwrite` is false, or has no folder.
     """
     files.check_output(file, inputs, overwrite)
     folders.check_place(file.parent)

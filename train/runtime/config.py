@@ -1,4 +1,4 @@
-"""The configuration of training runs: all keys of `configs/*.yaml`, and how the files are loaded."""
+"""Configuration of pretraining and contrastive training: all keys of the YAML files, and the loader."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import yaml
 
 from simllm.errors import InputError
 from simllm.io.strict_loading import build
-from simllm.model.config import ModelConfig
-from simllm.model.meaning_head import HeadConfig
+from simllm.model.config import HeadConfig, ModelConfig
 
 # Marks keys that are newer than version 0.1: with the default value, older runs can be resumed.
 ADDED_LATER = {"added": True}
@@ -22,7 +21,7 @@ ADDED_LATER = {"added": True}
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """The corpus of code comments."""
+    """Settings for the corpus of code comments: its sources, and the texts left out or held out."""
 
     sources: tuple[str, ...]  # files, folders of code, corpora, glob patterns, or `installed-python`
     exclude: tuple[str, ...] = ()  # rated files; their texts are left out of the corpus
@@ -40,7 +39,10 @@ class CorpusConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """The keys that all stages of training share. An update is one optimizer step."""
+    """Settings that all training stages share, such as the seed and the learning rate.
+
+    An update is one optimizer step.
+    """
 
     out: str  # the folder of the run
     seed: int
@@ -83,13 +85,13 @@ _MAY_BE_ZERO |= {"cosine_weight", "squared_weight", "similarity_weight"}
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(TrainingConfig):
-    """Pretraining with permuted or, for comparison, masked language modelling."""
+    """Settings for pretraining with permuted or, for comparison, masked language modelling."""
 
     corpus: CorpusConfig
     model: ModelConfig
     token_vectors: str  # initial token embeddings: random, or ppmi (from neighbours in the corpus)
     packing: str  # documents: one text per input; blocks: inputs of full length, cut anywhere
-    predict_probability: float  # share of the tokens of a text that is predicted
+    predict_probability: float  # share of a text's tokens that are predicted
     batch_tokens: int  # approximate tokens of text in a batch, which a device processes at once
     accumulation: int  # batches per update, over all processes
     test_texts: int  # number of held-out texts for the perplexity
@@ -119,16 +121,17 @@ class PretrainConfig(TrainingConfig):
 
     @property
     def update_tokens(self) -> int:
-        """Approximate tokens of text in an update."""
+        """Approximate number of text tokens in one update (optimizer step)."""
         return self.batch_tokens * self.accumulation
 
 
 @dataclass(frozen=True, kw_only=True)
 class PositivesConfig:
-    """One source of positives: pairs of texts with the same meaning.
+    """Settings for one source of positive pairs (two texts with the same meaning).
 
-    Plain lines are paired with themselves: as two views of one text, which differ by word dropout
-    and the dropout of the model (Gao et al., "SimCSE", 2021), or as a text and its rewording.
+    A file of JSON lines holds pairs. In a file of plain lines, each line is paired with its rewording
+    by rule, or with a copy of the line. The two copies differ by word dropout and by the model's
+    dropout (Gao et al., "SimCSE", 2021).
     """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with pairs
@@ -158,7 +161,7 @@ class PositivesConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RatedPairsConfig:
-    """Rated pairs of general language, for a ranking loss."""
+    """Settings for a ranking loss over text pairs whose similarity people have rated."""
 
     sources: tuple[str, ...]  # rated files or glob patterns; only ratings within one file are compared
     fields: tuple[str, ...]  # fields of the two texts and of the rating
@@ -174,7 +177,10 @@ class RatedPairsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalTeacherConfig:
-    """Distillation from the lexical teacher: texts that share many and rare words become neighbours."""
+    """Settings for distillation from the lexical teacher, which compares texts by their words.
+
+    Texts that share many words, especially rare words, get similar embeddings.
+    """
 
     source: str  # file or glob pattern of pairs, such as references and generated summaries
     fields: tuple[str, ...]  # fields of the two texts
@@ -191,11 +197,11 @@ class LexicalTeacherConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig:
-    """Auxiliary permuted language modelling in the contrastive stage."""
+    """Settings for permuted language modelling as an auxiliary task of contrastive training."""
 
     texts: str  # file or glob pattern of cleaned texts, one per line
     update_tokens: int  # approximate tokens of text per update; each process takes its part as one batch
-    predict_probability: float  # share of the tokens of a text that is predicted
+    predict_probability: float  # share of a text's tokens that are predicted
     weight: float  # weight of this loss; the loss of the positives has weight 1
 
     def __post_init__(self) -> None:
@@ -207,15 +213,16 @@ class LanguageModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningSourceConfig:
-    """One source of pairs that have the same meaning or not."""
+    """Settings for one source of text pairs, labelled as having the same meaning or different meanings."""
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
     share: float  # share of the pairs of an update
-    # the two texts and the label; two: all pairs have the same meaning; one or none: texts for the rules
+    # three fields: two texts and a label; two fields: texts with the same meaning; one or none: single
+    # texts, from which pairs are made by rule
     fields: tuple[str, ...] = ()
     same: tuple[str, ...] = ("same",)  # labels of pairs with the same meaning
     different: tuple[str, ...] = ("different",)  # labels of other pairs; all other labels are left out
-    sentences: tuple[str, ...] = ()  # files of sentences; then the pairs are words, put into them
+    sentences: tuple[str, ...] = ()  # files of sentences to put word pairs into; none: pairs of texts
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
     leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     max_words: int = 40  # longer texts are left out
@@ -231,12 +238,15 @@ class MeaningSourceConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningConfig:
-    """Training of a meaning head with the encoder."""
+    """Settings for training the meaning head together with the encoder.
+
+    The meaning head predicts the probability that two texts have the same meaning.
+    """
 
     head: HeadConfig
     sources: tuple[MeaningSourceConfig, ...]
-    pairs: int  # per update
-    weight: float  # of this loss, relative to the loss of the positives
+    pairs: int  # number of pairs per update
+    weight: float  # weight of this loss; the loss of the positives has weight 1
     freeze_encoder: bool = False  # whether this loss trains only the head
 
     def __post_init__(self) -> None:
@@ -248,7 +258,10 @@ class MeaningConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastiveConfig(TrainingConfig):
-    """The contrastive stage: embeddings of pairs move together, all other embeddings move apart."""
+    """Settings for contrastive training.
+
+    Embeddings of texts with the same meaning move together, and all other embeddings move apart.
+    """
 
     model: str  # the model folder to start from
     positives: tuple[PositivesConfig, ...]
@@ -264,7 +277,7 @@ class ContrastiveConfig(TrainingConfig):
     chunk_tokens: int  # tokens that are embedded at once, padding included
     cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
     language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
-    # weight of the divergence from the neighbours that the model had at the start
+    # weight of a loss that keeps similarities between texts as in the initial model
     anchor_weight: float = field(default=0.0, metadata=ADDED_LATER)
     meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
 
@@ -280,15 +293,18 @@ C = TypeVar("C")
 def load(cls: type[C], file: Path, overrides: list[str]) -> C:
     """Load a configuration from a YAML file and apply overrides.
 
-    In all values, `${data}` is replaced by the folder of the data sets: the key `data` if there is
-    one, or else `data_root()`.
+    In all values, `${data}` is replaced by the folder of the data sets. The key `data` names that
+    folder. Without the key, `data_root()` names it.
 
     Args:
-        cls: The configuration class.
+        cls: The configuration class, such as `ContrastiveConfig`.
         file: The YAML file.
         overrides: `key=value` items. A key may name a nested value (`model.hidden_size=128`) or an
             item of a list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an
             item of a list (`positives.1=null`).
+
+    Returns:
+        An instance of `cls` with checked values.
 
     Raises:
         InputError: The file cannot be read, or a key or value is unknown or wrong.
@@ -297,7 +313,10 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
 
 
 def _read(file: Path, overrides: list[str]) -> Any:
-    """Return the values of a YAML file after its overrides, before they are checked (see `load`)."""
+    """Read the nested values of a YAML file, and apply overrides; no key or value is checked.
+
+    The argument `overrides` is explained in `load`.
+    """
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -314,12 +333,19 @@ def _read(file: Path, overrides: list[str]) -> Any:
 
 
 def data_root() -> str:
-    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, or `data`."""
+    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, by default `data`."""
     return os.environ.get("SIMLLM_DATA") or "data"
 
 
 def hide_data_root(values: Any) -> Any:
-    """Return nested values in which paths below `data_root()` begin with `${data}`, as in configurations."""
+    """Replace the data folder at the start of paths by `${data}`, as configuration files write it.
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy in which strings that start with `data_root()` and a slash start with `${data}` instead.
+    """
     root = f"{data_root()}/"
     return _map_texts(
         values, lambda text: "${data}/" + text.removeprefix(root) if text.startswith(root) else text
@@ -327,20 +353,26 @@ def hide_data_root(values: Any) -> Any:
 
 
 def decode_paths(values: Any) -> Any:
-    """Return nested values with all paths decoded as UTF-8, whatever the encoding of the locale.
+    """Decode all paths in nested configuration values as UTF-8, whatever the encoding of the locale.
 
     In an ASCII locale, Python represents the other bytes of a path by surrogates (`os.fsencode`).
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy with all strings decoded.
     """
     return _map_texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
 
 
 def _encode_path(text: str) -> str:
-    """Undo `decode_paths`: return a path that file functions accept in the current locale."""
+    """Encode a path for file functions in the current locale; this reverses `decode_paths`."""
     return os.fsdecode(text.encode("utf-8", "surrogateescape"))
 
 
 def _map_texts(values: Any, change: Callable[[str], str]) -> Any:
-    """Apply `change` to all texts in nested values."""
+    """Return a copy of nested dictionaries, lists and tuples, with `change` applied to each string."""
     if isinstance(values, str):
         return change(values)
     if isinstance(values, dict):
@@ -351,7 +383,15 @@ def _map_texts(values: Any, change: Callable[[str], str]) -> Any:
 
 
 def _apply_override(values: Any, override: str) -> None:
-    """Set one value in nested values, in place; see `load`."""
+    """Change one value in nested configuration values, in place.
+
+    Args:
+        values: Nested dictionaries and lists.
+        override: `key=value`, as for `load`.
+
+    Raises:
+        InputError: The override has no `=`, no valid value, or a key for a place that does not exist.
+    """
     name, equals, text = override.partition("=")
     if not equals:
         raise InputError(f"{override!r}: expected key=value")
@@ -376,7 +416,7 @@ def _apply_override(values: Any, override: str) -> None:
 
 
 def _without_nulls(values: Any) -> Any:
-    """Return nested values without the items of lists that are None."""
+    """Return a copy of nested dictionaries and lists, without list items that are None."""
     if isinstance(values, dict):
         return {key: _without_nulls(value) for key, value in values.items()}
     if isinstance(values, list):
@@ -385,7 +425,10 @@ def _without_nulls(values: Any) -> Any:
 
 
 def _main() -> int:
-    """Print the key `out` of a configuration, for the job scripts."""
+    """Print the run folder (the key `out`) of a configuration file, for the job scripts.
+
+    The command line is `CONFIG [key=value …]`. The exit status is 0, or 2 for bad input.
+    """
     file, *overrides = sys.argv[1:]
     try:
         sys.stdout.buffer.write(os.fsencode(_read(Path(file), overrides)["out"]))

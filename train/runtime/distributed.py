@@ -28,12 +28,18 @@ _LAUNCHERS = (
 
 
 class ReportedError(InputError):
-    """Bad input that the first process has already printed."""
+    """Exception for bad input that the first process has already printed as an error message."""
 
 
 @dataclass(frozen=True)
 class World:
-    """The place of this process among the `size` processes of a run, and its device."""
+    """The number of processes in a training run, and the rank and device of this process.
+
+    Attributes:
+        rank: Number of this process, from 0.
+        size: Number of processes.
+        device: The GPU or CPU that this process uses.
+    """
 
     rank: int = 0
     size: int = 1
@@ -41,20 +47,26 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """True in the process that writes the files and messages of the run."""
+        """Whether this process has rank 0, and so writes the run's files and messages."""
         return self.rank == 0
 
     def autocast(self, precision: str) -> torch.autocast:
-        """Return a context for matrix products in `precision`, a key of `PRECISIONS`."""
+        """Return a context that computes matrix products in `precision`: "fp32", "bf16" or "fp16"."""
         return torch.autocast(self.device.type, PRECISIONS[precision], enabled=precision != "fp32")
 
     def first_then_others(self, work: Callable[[], T]) -> T:
-        """Call `work` in the first process; when it is done, call it in the others.
+        """Call a function in the first process, and then in all other processes.
 
-        The others can reuse the files that the first process wrote.
+        The other processes can reuse files that the first process wrote.
+
+        Args:
+            work: The function.
+
+        Returns:
+            The result of `work` in this process.
 
         Raises:
-            ReportedError: In every process, if `work` raised InputError in the first one.
+            ReportedError: `work` raised InputError in the first process. All processes then raise this error.
         """
         failed: InputError | None = None
         if self.is_first:
@@ -62,13 +74,13 @@ class World:
                 done = work()
             except InputError as error:
                 failed = error
-                print(f"error: {error}", file=sys.stderr)  # before a launcher can end this process
+                print(f"error: {error}", file=sys.stderr)  # now, because a launcher may end this process
         if self.sum_values(failed is not None) != [0]:
             raise ReportedError(str(failed))
         return done if self.is_first else work()
 
     def sum_values(self, *values: float) -> list[float]:
-        """Return the sum of each value over all processes."""
+        """Sum each argument over all processes; return one sum for each argument."""
         if self.size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64)
@@ -76,12 +88,12 @@ class World:
         return tensor.tolist()
 
     def sum_tensor(self, tensor: torch.Tensor) -> None:
-        """Replace a tensor by its sum over all processes, in place."""
+        """Replace each element of a tensor by its sum over all processes, in place."""
         if self.size > 1:
             dist.all_reduce(tensor)
 
     def sum_gradients(self, model: nn.Module) -> None:
-        """Sum the gradients over all processes, in one message."""
+        """Replace a model's gradients by their sums over all processes, in place and in one message."""
         if self.size == 1:
             return
         parameters = [p for p in model.parameters() if p.requires_grad]
@@ -94,10 +106,16 @@ class World:
 
 @contextlib.contextmanager
 def join_processes() -> Iterator[World]:
-    """Join the process group of srun or torchrun, if there is one; each process gets one GPU.
+    """Open a context in which this process can exchange tensors with the run's other processes.
+
+    srun or torchrun start the processes and describe them in environment variables. Without these
+    variables, the run has one process. Each process gets one GPU, or the CPU if there is no GPU.
+
+    Yields:
+        The rank of this process, the number of processes, and the device.
 
     Raises:
-        InputError: The launcher does not give the address of the first process.
+        InputError: The environment has no address of the first process.
     """
     rank, size, local = 0, 1, 0
     for names in _LAUNCHERS:

@@ -1,4 +1,4 @@
-"""A loss over the embeddings of all texts of an update, computed in chunks and by several processes."""
+"""A loss over all embeddings of a batch, computed in chunks and by several processes."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ def embedding_loss_parts(
     cache_gradients: bool,
     world: World,
 ) -> Iterator[tuple[Tensor, int]]:
-    """Yield this process's parts of the loss of an update.
+    """Compute a loss over all embeddings of a batch, in parts for backpropagation.
 
-    The processes embed the texts in chunks and share all embeddings. Every process computes the loss
-    and its gradients for the embeddings. Then each chunk backpropagates its gradients to the weights.
-    With `cache_gradients`, each chunk is embedded again for that, and only one chunk is in memory (Gao
-    et al., "Scaling deep contrastive learning batch size under memory limited setup", 2021).
+    Each process embeds some chunks of the texts. The processes then share their embeddings. Every
+    process computes the whole loss and the gradients of the loss for the embeddings. Each yielded part
+    backpropagates the gradients of one chunk to the model's weights.
+
+    With `cache_gradients`, each chunk is embedded again for backpropagation. Only one chunk is then
+    in memory (Gao et al., "Scaling deep contrastive learning batch size under memory limited setup",
+    2021).
 
     Args:
-        ids: The token ids of N texts.
+        ids: The token ids of each of N texts.
         embed: Computes (B, D) embeddings from (B, L) token ids and their (B, L) mask.
-        loss_of: Computes the loss from (N, D) embeddings.
+        loss_of: Computes the loss, a scalar, from (N, D) embeddings.
         width: Width of the embeddings, D.
-        chunk_tokens: The largest number of tokens of a chunk, padding included.
-        seed: The numbers that decide the dropout, such as the seed of the run and the update.
+        chunk_tokens: The largest number of tokens in a chunk, padding included.
+        seed: Numbers that seed the dropout, such as the run's seed and the number of the batch.
         cache_gradients: Whether to embed each chunk twice, to save memory.
-        world: The processes.
+        world: The processes that share the texts.
 
     Yields:
-        Parts of the loss with their numbers of tokens. The values of all parts of all processes add
-        up to the loss.
+        For each chunk of this process, a part of the loss and the chunk's number of tokens. The parts
+        from all processes add up to the loss.
     """
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))  # to save padding
     chunks = [order[rows] for rows in batch_slices([ids[i] for i in order], chunk_tokens)]

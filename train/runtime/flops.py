@@ -1,4 +1,4 @@
-"""Floating-point operations of training, and the peak rate of a device."""
+"""Number of floating-point operations in training, and the peak speed of a device."""
 
 from __future__ import annotations
 
@@ -24,17 +24,27 @@ _PEAK_FLOPS = {
 
 
 def training_flops(config: ModelConfig, shape: Ints) -> float:
-    """Count the floating-point operations of one forward and backward pass.
+    """Count the floating-point operations of training the permuted language model on B texts once.
 
-    A multiply-add of a matrix product counts as two operations. The backward pass costs twice
-    the forward pass. D, F and V are the hidden, intermediate and vocabulary size. In a layer, a
-    content row of a text with n tokens costs 2 (4 D² + 2 D F), plus 4 D n for attention. A query
-    row costs 4 D² less, because it has no key and value. A predicted token costs 2 (D² + D V).
-    Padding, embeddings, norms and the optimizer are not counted.
+    For a text of n tokens, m of them predicted, the encoder processes n + m content rows (the tokens,
+    and a mask for each predicted token) and m query rows (which make the predictions).
+
+    A multiply-add counts as two operations. With hidden size D, intermediate size F and vocabulary
+    size V, the forward pass costs:
+
+        8 D² + 4 D F + 4 D n    for each content row in each layer
+        4 D² + 4 D F + 4 D n    for each query row in each layer
+        2 D² + 2 D V            for each predicted token
+
+    The backward pass costs twice the forward pass. Padding, embeddings, norms and the optimizer are
+    not counted.
 
     Args:
         config: The shape of the encoder.
-        shape: (B, 2) number of tokens n and of predicted tokens m of each text.
+        shape: (B, 2) the numbers n and m of each text.
+
+    Returns:
+        The operations of the forward and the backward pass over all B texts.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     length, predicted = shape[:, 0].astype(float), shape[:, 1].astype(float)
@@ -47,10 +57,14 @@ def training_flops(config: ModelConfig, shape: Ints) -> float:
 
 
 def peak_flops(device: torch.device, precision: str) -> float:
-    """Return the peak floating-point operations per second of a device.
+    """Return the largest number of floating-point operations per second of a device.
 
-    For a GPU of `_PEAK_FLOPS`, it is that figure. For other devices and for fp32, it is the best
-    rate that was measured on a large matrix product.
+    For known GPUs in half precision, the number comes from the maker's data sheet. Otherwise, the speed
+    of a large matrix product is measured.
+
+    Args:
+        device: The GPU or CPU.
+        precision: Precision of matrix products: "fp32", "bf16" or "fp16".
     """
     if device.type == "cuda" and precision != "fp32":
         words = torch.cuda.get_device_name(device).replace("-", " ").split()

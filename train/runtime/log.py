@@ -24,15 +24,34 @@ def print_progress(line: str) -> None:
 
 
 def open_log(config: TrainingConfig, world: World) -> Callable[[dict[str, Any]], None]:
-    """Return a function that adds a line to the log; outside of the first process it does nothing."""
+    """Return the function that adds one line of figures to the log of a training run.
+
+    Only the first process writes the log. In other processes the function does nothing.
+
+    Args:
+        config: The configuration of the run.
+        world: The processes of the run.
+
+    Returns:
+        A function of one log line, a dictionary with the figures by name.
+
+    Raises:
+        InputError: The log cannot be read, or TensorBoard is not installed or cannot write.
+    """
     return TrainingLog(config) if world.is_first else lambda line: None
 
 
 class TrainingLog:
-    """The `log.jsonl` of a run; its lines also go to standard error and, if configured, to TensorBoard."""
+    """The log of a training run, with one line of figures for each evaluation.
+
+    Each line goes to the file `log.jsonl`, to standard error and, if configured, to TensorBoard.
+    """
 
     def __init__(self, config: TrainingConfig) -> None:
-        """Read the lines of earlier starts.
+        """Read the lines that this run logged before it was resumed.
+
+        Args:
+            config: The configuration of the run.
 
         Raises:
             InputError: The log cannot be read, or TensorBoard is not installed or cannot write.
@@ -50,11 +69,18 @@ class TrainingLog:
             done = max((update for update, _ in self._lines), default=0)
             try:
                 self.board = SummaryWriter(self.file.parent / "tensorboard", purge_step=done + 1)
-            except (OSError, UnicodeEncodeError) as error:  # it refuses paths that the locale cannot encode
+            except (OSError, UnicodeEncodeError) as error:  # for paths that the locale cannot encode
                 raise InputError(f"{self.file.parent}: TensorBoard cannot write there ({error})") from None
 
     def __call__(self, line: dict[str, Any]) -> None:
-        """Add the line of an update; older lines of the same and of later updates are removed."""
+        """Add a line of figures to the log.
+
+        A resumed run repeats some updates (optimizer steps). Older lines for the same and later updates
+        are therefore removed.
+
+        Args:
+            line: Figures by name. The figure `update` is the number of updates done.
+        """
         figures = {key: f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
                    for key, value in line.items() if value is not None}  # fmt: skip
         print_progress("  ".join(f"{key} {figure}" for key, figure in figures.items()))
@@ -69,11 +95,11 @@ class TrainingLog:
 
 
 def read_log(file: Path) -> tuple[list[tuple[int, str]], list[int]]:
-    """Read a log; a missing one counts as empty.
+    """Read a log file; a missing file counts as empty.
 
     Returns:
-        (update, line) of each valid line, and the line numbers of damaged lines. A run can resume
-        without the damaged lines.
+        Two lists. The first list has a tuple for each valid line: the number of updates (optimizer steps)
+        done, and the text of the line. The second list has the line numbers of damaged lines, from 1.
 
     Raises:
         InputError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""The optimizer and its learning rate schedule."""
+"""The AdamW optimizer and its learning rate schedule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from train.runtime.config import TrainingConfig
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """Return AdamW with weight decay on matrices, but not on biases and layer norms."""
+    """Make an AdamW optimizer with weight decay on matrices, but not on biases and layer norms."""
     decayed = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim == 1]
     return torch.optim.AdamW(
@@ -22,9 +22,14 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam
 
 
 def learning_rate(update: int, config: TrainingConfig) -> float:
-    """Return the learning rate of an update, counted from 0 (SIMLLM, section 5).
+    """Compute the learning rate of one update (optimizer step).
 
-    It warms up linearly from `warmup_start` to `learning_rate`, and then falls linearly to 0.
+    The learning rate rises linearly from `config.warmup_start` to `config.learning_rate` during the
+    first `config.warmup_updates` updates. It then falls linearly to 0 (SIMLLM, section 5).
+
+    Args:
+        update: Number of the update, from 0.
+        config: The configuration of the run.
     """
     peak, warmup = config.learning_rate, config.warmup_updates
     if update < warmup:

@@ -1,4 +1,4 @@
-"""Prefetching: a thread computes the next items while the current one is in use."""
+"""Prefetching: a thread computes the next items while the main program uses the current item."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class Prefetcher(Generic[T]):
-    """A sequence whose item n is `make(n)`, with the next items computed in a thread.
+    """A sequence whose next items are computed in a background thread.
 
     Args:
-        make: Computes the item with a number.
-        depth: How many items are computed ahead.
+        make: Computes item n from the number n.
+        depth: Number of items to compute in advance.
     """
 
     def __init__(self, make: Callable[[int], T], depth: int = 2) -> None:

@@ -18,7 +18,10 @@ from train.runtime.state import Progress
 
 
 def git_revision() -> str:
-    """Return the git revision of the checkout, with "-dirty" if files are changed; "unknown" without git."""
+    """Return the git revision of the running code.
+
+    It ends in "-dirty" if files have uncommitted changes. Without git, it is "unknown".
+    """
     describe = ["git", "describe", "--always", "--dirty"]
     try:
         done = subprocess.run(
@@ -32,39 +35,45 @@ def git_revision() -> str:
 def training_provenance(
     config: TrainingConfig, progress: Progress, world: World, revision: str
 ) -> dict[str, Any]:
-    """Return the facts about a training run that its `simllm.json` keeps.
+    """Collect the facts about a training run that the model's file `simllm.json` keeps.
 
     Args:
         config: The configuration of the run.
-        progress: The updates, tokens and seconds so far.
-        world: The processes of the run.
+        progress: The updates (optimizer steps), tokens and seconds so far.
+        world: The processes of the run and their device.
         revision: The git revision at the start of the run.
+
+    Returns:
+        The facts by name, as JSON values.
     """
     return {
         "config": hide_data_root(decode_paths(asdict(config))),
         "updates": progress.update,
         "tokens": progress.tokens,
         "seconds": round(progress.seconds),
-        "hardware": hardware(world),
+        "hardware": describe_hardware(world),
         "date": datetime.date.today().isoformat(),
         "git_revision": revision,
         "versions": {"simllm": simllm.__version__, "torch": torch.__version__},
     }
 
 
-def hardware(world: World) -> str:
-    """Return the number and kind of the devices of a run."""
+def describe_hardware(world: World) -> str:
+    """Describe the devices of a run, such as "2 x NVIDIA H200"."""
     if world.device.type == "cuda":
         return f"{world.size} x {torch.cuda.get_device_name(world.device)}"
     return f"{world.size} x {torch.get_num_threads()} CPU threads ({platform.machine()})"
 
 
 def training_card(stage: str, facts: dict[str, Any]) -> str:
-    """Return the short model card that a training run writes.
+    """Format the short model card that a training run writes.
 
     Args:
         stage: One sentence about the training, without the full stop.
-        facts: The provenance; its nested values are left out.
+        facts: Facts about the run by name. Facts that are dictionaries are left out.
+
+    Returns:
+        The card in Markdown.
     """
     rows = "\n".join(
         f"| {key.replace('_', ' ')} | {value} |"

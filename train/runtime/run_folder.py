@@ -25,17 +25,17 @@ _SUBFOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model", "t
 
 
 def claim(config: TrainingConfig) -> IO[str]:
-    """Make `config.out` the folder of this run, and lock it.
+    """Lock the run folder `config.out` and write the configuration into it.
 
     Args:
         config: The configuration of the run.
 
     Returns:
-        The lock file. Other processes are refused until it is closed.
+        The open lock file. No other process can train in the folder until this file is closed.
 
     Raises:
-        InputError: The folder holds other files, or a run with another configuration, or another
-            process is training there. Nothing has been changed then.
+        InputError: The folder cannot be written, holds other files or a run with another configuration,
+            or another process is training there. Nothing in the folder has changed then.
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
     _check_run(out, config, values)
@@ -63,10 +63,12 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
     Args:
         out: The folder.
         config: The configuration of the run.
-        values: The values of the configuration; a run that is there must have the same.
+        values: The same configuration as JSON values. They must equal the folder's `config.json` if
+            training results are there.
 
     Raises:
-        InputError: The folder holds a run with other values, or something else.
+        InputError: The folder holds a run with other values, a run without its saved states, or files
+            that are not from a training run.
     """
     folders.check(out)
     if not set(_file_names(out)) - {folders.MARKER, "lock"}:
@@ -90,7 +92,11 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
 
 
 def _file_names(folder: Path) -> list[str]:
-    """Return the names in a folder, none if it is missing; raise InputError if it cannot be read."""
+    """List the names in a folder, without an error if the folder is missing.
+
+    Raises:
+        InputError: The folder cannot be read.
+    """
     try:
         return os.listdir(folder) if folder.exists() else []  # noqa: PTH208 (a glob hides errors)
     except OSError as error:
@@ -98,10 +104,10 @@ def _file_names(folder: Path) -> list[str]:
 
 
 def identity(config: TrainingConfig, *inputs: str) -> str:
-    """Return a hash of everything that decides the result of a run.
+    """Compute a short hash that identifies a run; equal hashes mean equal results.
 
     Args:
-        config: The configuration; `out` and `tensorboard` do not count.
+        config: The configuration; its keys `out` and `tensorboard` do not affect the hash.
         inputs: Hashes of the input files.
     """
     values = {key: value for key, value in _config_values(config).items() if key not in _MAY_CHANGE}
@@ -109,7 +115,10 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
 
 
 def _config_values(config: TrainingConfig) -> dict[str, Any]:
-    """Return the configuration, without late keys (`ADDED_LATER`) that have their default value."""
+    """Convert a configuration to a dictionary that can be compared with older runs.
+
+    Keys that are newer than version 0.1 are left out if they have their default values.
+    """
     values = configs.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
     return {key: value for key, value in values.items() if key not in late or value != late[key]}

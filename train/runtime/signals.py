@@ -1,4 +1,4 @@
-"""Signals, which stop a run between two updates after its state is saved."""
+"""Handling of signals: a training run saves its state and stops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interrupted(BaseException):
-    """The run stops because of a signal; `status` is its exit status."""
+    """Exception for a command that a signal stopped.
+
+    Args:
+        message: The line to print.
+        status: The exit status of the command.
+    """
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -28,14 +33,14 @@ class StopRequest:
     """A context in which the first signal stops the run, and a second signal kills the process.
 
     While `after_update` is false, a signal raises Interrupted in the main thread. While it is true,
-    a signal sets `requested`, and the training loop stops after the current update.
+    a signal sets `requested`, and the training loop stops after the current update (optimizer step).
 
     Attributes:
         requested: Whether a signal has come.
-        after_update: Whether to finish the current update first.
-        status: The exit status of the run after the signal.
+        after_update: Whether to finish the current update before stopping.
+        status: The exit status for a run that a signal stops.
         exception: The Interrupted that was raised, or None. A library that calls back into Python
-            may turn it into an error of its own; then the signal is the cause of that error.
+            may turn Interrupted into another error. This attribute shows the true cause.
     """
 
     def __init__(self) -> None:
@@ -53,7 +58,7 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        """Note the signal; stop at once unless an update is running."""
+        """Handle a signal: set `requested`, and raise Interrupted unless `after_update` is true."""
         signal.signal(number, signal.SIG_DFL)
         self.requested = True
         self.status = STOPPED_BY_KEYBOARD if number == signal.SIGINT else STOPPED_BY_SIGNAL
@@ -63,14 +68,14 @@ class StopRequest:
 
 
 def ignore_signals() -> None:
-    """Ignore the signals in a worker process; its parent process ends it."""
+    """Ignore SIGINT, SIGTERM and SIGUSR1 in a worker process, which its parent process will end."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """A context in which signals wait; at its end they go to their usual handlers."""
+    """Open a context that delays SIGINT, SIGTERM and SIGUSR1; their usual handlers run at its end."""
     waiting: list[int] = []
     handlers = {number: signal.signal(number, lambda came, _: waiting.append(came)) for number in _SIGNALS}
     try:
@@ -83,16 +88,16 @@ def postponed() -> Iterator[None]:
 
 
 def run_forwarding_signals(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """Run a command in a child process and pass signals on to it.
+    """Run a command in a child process, and forward SIGTERM and SIGUSR1 to the command.
 
-    SIGINT is not passed on, because the keyboard sends it to both processes.
+    SIGINT is not forwarded, because Ctrl-C sends SIGINT to both processes.
 
     Args:
         command: The program and its arguments.
-        environment: The environment variables of the command; by default those of this process.
+        environment: The command's environment variables; None: those of this process.
 
     Returns:
-        The exit status of the command; 128 + N if signal N killed it.
+        The exit status of the command, or 128 + N if signal N killed the command.
     """
     process = subprocess.Popen(command, env=environment)
 

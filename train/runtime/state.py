@@ -28,16 +28,18 @@ _KEPT = 2  # saved states that are kept: the newest, and the previous one in cas
 
 @dataclass
 class Progress:
-    """The progress of a run. Data order and dropout need no state: they depend on (seed, update).
+    """The progress of a training run in updates (optimizer steps).
+
+    Data order and dropout are not stored, because the seed and the update's number decide them.
 
     Attributes:
         update: Number of updates done.
-        tokens: Number of tokens of text seen.
-        seconds: Time spent on updates, over all starts of the run.
-        best: Lowest criterion of all evaluations.
-        skipped: Number of updates without a finite gradient.
-        skipped_in_a_row: Number of the latest updates without a finite gradient.
-        losses: Losses of the updates since the last evaluation.
+        tokens: Number of text tokens seen.
+        seconds: Time spent on updates, including the time before the run was resumed.
+        best: Lowest criterion (the number that chooses the best model) of all evaluations.
+        skipped: Number of updates skipped because their loss or gradient was not finite.
+        skipped_in_a_row: Number of skipped updates since the last normal update.
+        losses: Losses of the updates since the last evaluation, without skipped updates.
     """
 
     update: int = 0
@@ -49,18 +51,19 @@ class Progress:
     losses: list[float] = field(default_factory=list)
 
     def mean_loss(self) -> float | None:
-        """Return the mean loss of the updates since the last evaluation; None if all were skipped."""
+        """Compute the mean loss since the last evaluation; None if all updates were skipped."""
         return round(sum(self.losses) / len(self.losses), 4) if self.losses else None
 
 
 class TrainingState:
-    """Everything that the next update depends on.
+    """Everything that a resumed run needs: weights, optimizer, loss scaling and progress.
 
     Args:
-        model: The model, whose weights are part of the state.
+        model: The model.
         adam: The optimizer.
-        scaler: The loss scaling of fp16.
-        run: The identity of the run; states of another run are refused.
+        scaler: The loss scaling for fp16.
+        run: The hash that identifies the run (see `run_folder.identity`). States with another hash are
+            refused.
     """
 
     def __init__(
@@ -73,10 +76,10 @@ class TrainingState:
         self.progress = Progress()
 
     def save(self, folder: Path) -> None:
-        """Save the state, and then remove older states except for the newest of them.
+        """Save the training state, and remove all but the two newest saved states.
 
         Args:
-            folder: The folder of all states.
+            folder: The folder of all saved states. Each state is a subfolder.
 
         Raises:
             InputError: The state cannot be written; the older states are kept then.
@@ -98,17 +101,17 @@ class TrainingState:
             raise InputError(f"{error.filename}: cannot be removed ({error.strerror})") from None
 
     def resume(self, folder: Path) -> None:
-        """Load the newest undamaged state, if there is one.
+        """Load the newest undamaged state, if the folder has any states.
 
-        Damaged states cause a warning and are kept; training replaces them when it reaches their
-        updates again.
+        A damaged state causes a warning and is kept. Training replaces the damaged state when the run
+        reaches the same update (optimizer step) again.
 
         Args:
-            folder: The folder of all states.
+            folder: The folder of all saved states. Each state is a subfolder.
 
         Raises:
-            InputError: A state cannot be read, may not be replaced or belongs to another run, or
-                all states are damaged.
+            InputError: A state cannot be read, belongs to another run, or is damaged and not marked as
+                written by simllm. Or all states are damaged.
         """
         saved = _saved_states(folder)
         for state in saved:
@@ -124,7 +127,7 @@ class TrainingState:
             raise InputError(f"{folder}: every saved state is damaged; choose another `out`")
 
     def _load(self, state: Path) -> None:
-        """Load one saved state."""
+        """Load one saved state from its folder; raise InputError if it does not fit this run."""
         try:
             facts = json.loads((state / _FACTS).read_text(encoding="utf-8"))
             tensors = load_file(state / _TENSORS)
@@ -140,7 +143,7 @@ class TrainingState:
             raise InputError(f"{state}: saved by another version; choose another `out`") from None
 
     def _restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Restore the weights and the moments of Adam."""
+        """Load the model's weights and the optimizer's moments from tensors named `model.…` and `adam.…`."""
         self.model.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")})
         moments: dict[int, dict[str, torch.Tensor]] = {}
         for key, value in tensors.items():
@@ -151,7 +154,7 @@ class TrainingState:
 
 
 def _compute_checksum(state: Path) -> str:
-    """Return the SHA-256 of the files of a saved state."""
+    """Compute a SHA-256 over both files in a saved state's folder."""
     digest = hashlib.sha256((state / _FACTS).read_bytes())
     with (state / _TENSORS).open("rb") as tensors:
         digest.update(hashlib.file_digest(tensors, "sha256").digest())
@@ -159,9 +162,10 @@ def _compute_checksum(state: Path) -> str:
 
 
 def _find_damage(state: Path) -> str:
-    """Return the problem with a saved state, or an empty string.
+    """Describe the damage of a saved state (a folder); an empty string means no damage.
 
-    A file that cannot be read is not damage, because it may be readable later: raises InputError.
+    Raises:
+        InputError: A file cannot be read. This is not damage, because the file may be readable later.
     """
     try:
         if _compute_checksum(state) != (state / _CHECKSUM).read_bytes().decode("ascii", "replace"):
@@ -174,12 +178,12 @@ def _find_damage(state: Path) -> str:
 
 
 def has_saved_states(folder: Path) -> bool:
-    """Return whether `folder` holds states, damaged ones included."""
+    """Return whether a folder contains saved states, damaged or not."""
     return bool(_saved_states(folder))
 
 
 def _saved_states(folder: Path) -> list[Path]:
-    """Return the saved states, newest first; raise InputError if the folder cannot be read."""
+    """List the subfolders with saved states, newest first; raise InputError if `folder` is unreadable."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 (a glob hides errors)
     except FileNotFoundError:
@@ -191,5 +195,5 @@ def _saved_states(folder: Path) -> list[Path]:
 
 
 def _update(state: Path) -> int:
-    """Return the number of updates of a saved state, from its name."""
+    """Return the number of updates (optimizer steps) in the name of a saved state's folder."""
     return int(state.name.removeprefix("state-"))

@@ -27,14 +27,15 @@ def run_training(
     description: str | None,
     estimate: Callable[[C, World], str] | None = None,
 ) -> int:
-    """Run a training command, `NAME CONFIG [key=value …]`.
+    """Run the training command `NAME CONFIG [key=value …]` with the arguments in `sys.argv`.
 
     Args:
-        cls: The configuration of the stage.
-        train: Trains and returns the folder of the best model.
-        name: The module of the command, such as `train.pretrain`.
+        cls: The configuration class of the training stage.
+        train: Trains or resumes, and returns the folder of the best model. Its arguments are the
+            configuration, the processes of the run, and the handler of signals.
+        name: The module to run as a command, such as `train.pretrain`.
         description: The help text.
-        estimate: Describes the cost of the run, for the option `--dry-run`.
+        estimate: Describes the cost of the run as text, for the option `--dry-run`. None: no such option.
 
     Returns:
         The exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal (rerun the
@@ -81,7 +82,15 @@ def run_training(
 
 
 def _print_error(error: BaseException, is_first: bool) -> int:
-    """Print why a run ended, in one line, and return the exit status."""
+    """Print in one line why a run ended; raise unexpected errors again.
+
+    Args:
+        error: The error that ended the run.
+        is_first: Whether this is the first process; the others do not print divergence and interruption.
+
+    Returns:
+        The exit status of the run.
+    """
     if isinstance(error, ReportedError):  # the first process has printed it
         return 2
     if isinstance(error, InputError):

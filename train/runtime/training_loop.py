@@ -1,4 +1,4 @@
-"""The training loop, which all stages of training share."""
+"""The training loop, which all training stages share."""
 
 from __future__ import annotations
 
@@ -25,34 +25,43 @@ from train.runtime.state import Progress, TrainingState
 
 
 class Task(Protocol):
-    """A stage of training: its model, the losses of each update, and its evaluation."""
+    """Interface of a training stage for the training loop: the model, the losses, the evaluation."""
 
     @property
     def model(self) -> nn.Module:
-        """The model with all trained parameters."""
+        """The module whose parameters are trained."""
 
     @property
     def flops_per_token(self) -> float:
-        """Floating-point operations of training per token of text."""
+        """Floating-point operations of training per text token, for the reported hardware utilization."""
 
     def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield this process's parts of the loss of an update, each with its number of tokens of text.
+        """Compute this process's parts of the loss for one update (optimizer step).
 
-        The loss of the update is the sum of all parts of all processes.
+        Args:
+            update: Number of the update, from 0.
+
+        Yields:
+            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
+            processes add up to the loss of the update.
         """
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Return the criterion (lower is better) and the figures for the log."""
+        """Evaluate the model.
+
+        Returns:
+            The number that chooses the best model (lower is better), and figures by name for the log.
+        """
 
     def format_loss(self, loss: float) -> str:
-        """Return the loss of an update as the progress bar shows it."""
+        """Format the loss of one update (optimizer step) for the progress bar."""
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of an update, so that a bad text can be found."""
+        """Describe the training texts of one update (optimizer step), to help find a bad text."""
 
 
 class DivergedError(Exception):
-    """Too many updates in a row had no finite gradient."""
+    """Exception for diverged training: too many optimizer steps in a row had no finite loss or gradient."""
 
 
 def train(
@@ -64,21 +73,22 @@ def train(
     write_log: Callable[[dict[str, Any]], None],
     save_best: Callable[[Progress], None],
 ) -> None:
-    """Train for `config.updates` updates, or resume from the last saved state.
+    """Train for `config.updates` updates (optimizer steps), or resume from the last saved state.
 
     Args:
-        config: The configuration of the stage.
-        task: The stage.
+        config: The configuration of the training stage.
+        task: The model of the stage, its losses and its evaluation.
         world: The processes of the run.
         stop: The handler of signals.
-        run: The identity of the run, which saved states must have.
-        write_log: Writes a line of the log; called in the first process.
-        save_best: Saves the model; called in the first process when the criterion is the lowest so far.
+        run: The hash that identifies the run. Saved states with another hash are refused.
+        write_log: Adds a line of figures to the log. Only the first process calls it.
+        save_best: Saves the model. Only the first process calls it, after each evaluation with a
+            new lowest criterion.
 
     Raises:
-        Interrupted: A signal stopped the run; its state is saved.
-        DivergedError: More than `config.max_skipped` updates in a row had no finite gradient.
-        InputError: A state cannot be read or written, or the processes see different states.
+        Interrupted: A signal stopped the run. Its state is saved.
+        DivergedError: More than `config.max_skipped` updates in a row had no finite loss or gradient.
+        InputError: A state cannot be read or written, or the processes find different states.
     """
     states = Path(config.out) / "states"
     adam = make_optimizer(task.model, config)

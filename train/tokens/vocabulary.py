@@ -104,7 +104,7 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
     try:
         with signals.postponed():  # a signal before the assignment would leave the process running
             child = subprocess.Popen(
-                command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
         model, errors = child.communicate()
     except BaseException:

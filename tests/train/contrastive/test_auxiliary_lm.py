@@ -27,8 +27,12 @@ def lm_overrides(update_folder, tmp_path_factory):
     return [f"model={out}/model", f"out={out}", f"language_model={{{texts}}}"]
 
 
-def test_auxiliary_loss_is_added(update_folder, lm_overrides):
-    both = update(update_folder, World(), *lm_overrides)
+@pytest.fixture(scope="module")
+def whole(update_folder, lm_overrides):
+    return update(update_folder, World(), *lm_overrides)
+
+
+def test_auxiliary_loss_is_added(update_folder, lm_overrides, whole):
     alone = update(update_folder, World(), *lm_overrides, "language_model=null")
     task = ContrastiveTask(settings(update_folder, *lm_overrides), World())
     batches = task.auxiliary_lm._batches
@@ -41,7 +45,7 @@ def test_auxiliary_loss_is_added(update_folder, lm_overrides):
     expected = {"loss": alone["loss"] + loss.item()} | {
         name: values + alone.get(name.removeprefix("encoder."), 0) for name, values in gradients.items()
     }
-    assert_equal(both, expected, 5e-6)
+    assert_equal(whole, expected, 5e-6)
 
 
 def test_excluded_texts_are_not_read(update_folder, lm_overrides, tmp_path):
@@ -68,10 +72,15 @@ def test_damaged_shards_are_written_again(update_folder, lm_overrides, tmp_path)
     assert kept.read_text() == whole
 
 
-def test_several_processes_compute_the_same_update(run, update_folder, lm_overrides, tmp_path):
-    whole = update(update_folder, World(), *lm_overrides)
-    # Sums in another order round differently.
+# In the next two tests, sums in another order round differently.
+
+
+def test_cached_gradients_equal_plain_gradients(update_folder, lm_overrides, whole):
     assert_equal(update(update_folder, World(), "cache_gradients=true", *lm_overrides), whole, 5e-6)
+
+
+@pytest.mark.slow
+def test_several_processes_compute_the_same_update(run, update_folder, lm_overrides, whole, tmp_path):
     for result in update_in_processes(run, 2, update_folder, tmp_path, "cache_gradients=true", *lm_overrides):
         assert_equal(result, whole, 5e-6)
 

@@ -7,7 +7,7 @@ import pytest
 from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from train.contrastive import near_duplicates
-from train.contrastive.near_duplicates import pairs, skeleton
+from train.contrastive.near_duplicates import extract_content_words, find_pairs
 from train.corpus.text_identity import words
 
 LEXICON = lexicon.load()
@@ -24,7 +24,7 @@ LEXICON = lexicon.load()
     ],
 )
 def test_near_duplicates_are_found(a, b):
-    assert skeleton(clean(a), LEXICON) == skeleton(clean(b), LEXICON)
+    assert extract_content_words(clean(a), LEXICON) == extract_content_words(clean(b), LEXICON)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_near_duplicates_are_found(a, b):
     ],
 )
 def test_similar_texts_with_other_meaning_are_distinguished(a, b):
-    assert skeleton(clean(a), LEXICON) != skeleton(clean(b), LEXICON)
+    assert extract_content_words(clean(a), LEXICON) != extract_content_words(clean(b), LEXICON)
 
 
 def test_each_text_is_paired_with_the_previous_duplicate():
     texts = ["adds a key to it", "adds key to it", "sees it", "see it", "add the key to it", "adds key to it"]
-    found = list(pairs(texts, LEXICON))
+    found = list(find_pairs(texts, LEXICON))
     assert [(row["a"], row["b"]) for row in found] == [
         ("adds a key to it", "adds key to it"),
         ("adds key to it", "add the key to it"),
@@ -77,7 +77,7 @@ def test_the_command(call, comments, tmp_path):
     for row in rows:
         assert words(row["a"]) != words(row["b"])
         assert {row["a"], row["b"]} <= set(texts)
-        assert " ".join(skeleton(row["b"], LEXICON)) == row["group"]
+        assert " ".join(extract_content_words(row["b"], LEXICON)) == row["group"]
     for overwrite in ([], ["--overwrite"]):
         done = call(near_duplicates, source, source, *overwrite)
         assert done.returncode == 2

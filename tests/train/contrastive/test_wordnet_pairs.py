@@ -38,7 +38,7 @@ def rows_of(file):
 
 
 def test_synsets_are_read(folder):
-    found = wordnet_pairs.read(folder)
+    found = wordnet_pairs.read_synsets(folder)
     assert set(found) == {
         "v00000100",
         "v00000200",
@@ -57,7 +57,7 @@ def test_synsets_are_read(folder):
 
 
 def test_words_need_ten_occurrences(folder):
-    assert wordnet_pairs.frequent_words(folder / "corpus.txt") == set(KNOWN)
+    assert wordnet_pairs.find_frequent_words(folder / "corpus.txt") == set(KNOWN)
 
 
 def test_command_writes_definitions_and_examples_with_opposites(call, folder):

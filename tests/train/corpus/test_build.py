@@ -14,6 +14,7 @@ from simllm.errors import InputError
 from tests.browser import check_page, needs_browser
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
+from train.corpus import __main__ as corpus_command
 from train.corpus import build, part_workers
 from train.runtime.config import CorpusConfig
 
@@ -169,16 +170,17 @@ def test_only_bad_sources_are_an_error(tmp_path, name, data, message):
     assert not (tmp_path / "corpus").exists()
 
 
-def test_bad_sources_beside_good_ones_are_counted_and_reported(corpus_file, tmp_path, command):
+def test_bad_sources_beside_good_ones_are_counted_and_reported(corpus_file, tmp_path, call):
     (tmp_path / "bad.txt").write_bytes(b"adds two\n\xff\n")
-    done = command("build", corpus_file, tmp_path / "bad.txt", "--out", tmp_path / "corpus")
+    arguments = [corpus_file, tmp_path / "bad.txt", "--out", tmp_path / "corpus", "--workers=1"]
+    done = call(corpus_command, "build", *arguments)
     assert done.returncode == 0
     assert "bad.txt, line 2: not UTF-8" in done.stderr
     report = json.loads((tmp_path / "corpus" / "report.json").read_text())
     assert report["found"]["files"]["counts"]["unreadable file"] == 1
 
 
-def test_unreadable_files_do_not_stop_the_build(tree, tmp_path, command):
+def test_unreadable_files_do_not_stop_the_build(tree, tmp_path, call):
     code = tree(tmp_path / "all" / "code")
     (code / "latin.py").write_bytes('def f():\n    """Zählt die Dinge der Straße."""\n'.encode("latin-1"))
     (code / "broken.py").write_bytes(b'def f(:\n    """Counts what is broken."""\n  ((((' + b"(" * 10_000)
@@ -186,16 +188,16 @@ def test_unreadable_files_do_not_stop_the_build(tree, tmp_path, command):
     (code / "line.js").write_text("var a = [" + "1," * 400_000 + "]")
     (code / "deep.py").write_text('def f():\n    """Is nested deep."""\n\n\nx = ' + "[" * 50_000)
     (code / "empty.go").write_text("")
-    done = command("build", tmp_path / "all", "--out", tmp_path / "corpus")
+    done = call(corpus_command, "build", tmp_path / "all", "--out", tmp_path / "corpus")
     assert done.returncode == 0, done.stderr
     files = json.loads((tmp_path / "corpus" / "corpus.json").read_text())["files"]
     assert files["read"] == 46
     assert len(lines(tmp_path / "corpus", "comments.jsonl")) >= 43
 
 
-def test_empty_corpus_gives_one_line_and_exit_status_2(tmp_path, command):
+def test_empty_corpus_gives_one_line_and_exit_status_2(tmp_path, call):
     (tmp_path / "code" / "empty").mkdir(parents=True)
-    done = command("build", tmp_path / "code", "--out", tmp_path / "corpus")
+    done = call(corpus_command, "build", tmp_path / "code", "--out", tmp_path / "corpus")
     assert done.returncode == 2
     assert "too few texts" in done.stderr
     assert not (tmp_path / "corpus").exists()
@@ -226,8 +228,8 @@ def test_codesearchnet_passes_the_same_filters(tmp_path):
         (["--installed-python", "--tags", "-1"], "tags must not be negative"),
     ],
 )
-def test_bad_input_gives_one_line_and_exit_status_2(arguments, message, tmp_path, command):
-    done = command("build", *arguments, "--out", tmp_path / "corpus")
+def test_bad_input_gives_one_line_and_exit_status_2(arguments, message, tmp_path, call):
+    done = call(corpus_command, "build", *arguments, "--out", tmp_path / "corpus")
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert message in done.stderr

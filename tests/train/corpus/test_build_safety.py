@@ -16,6 +16,7 @@ from simllm.errors import InputError
 from simllm.io import folders
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
+from train.corpus import __main__ as corpus_command
 from train.corpus import build, make_part, part_workers, source_trees
 from train.corpus.counts import Tally
 from train.corpus.decontaminate import ExcludedTexts
@@ -44,15 +45,15 @@ def refused(done):
 # The output folder
 
 
-def test_foreign_folders_are_kept(texts, tmp_path, command):
+def test_foreign_folders_are_kept(texts, tmp_path, call):
     names = ("corpus.old", "corpus.partial", "corpus.parts", "diary")
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / "diary.txt").write_text("Dear diary")
-    done = command("build", texts, "--out", tmp_path / "diary")
+    done = call(corpus_command, "build", texts, "--out", tmp_path / "diary")
     assert refused(done)
     assert "holds files that simllm did not write" in done.stderr
-    assert command("build", texts, "--out", tmp_path / "corpus").returncode == 0
+    assert call(corpus_command, "build", texts, "--out", tmp_path / "corpus").returncode == 0
     assert all((tmp_path / name / "diary.txt").read_text() == "Dear diary" for name in names)
     assert {path.name for path in tmp_path.iterdir()} == {*names, "corpus", "texts.txt"}
 
@@ -112,9 +113,10 @@ def test_output_that_overlaps_a_source_is_refused(source, out, tree, tmp_path, m
         build.build(config(source), tmp_path / out)
 
 
-def test_the_current_folder_is_refused(texts, tmp_path, command):
+def test_the_current_folder_is_refused(texts, tmp_path, call, monkeypatch):
     (tmp_path / "empty").mkdir()
-    done = command("build", texts, "--out", ".", cwd=tmp_path / "empty")
+    monkeypatch.chdir(tmp_path / "empty")
+    done = call(corpus_command, "build", texts, "--out", ".")
     assert refused(done)
     assert "current folder" in done.stderr
     assert not [*(tmp_path / "empty").iterdir()]
@@ -127,12 +129,12 @@ def test_unwritable_output_is_refused_before_the_work(texts, tmp_path, monkeypat
         build.build(config(texts), tmp_path / "file" / "corpus")
 
 
-def test_second_build_of_one_output_is_refused(texts, tmp_path, command):
+def test_second_build_of_one_output_is_refused(texts, tmp_path, call):
     os.mkfifo(tmp_path / "pipe")
     arguments = [*COMMAND, str(tmp_path / "pipe"), "--out", str(tmp_path / "corpus")]
     first = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     with (tmp_path / "pipe").open("w") as pipe:  # waits until the first one reads
-        done = command("build", texts, "--out", tmp_path / "corpus")
+        done = call(corpus_command, "build", texts, "--out", tmp_path / "corpus")
         pipe.write(texts.read_text())
     assert first.wait(60) == 0
     assert refused(done)
@@ -157,7 +159,13 @@ def test_long_texts_and_tabs_are_shown_in_the_report(tmp_path):
     assert all(len(text) == 400 and where == "a\tb c\td" for text, where in report["samples"]["unknown"])
 
 
-@pytest.mark.parametrize("locale", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {}])
+@pytest.mark.parametrize(
+    "locale",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        pytest.param({}, marks=pytest.mark.slow),
+    ],
+)
 def test_names_and_texts_with_invalid_utf8(locale, tree, tmp_path):
     # In Python, the byte FF in a file name is the character DCFF.
     source, out = tmp_path / "src\udcff", tmp_path / "out\udcff"

@@ -76,10 +76,10 @@ def test_all_weights_0_are_refused(config):
 def test_every_group_occurs_once_per_epoch(config):
     task, _ = prepare(config("groups=7"), World())
     count = len(task.starts) - 1
-    drawn = np.concatenate([task._groups(update) for update in range(count)])  # seven epochs
+    drawn = np.concatenate([task._choose_groups(update) for update in range(count)])  # seven epochs
     for epoch in range(7):
         assert sorted(drawn[epoch * count : (epoch + 1) * count]) == list(range(count))
-    assert (task._groups(3) == task._groups(3)).all()
+    assert (task._choose_groups(3) == task._choose_groups(3)).all()
     assert list(drawn[:count]) != list(drawn[count : 2 * count])
 
 
@@ -89,7 +89,7 @@ def test_targets_of_an_update_match_its_texts(config, prepared):
     files = prepared.glob("texts/*/groups.jsonl")
     (file,) = [file for file in files if digest(file.parent) == facts["texts_sha256"]]
     texts = [json.loads(line) for line in file.open()]
-    chosen = [text for group in task._groups(2) for text in texts[group]]
+    chosen = [text for group in task._choose_groups(2) for text in texts[group]]
     tokenizer = task.metric.checkpoint.tokenizer
     assert batch.ids == [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(chosen)]
     teachers = [teacher_module.load(folder, torch.device("cpu")) for folder in map(Path, config().teachers)]

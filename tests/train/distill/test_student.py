@@ -9,8 +9,8 @@ import torch
 from simllm import InputError
 from simllm.model.config import ModelConfig
 from train.distill import teachers as teacher_module
-from train.distill.student import StartConfig, make_student, token_vectors
-from train.distill.targets import principal_axes
+from train.distill.student import StartConfig, average_token_vectors, make_student
+from train.distill.targets import compute_principal_axes
 
 CONFIG = ModelConfig(
     vocab_size=1000,
@@ -33,7 +33,7 @@ def loaded(teachers):
 @pytest.mark.parametrize("kind", ["bert", "mpnet"])
 def test_a_token_starts_from_the_vectors_of_its_characters(loaded, tokenizer, kind):
     teacher, backend = loaded[kind]
-    vectors, table = token_vectors(teacher, backend, tokenizer), teacher.embeddings.token.weight
+    vectors, table = average_token_vectors(teacher, backend, tokenizer), teacher.embeddings.token.weight
     ids = {tokenizer.id_to_token(number): number for number in range(tokenizer.vocab_size)}
     names = ("[CLS]", "[SEP]", "[MASK]") if kind == "bert" else ("<s>", "</s>", "<mask>")
     for ours, theirs in zip(("<s>", "</s>", "<mask>"), names, strict=True):
@@ -68,8 +68,8 @@ def test_without_layers_only_the_token_vectors_are_copied(teachers, tokenizer):
 def test_wide_token_vectors_are_reduced_to_their_principal_axes(teachers, loaded, tokenizer):
     narrow = replace(CONFIG, hidden_size=16)
     student = make_student(narrow, tokenizer, StartConfig(teacher=str(teachers["bert"])), 1)
-    vectors = token_vectors(*loaded["bert"], tokenizer)
-    expected = vectors @ torch.from_numpy(principal_axes(vectors.numpy(), 16))
+    vectors = average_token_vectors(*loaded["bert"], tokenizer)
+    expected = vectors @ torch.from_numpy(compute_principal_axes(vectors.numpy(), 16))
     found = student.embeddings.token.weight
     assert torch.allclose(found, expected, atol=1e-5)
     kept = found.square().sum() / vectors.square().sum()

@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 from simllm import InputError
 from train.distill import teachers
 from train.distill.losses import cosine_loss, squared_loss
-from train.distill.targets import Targets, principal_axes
+from train.distill.targets import Targets, compute_principal_axes
 
 
 def embeddings(seed, count, width):
@@ -24,7 +24,7 @@ def embeddings(seed, count, width):
 def test_principal_axes_are_orthonormal_and_keep_most_variance(count, width, data):
     kept = data.draw(st.integers(1, width))
     vectors = embeddings(data.draw(st.integers(0, 99)), count, width)[0]
-    axes = principal_axes(vectors, kept)
+    axes = compute_principal_axes(vectors, kept)
     assert axes.shape == (width, kept)
     assert axes.T @ axes == pytest.approx(np.eye(kept), abs=1e-5)
     singular = np.linalg.svd(vectors, compute_uv=False)[:kept]  # no axes keep more than these
@@ -33,7 +33,7 @@ def test_principal_axes_are_orthonormal_and_keep_most_variance(count, width, dat
 
 def test_full_set_of_axes_preserves_cosines():
     vectors = embeddings(0, 30, 8)[0]
-    turned = vectors @ principal_axes(vectors, 8)
+    turned = vectors @ compute_principal_axes(vectors, 8)
     assert turned @ turned.T == pytest.approx(vectors @ vectors.T, abs=1e-5)
 
 

@@ -42,6 +42,7 @@ def test_best_model_has_the_weights_of_its_update(finished_run):
     )
 
 
+@pytest.mark.slow
 def test_command_trains_in_a_folder_with_a_non_ascii_name(run, finished_run, few_comments, tmp_path):
     """A run that was started with an ASCII locale is finished with a UTF-8 locale."""
     out = tmp_path / "läuft"
