@@ -26,10 +26,12 @@ __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any]:
     """Build a corpus of code comments, or resume a build that was killed.
 
-    The folder has these files: `train.txt` and `test.txt` with cleaned texts, one per line; each text is
-    the summary or a further paragraph of a comment. `comments.jsonl` with the comments of these texts.
-    `pairs.jsonl` with pairs of texts that mean the same, without near duplicates of `test.txt`.
-    `report.html` and `report.json` with counts and examples.
+    The folder gets these files:
+    `train.txt` and `test.txt`: cleaned texts, one per line (the summary or a paragraph of a comment).
+    `comments.jsonl`: the comments of these texts.
+    `pairs.jsonl`: pairs of texts that mean the same, without near duplicates of `test.txt`.
+    `report.html` and `report.json`: counts and examples.
+    `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
     A finished corpus with the same configuration is not changed. If the only source is a corpus with the
     same test share, and no other evaluation texts are excluded, that corpus is copied. Intermediate files
@@ -41,7 +43,7 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
         workers: Number of processes; 0 for one on each core.
 
     Returns:
-        The content of `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
+        The content of `corpus.json`.
 
     Raises:
         InputError: Too few texts are left. Or `folder` may not be replaced, is inside or above a source,

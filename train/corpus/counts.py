@@ -41,7 +41,7 @@ class Tally:
 
     @property
     def examples(self) -> dict[str, list[tuple[str, ...]]]:
-        """The kept examples by kind, each list in the order of hashes."""
+        """The kept examples of each kind, in the order of their hashes; an example is a tuple of texts."""
         return {kind: [texts for _, texts in kept] for kind, kept in self._examples.items()}
 
 

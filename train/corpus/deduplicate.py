@@ -113,7 +113,7 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[n
 
 
 def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: slice) -> None:
-    """Compare texts whose signatures are equal in one band, and mark near duplicates in `original`.
+    """Compare texts whose signatures are equal in one band (group of columns), and mark near duplicates.
 
     Args:
         original: (N,) for each text, the index of the text that it repeats, or its own index. Changed

@@ -100,7 +100,7 @@ _WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
 
 
 def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
-    """Return a filter that rejects functions whose summary begins with a match of the pattern."""
+    """Make a filter that rejects functions whose summary matches a pattern at its beginning."""
     return lambda documented: bool(pattern.match(documented.summary))
 
 

@@ -1,4 +1,7 @@
-"""Making of one part of a corpus: a file with the comments from one batch of source files."""
+"""Making of one part of a corpus.
+
+A part is a file with the comments from one batch of source files.
+"""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Part:
         return self._read() is not None
 
     def facts(self) -> dict[str, Any]:
-        """Return the part's source under the key `source`, and its counts (`Tallies.facts`) under `found`."""
+        """Return the source of the part (`source`), and its counts of files, comments and texts (`found`)."""
         return json.loads(self["facts"].tobytes())
 
     def rows(self) -> Iterator[CommentTexts]:

@@ -74,7 +74,7 @@ def make_parts(
     parts: list[Part] = []
 
     def missing() -> Iterator[tuple[bytes, Path]]:
-        """Yield the pickled batch, and the file to write, for each part that is missing or damaged."""
+        """Yield the input (a pickled batch) and the file to write, for each missing or damaged part."""
         for number, batch in enumerate(_batches(config, tally)):
             data = pickle.dumps(batch)
             name = hashlib.blake2b(version + data, digest_size=12).hexdigest()

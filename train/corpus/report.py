@@ -74,7 +74,14 @@ class Report:
             self._count_words(text, "summary" if text == row.summary else "description")
 
     def add_pair(self, a: str, b: str, kind: str) -> None:
-        """Count a pair of texts that mean the same; `kind` is "description", "version" or "override"."""
+        """Count a pair of texts that mean the same.
+
+        Args:
+            a: The first text.
+            b: The second text.
+            kind: "description" for a summary with its description, "version" for two versions of a comment, or
+                "override" for the comments of a method and its override.
+        """
         self._pairs.add(kind, a, b)
 
     def _count_words(self, text: str, kind: str) -> None:

@@ -35,7 +35,7 @@ def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[st
 
     Args:
         stage: What was left out: "files", "comments" or "texts".
-        tally: Its counts and examples, as in `Tallies.facts`.
+        tally: The counts and examples of these things, as in `Tallies.facts`.
 
     Returns:
         For each reason, its name, its count and its examples.

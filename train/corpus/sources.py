@@ -104,7 +104,7 @@ def source_paths(source: str) -> list[Path]:
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
     """Yield the docstrings or comments in a file of JSON lines (`*.jsonl`) or plain lines.
 
-    Lines that are not valid are counted in `tally`.
+    Lines that are not valid are skipped, and counted in `tally`.
     """
     for number, line in lines(file):
         if ".jsonl" not in file.suffixes:

@@ -14,28 +14,28 @@ _REST = re.compile(":param|:type|:return|@param|Args:|Parameters|Returns:|>>>")
 
 
 def lines(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each line."""
+    """Yield a row `{"text": line}` for each line of the files."""
     for file in files:
         for line in file.lines():
             yield {"text": line}
 
 
 def lines_with_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row for each line, which has an id, a tab and the text (data set TL-CodeSum)."""
+    """Yield a row with `text` for each line, which has an id, a tab and the text (data set TL-CodeSum)."""
     for file in files:
         for line in file.lines():
             yield {"text": line.partition("\t")[2]}
 
 
 def titles(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row for each line, which has a title as its third tab-separated column (data set CodeNN)."""
+    """Yield a row with `text` for each line: its third tab-separated column, a title (data set CodeNN)."""
     for file in files:
         for columns in file.columns():
             yield {"text": columns[2]}
 
 
 def comment_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row for each file; its text is after "COM:" (data set FunCom)."""
+    """Yield a row with `text` for each file, which has the text after "COM:" (data set FunCom)."""
     for file in files:
         _, _, comment = file.text.partition("COM:")
         yield {"text": comment.replace("<s>", "").replace("</s>", "")}

@@ -40,16 +40,16 @@ def main() -> int:
 
 
 def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrite: bool) -> None:
-    """Choose the held-out pairs from several files, and write them as one file of JSON lines.
+    """Choose labelled text pairs for testing, and write them as one file of JSON lines.
 
     Args:
-        patterns: Paths or glob patterns of JSON lines with `a`, `b` and `label`.
-        share: Share of the different first texts to hold out, between 0 and 1.
+        patterns: Paths or glob patterns of JSON lines with the texts `a` and `b`, and a `label`.
+        share: Share of the different first texts whose pairs are chosen, between 0 and 1.
         output: The file to write; each pair has the name of its original file under `set`.
         overwrite: Whether an existing file may be replaced.
 
     Raises:
-        InputError: The share is not between 0 and 1, no pair is held out, or a file cannot be read.
+        InputError: The share is not between 0 and 1, no pair is chosen, or a file cannot be read.
     """
     if not 0 < share < 1:
         raise InputError(f"--share {share:g}: expected more than 0 and less than 1")
@@ -63,11 +63,11 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
 
 
 def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
-    """Yield the held-out pairs of a file, each with `a`, `b`, `label` and `set` (the file's name).
+    """Yield the pairs of a file that are held out for testing; `set` is the name of the file.
 
     Args:
-        file: JSON lines with `a`, `b` and `label`.
-        share: Share of the different first texts to hold out, between 0 and 1.
+        file: JSON lines with the texts `a` and `b`, and a `label`.
+        share: Share of the different first texts whose pairs are held out, between 0 and 1.
     """
     for where, row in files.objects(file):
         first, second, label = (files.text_under(row, name, where) for name in ("a", "b", "label"))

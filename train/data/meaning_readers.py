@@ -17,16 +17,16 @@ from train.data.source_file import Row, SourceFile
 
 
 def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a pair for each line below the header, with the tab-separated columns a, b and label."""
+    """Yield a row with `a`, `b` and `label` for each line below the header: its three columns."""
     for file in files:
         for a, b, label in islice(file.columns(), 1, None):
             yield {"a": a, "b": b, "label": label}
 
 
 def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of the data set PAWS, with the label "different" or "same".
+    """Yield the pairs of the data set PAWS as rows with the label "different" or "same".
 
-    The quotes '' and `` become ".
+    Quotes that are written as two characters become single characters.
     """
     labels = {"0": "different", "1": "same"}
     for file in files:
@@ -58,24 +58,24 @@ def parallel_files(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def negations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a pair "different" for each line below the header: a sentence, a tab, and its negation."""
+    """Yield a row with the label "different" for each line below the header: a sentence and its negation."""
     for file in files:
         for a, b in islice(file.columns(), 1, None):
             yield {"a": a, "b": b, "label": "different"}
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a pair "opposite" for each line of two words."""
+    """Yield a row with the label "opposite" for each line, which has two words with opposite meanings."""
     return _word_pairs(files, "opposite")
 
 
 def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a pair "same" for each line of two words."""
+    """Yield a row with the label "same" for each line, which has two words with the same meaning."""
     return _word_pairs(files, "same")
 
 
 def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
-    """Yield a pair with the given label for each line of two words; other lines are skipped."""
+    """Yield a row with the given label for each line of two words; other lines are skipped."""
     for file in files:
         for line in file.lines():
             words = line.split()

@@ -1,4 +1,4 @@
-"""Export token shards as a fairseq dataset, or import an MPNet checkpoint of fairseq.
+"""Export token shards (token ids on disk) as a fairseq dataset, or import an MPNet checkpoint of fairseq.
 
     python -m train.fairseq export-data RUN_FOLDER OUT
     python -m train.fairseq import-checkpoint model.pt dict.txt OUT --tokenizer tokenizer.json

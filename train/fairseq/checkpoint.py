@@ -44,7 +44,7 @@ _SUPPORTED = {"normalize_before": False, "no_scale_embedding": True}
 
 
 class _Ignored:
-    """Placeholder for objects of fairseq 0.8 that are stored with the weights and not needed."""
+    """Placeholder for unneeded objects that fairseq 0.8 stores with the weights."""
 
 
 _METERS = [(_Ignored, f"fairseq.meters.{kind}Meter") for kind in ("Average", "Time", "Stopwatch")]

@@ -91,7 +91,9 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
 
 
 def _write_index(file: Path, lengths: np.ndarray, dtype: np.dtype) -> None:
-    """Write the index: a header, the number of written tokens of each text, and each text's byte offset.
+    """Write the index file of a fairseq dataset.
+
+    It has a header, the number of written tokens of each text, and the byte offset of each text.
 
     Args:
         file: The index file to write.

@@ -19,7 +19,7 @@ _IMPLIED, _MASK = SPECIAL_TOKENS[:4], SPECIAL_TOKENS[4]
 
 
 def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> None:
-    """Write the `dict.txt` of a tokenizer.
+    """Write the vocabulary of a tokenizer as a `dict.txt` for fairseq.
 
     Args:
         file: The file to write.
@@ -33,7 +33,7 @@ def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> No
 
 
 def read_dictionary(file: Path) -> dict[str, int]:
-    """Read a `dict.txt`; return the id of each symbol.
+    """Read fairseq's `dict.txt`, which lists its vocabulary; return the id of each symbol.
 
     `<mask>` is included even if it is not in the file.
 

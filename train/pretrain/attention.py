@@ -39,6 +39,8 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     def split(x: Tensor, dim: int) -> list[Tensor]:
         """Split dimension `dim` of `x`, which has the rows (or columns) of all texts, by groups of texts.
 
+        The texts of a group have the same number of tokens and of predicted tokens.
+
         Returns:
             For each group, a tensor with two dimensions (texts, rows of a text) in place of `dim`.
         """

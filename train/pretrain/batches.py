@@ -134,10 +134,10 @@ class PretrainingBatches:
         return np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1)
 
     def _texts_between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
-        """Find the texts that begin at tokens `begin` to `end` - 1 of the endless sequence.
+        """Find the texts that begin at tokens `begin` to `end` - 1, counted from the start of the training.
 
         Yields:
-            For each epoch: the epoch of each text, and the index of each text.
+            For each epoch: (B,) the epoch of each text, and (B,) the index of each text.
         """
         for epoch in range(begin // self.epoch_tokens, (end - 1) // self.epoch_tokens + 1):
             texts, starts = self._epoch(epoch)

@@ -54,20 +54,21 @@ class Shards:
     def blocks(self, length: int) -> Shards:
         """Return the same tokens as blocks of `length` tokens, each of which is treated as a text.
 
-        Blocks ignore the ends of texts. Tokens at the end of a part that do not fill a block are left out.
+        Blocks ignore the ends of texts. The last tokens of each array in `parts` are left out if they do not
+        fill a block.
         """
         counts = [len(part) // length for part in self.parts]
         parts = [part[: count * length] for part, count in zip(self.parts, counts, strict=True)]
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
     def read_tokens(self, places: np.ndarray) -> np.ndarray:
-        """Return the int64 token ids at given places.
+        """Return the token ids at given places in the sequence of all tokens of all texts.
 
         Args:
-            places: (K,) indices in the sequence of all tokens of all texts.
+            places: (K,) indices in that sequence.
 
         Returns:
-            (K,) token ids.
+            (K,) int64 token ids.
         """
         ends = np.cumsum([len(part) for part in self.parts])
         owner = np.searchsorted(ends, places, side="right")
@@ -79,7 +80,7 @@ class Shards:
 
 
 class DamagedShardsError(InputError):
-    """A file of token shards is missing, incomplete, or has a wrong checksum."""
+    """A file of token shards (token ids on disk) is missing, incomplete, or has a wrong checksum."""
 
 
 def write_or_load(
