@@ -79,7 +79,7 @@ class Report:
         Args:
             a: The first text.
             b: The second text.
-            kind: "description" for a summary with its description, "version" for two versions of a comment, or
+            kind: "description" for a summary with its description, "version" for versions of a comment, or
                 "override" for the comments of a method and its override.
         """
         self._pairs.add(kind, a, b)
