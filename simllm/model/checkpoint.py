@@ -1,10 +1,10 @@
 """The model folder, which simllm, transformers and sentence-transformers can load.
 
 config.json               shape of the encoder (transformers reads it as an MPNet model)
-model.safetensors         weights under transformers' names, in one file or in shards with an index
-tokenizer.json            vocabulary and cleaning
-simllm.json               pooling, similarity, provenance, calibration
-meaning_head.safetensors  weights of the meaning head; optional, and unknown to the other libraries
+model.safetensors         encoder weights under transformers' names, in one file or in several with an index
+tokenizer.json            vocabulary and the rules that clean texts
+simllm.json               pooling, similarity, facts about the training, map from scores to ratings
+meaning_head.safetensors  weights of the meaning head (optional; the other libraries ignore the file)
 README.md                 model card
 tokenizer_config.json, modules.json, …   settings for the other two libraries
 """
@@ -43,12 +43,14 @@ HEAD = "meaning_head.safetensors"
 class MeaningInfo:
     """Shape and calibration of the meaning head, as stored in `simllm.json`.
 
+    The meaning head predicts whether two texts have the same meaning. Its output is a logit. The
+    calibrated probability is sigmoid(slope * logit + intercept) (Platt, 1999).
+
     Attributes:
-        head: The shape of the head.
-        slope: Factor of the logits in the calibrated probability sigmoid(slope * logit + intercept)
-            (Platt, 1999).
-        intercept: Summand in the calibrated probability.
-        fitted_on: Description of the pairs for fitting slope and intercept; empty if not fitted.
+        head: The shape of the network.
+        slope: The slope in the formula.
+        intercept: The intercept in the formula.
+        fitted_on: Describes the text pairs to which slope and intercept were fitted; empty if not fitted.
     """
 
     head: HeadConfig
@@ -59,14 +61,15 @@ class MeaningInfo:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The content of `simllm.json`.
+    """The content of `simllm.json`, a file in the model folder.
 
     Attributes:
-        pooling: Name of the pooling that the model was trained for.
-        similarity: Name of the similarity that the model was trained for.
+        pooling: The name of the pooling that the model was trained with, such as "mean".
+        similarity: The name of the similarity that the model was trained with, such as "cosine".
         provenance: Facts about the training, such as configuration, date and hardware.
-        calibration: The map from scores to percentiles and ratings; None if there is none.
-        meaning: The shape and the calibration of the meaning head; None if there is none.
+        calibration: The map from scores to percentiles and human ratings; None if there is none.
+        meaning: Shape and calibration of the meaning head (the network that predicts whether two texts
+            have the same meaning); None if the model has no such head.
     """
 
     pooling: str = "mean"
@@ -78,9 +81,15 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded model folder; `hash` identifies configuration and weights.
+    """A model folder, loaded into memory.
 
-    `head_hash` identifies the weights and the calibration of the meaning head; it is empty without one.
+    Attributes:
+        encoder: The network that turns token ids into hidden states.
+        tokenizer: The tokenizer, which also cleans texts.
+        info: The content of `simllm.json`.
+        hash: 12 hex digits that identify the encoder's configuration and weights.
+        head: The network that predicts whether two texts have the same meaning; None if there is none.
+        head_hash: 12 hex digits that identify the weights and calibration of `head`; empty without a head.
     """
 
     encoder: Encoder
@@ -91,7 +100,7 @@ class Checkpoint:
     head_hash: str = ""
 
 
-# Parts of our parameter names, and of transformers' names.
+# Parts of `Encoder` parameter names, and the same parts under transformers' names.
 _TRANSFORMERS_NAMES = {
     "embeddings.token.": "embeddings.word_embeddings.",
     "embeddings.position.": "embeddings.position_embeddings.",
@@ -113,7 +122,7 @@ _IGNORED_WEIGHTS = ("pooler.", "lm_head.", "embeddings.position_ids")
 
 
 def transformers_name(name: str) -> str:
-    """Translate a parameter name of `Encoder` to the name in transformers' `MPNetModel`."""
+    """Translate the name of an `Encoder` parameter to its name in transformers' `MPNetModel`."""
     if name.startswith("layers.") and name.split(".")[2] == "norm":
         name = name.replace(".norm.", ".output.LayerNorm.")
     for ours, theirs in _TRANSFORMERS_NAMES.items():
@@ -125,13 +134,14 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
     """Load a model folder.
 
     Args:
-        folder: The model folder.
+        folder: The path of the model folder.
 
     Returns:
-        The encoder (float32, on the CPU, in evaluation mode), the tokenizer and the settings.
+        The encoder (float32, on the CPU, in evaluation mode), the tokenizer, the settings and, if the
+        folder has one, the meaning head.
 
     Raises:
-        InputError: A file is missing, damaged, or does not fit the others.
+        InputError: A file is missing, damaged, or does not fit the other files.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -160,7 +170,19 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[MeaningHead | None, str]:
-    """Load the meaning head, if the folder has one, with the hash of its weights and calibration."""
+    """Load the meaning head from a model folder.
+
+    Args:
+        folder: The model folder.
+        info: The content of its `simllm.json`.
+        config: The shape of its encoder.
+
+    Returns:
+        The head, and a hash of its weights and calibration. (None, "") if the model has no head.
+
+    Raises:
+        InputError: The weights are missing, damaged, or do not fit the shape in `info`.
+    """
     if info.meaning is None:
         return None, ""
     file = folder / HEAD
@@ -179,7 +201,14 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
 
 
 def _encoder_weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
-    """Read the weights as float32 under our names.
+    """Read the encoder's weights from a model folder, as float32.
+
+    Args:
+        folder: The model folder, whose weights have transformers' names.
+        encoder: An encoder of the right shape; only its parameter names and shapes are used.
+
+    Returns:
+        The weights by their parameter name in `encoder`.
 
     Raises:
         InputError: A weight is missing, unknown, not finite, or has another shape.
@@ -215,16 +244,17 @@ def save(
     """Save a model folder; an interruption leaves the old folder or the new one, never a mixture.
 
     Args:
-        folder: The model folder; an existing one is replaced if simllm wrote it.
+        folder: The path of the model folder; an existing folder is replaced if simllm wrote it.
         encoder: The encoder.
         tokenizer: The tokenizer.
         info: The content of `simllm.json`.
         card: The model card, in Markdown.
-        dtype: The type of the stored weights.
-        head: The meaning head, if the model has one. `info.meaning` describes it.
+        dtype: The number type of the stored weights.
+        head: The network that predicts whether two texts have the same meaning, if the model has one.
+            `info.meaning` must describe it.
 
     Raises:
-        InputError: The folder cannot be written, or simllm did not write it.
+        InputError: The folder cannot be written, or simllm did not write the existing folder.
     """
     state = {
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
@@ -249,7 +279,15 @@ def save(
 
 
 def _other_libraries_files(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
-    """Return names and content of the files that transformers and sentence-transformers need."""
+    """Make the settings files that transformers and sentence-transformers need.
+
+    Args:
+        config: The shape of the encoder.
+        info: The content of `simllm.json`.
+
+    Returns:
+        The content of each file, as JSON values, by its path in the model folder.
+    """
     bos, pad, eos, unk, mask = SPECIAL_TOKENS
     module = "sentence_transformers.models."
     return {
@@ -280,10 +318,10 @@ def _other_libraries_files(config: ModelConfig, info: ModelInfo) -> dict[str, An
 
 
 def default_model() -> Path:
-    """Return the model folder of the installed package, or of the checkout.
+    """Find the model folder that comes with simllm, in the installed package or in the source checkout.
 
     Raises:
-        InputError: There is neither.
+        InputError: Neither place has a model folder.
     """
     installed = Path(str(resources.files("simllm"))) / "default_model"
     checkout = Path(__file__).parents[2] / "checkpoints" / "default"

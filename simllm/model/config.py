@@ -1,4 +1,4 @@
-"""The configurations of the encoder (`config.json`) and of the meaning head (`simllm.json`)."""
+"""The settings of the encoder (`config.json`) and of the meaning head (`simllm.json`)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which is slow to import
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Shape of the encoder, with the names of transformers' `MPNetConfig`.
+    """Shape of the encoder. The names are those of transformers' `MPNetConfig`.
 
-    The defaults are the paper's base size. `max_position_embeddings` is the longest input plus two,
-    because MPNet keeps two rows before the first position.
+    The default values are the paper's base size. MPNet does not use the first two rows of its table of
+    position embeddings. Therefore `max_position_embeddings` is the longest input (in tokens) plus two.
     """
 
     vocab_size: int = 40_000
@@ -74,7 +74,7 @@ class ModelConfig:
 
     @property
     def max_length(self) -> int:
-        """Longest input, in tokens, special tokens included."""
+        """Largest number of tokens in one input, special tokens included."""
         return self.max_position_embeddings - 2
 
     @classmethod
@@ -82,7 +82,7 @@ class ModelConfig:
         """Load a `config.json`.
 
         Raises:
-            InputError: The file cannot be read, is not of an MPNet model, or has an unknown key or value.
+            InputError: The file cannot be read, is not for an MPNet model, or has an unknown key or value.
         """
         values = read_json(file)
         if values.pop("model_type", None) != "mpnet":
@@ -90,14 +90,20 @@ class ModelConfig:
         return build(cls, {k: v for k, v in values.items() if k not in _IGNORED_KEYS}, str(file))
 
     def save(self, file: Path) -> None:
-        """Save as a `config.json` that transformers reads as an MPNet model in float32."""
+        """Write this configuration as a `config.json`, which transformers reads as an MPNet model."""
         head = {"model_type": "mpnet", "architectures": ["MPNetModel"], "dtype": "float32"}
         file.write_text(json.dumps(head | asdict(self), indent=2) + "\n")
 
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """Shape of the meaning head, as stored in `simllm.json`."""
+    """Shape of the meaning head (the network that predicts whether two texts have the same meaning).
+
+    Attributes:
+        width: Number of features of each token in the head.
+        layers: Number of transformer layers in the head.
+        heads: Number of attention heads in each layer; it divides `width`.
+    """
 
     width: int = 192
     layers: int = 2

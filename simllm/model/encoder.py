@@ -1,9 +1,16 @@
 """The encoder: MPNet (Song et al., 2020).
 
-Shapes: B texts, R rows (positions that are computed), C columns (positions that are attended to),
-H heads, D hidden size. When the encoder scores texts, R = C = L, the length. In pretraining the
-rows are the content stream and the query stream of many texts, and the columns are the content
-stream alone.
+Letters in tensor shapes:
+
+B  texts in the batch
+L  tokens in a text, padding included
+R  query positions: the positions whose states are computed
+C  key positions: the positions that the others attend to
+H  attention heads
+D  hidden size
+
+When the encoder scores texts, R = C = L. Pretraining has two streams of positions, content and query.
+There R counts the positions of both streams, and C those of the content stream only.
 """
 
 from __future__ import annotations
@@ -20,7 +27,7 @@ from simllm.model.config import ModelConfig
 
 
 class Embeddings(nn.Module):
-    """Sum of token and position embeddings, then layer norm and dropout."""
+    """First layer of the encoder: the sum of token and position embeddings, then layer norm and dropout."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -31,13 +38,24 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Embed (B, R) token ids at (B, R) positions, counted from 0; return (B, R, D)."""
+        """Embed token ids.
+
+        Args:
+            tokens: (B, R) token ids: B texts of R tokens.
+            positions: (B or 1, R) position of each token in its text, counted from 0.
+
+        Returns:
+            (B, R, D) embeddings; D is the hidden size.
+        """
         summed = self.token(tokens) + self.position(positions + self.first_position)
         return self.dropout(self.norm(summed))
 
 
 class RelativeBias(nn.Module):
-    """Relative position bias as in T5: for each head, one scalar per bucket of distances."""
+    """Relative position bias, which is added to attention scores, as in T5.
+
+    For each attention head, it is one learned number per bucket (range) of distances between positions.
+    """
 
     max_distance = 128
 
@@ -47,16 +65,30 @@ class RelativeBias(nn.Module):
         self.longest = config.max_length
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Return the (B, H, R, C) bias of the attention scores for (B, R) query and (B, C) key positions."""
+        """Compute the relative position bias, which is added to the attention scores.
+
+        Args:
+            queries: (B, R) positions of the queries.
+            keys: (B, C) positions of the keys.
+
+        Returns:
+            (B, H, R, C) bias; H is the number of attention heads.
+        """
         buckets = self.bucket(keys[:, None, :] - queries[:, :, None])
         return self.table(buckets).permute(0, 3, 1, 2)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """Return the bucket of each distance (key position minus query position), as in T5.
+        """Sort distances between positions into numbered buckets, as T5 does.
 
-        One half of the buckets is for positive distances, the other half for all others. In each half,
-        the first buckets hold one distance each. The rest hold ranges, which grow logarithmically up to
-        `max_distance`; the last bucket also holds all larger distances.
+        Half of the buckets is for positive distances, the other half for zero and negative distances. In
+        each half, the first buckets hold one distance each. The others hold ranges of distances, which
+        grow logarithmically up to `max_distance`. The last bucket also holds all larger distances.
+
+        Args:
+            distance: Key position minus query position; a tensor of any shape.
+
+        Returns:
+            The bucket number of each distance, in the same shape.
         """
         per_sign = self.table.num_embeddings // 2
         exact = per_sign // 2
@@ -67,7 +99,18 @@ class RelativeBias(nn.Module):
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, dropout: float) -> Tensor:
-    """Compute softmax attention with a (B or 1, H, R, C) bias; shapes as in `AttentionFunction`."""
+    """Compute softmax attention with a bias: softmax(q kᵀ / sqrt(D / H) + bias) v.
+
+    Args:
+        q: (B, H, R, D / H) queries: B texts, H heads, R query positions, hidden size D.
+        k: (B, H, C, D / H) keys; C is the number of key positions.
+        v: (B, H, C, D / H) values.
+        bias: (B or 1, H, R, C) bias; a very negative number hides a key from a query.
+        dropout: Dropout probability of the attention weights.
+
+    Returns:
+        (B, H, R, D / H) weighted sums of the values.
+    """
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), dropout_p=dropout)
 
 
@@ -77,7 +120,7 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Attention(nn.Module):
-    """Multi-head attention with keys and values from the first `columns` rows only."""
+    """Multi-head attention in which only the first positions of the input give keys and values."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -88,7 +131,16 @@ class Attention(nn.Module):
         self.output = nn.Linear(config.hidden_size, config.hidden_size)
 
     def forward(self, x: Tensor, columns: int, attend: AttentionFunction) -> Tensor:
-        """Transform (B, R, D) states into (B, R, D) states."""
+        """Apply multi-head attention to hidden states.
+
+        Args:
+            x: (B, R, D) hidden states: B texts, R positions, hidden size D.
+            columns: Number of positions, from the first, that give keys and values.
+            attend: Computes the attention from queries, keys and values.
+
+        Returns:
+            (B, R, D) hidden states.
+        """
         content = x[:, :columns]
         q, k, v = (
             projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, R or C, D / H)
@@ -98,7 +150,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """Transformer layer: attention and feed-forward, each with a residual and then layer norm."""
+    """Transformer layer: attention and feed-forward network, each with a residual and then layer norm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -110,7 +162,16 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, x: Tensor, columns: int, attend: AttentionFunction) -> Tensor:
-        """Transform (B, R, D) states into (B, R, D) states."""
+        """Apply the transformer layer to hidden states.
+
+        Args:
+            x: (B, R, D) hidden states: B texts, R positions, hidden size D.
+            columns: Number of positions, from the first, that give keys and values.
+            attend: Computes the attention from queries, keys and values.
+
+        Returns:
+            (B, R, D) hidden states.
+        """
         x = self.attention_norm(x + self.dropout(self.attention(x, columns, attend)))
         return self.norm(x + self.dropout(self.down(F.gelu(self.up(x)))))
 
@@ -127,7 +188,7 @@ class Encoder(nn.Module):
         self.apply(self._initialize)
 
     def _initialize(self, module: nn.Module) -> None:
-        """Initialise the weights of one module, as in BERT."""
+        """Draw initial weights for one layer, with BERT's initialization."""
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=self.config.initializer_range)
         if isinstance(module, nn.Linear):
@@ -137,26 +198,27 @@ class Encoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the weights."""
+        """The torch device that holds the weights."""
         return self.embeddings.token.weight.device
 
     @property
     def attention_dropout(self) -> float:
-        """Dropout probability of attention weights; 0 in evaluation mode."""
+        """Dropout probability of the attention weights; 0 in evaluation mode."""
         return self.config.attention_probs_dropout_prob if self.training else 0.0
 
     def forward(
         self, tokens: Tensor, mask: Tensor | None = None, attention: Callable[..., Tensor] = attention
     ) -> Tensor:
-        """Encode B texts.
+        """Encode B texts of L tokens (padding included).
 
         Args:
             tokens: (B, L) token ids.
             mask: (B, L) bool, true for tokens that are not padding; None if nothing is padding.
-            attention: Computes the attention, with the arguments of `attention` in this module.
+            attention: Computes the attention; another function with the arguments of
+                `simllm.model.encoder.attention` may replace that function.
 
         Returns:
-            (B, L, D) states.
+            (B, L, D) hidden states; D is the hidden size.
         """
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         bias = self.relative_bias(positions, positions)
@@ -168,16 +230,18 @@ class Encoder(nn.Module):
     def encode_rows(
         self, tokens: Tensor, positions: Tensor, columns: int, attend: AttentionFunction
     ) -> Tensor:
-        """Encode rows with any positions and any attention; pretraining passes its two streams here.
+        """Encode tokens at freely chosen positions with a freely chosen attention function.
+
+        Pretraining uses this method for its two streams, content and query.
 
         Args:
-            tokens: (B, R) token ids.
-            positions: (B or 1, R) positions, counted from 0.
-            columns: Number of rows, from the first, that give keys and values.
-            attend: The attention function, which includes the relative bias.
+            tokens: (B, R) token ids: B texts with R tokens.
+            positions: (B or 1, R) position of each token, counted from 0.
+            columns: Number of tokens, from the first, that give keys and values.
+            attend: Computes the attention from queries, keys and values; it also adds the position bias.
 
         Returns:
-            (B, R, D) states.
+            (B, R, D) hidden states; D is the hidden size.
         """
         x = self.embeddings(tokens, positions)
         for layer in self.layers:

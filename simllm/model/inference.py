@@ -1,8 +1,8 @@
 """The encoder with faster kernels for scoring.
 
-On a CPU, PyTorch computes float32 products with MKL. MKL is slow on processors of other makers,
-and packs the weights again for every product. Here the weights are packed once, for oneDNN,
-which comes with PyTorch. Where oneDNN does not work, the linear layers are not changed.
+On a CPU, PyTorch multiplies float32 matrices with MKL. MKL is slow on CPUs that are not from Intel, and
+reorders (packs) the weights again for every product. This module packs the weights once, for oneDNN,
+which comes with PyTorch. If oneDNN does not work, the linear layers stay unchanged.
 """
 
 from __future__ import annotations
@@ -31,23 +31,36 @@ _CPU_BATCH, _GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into
 
 @dataclass(frozen=True)
 class Engine:
-    """An encoder that is ready for scoring, with its attention and its batch size."""
+    """An encoder that is ready for scoring.
+
+    Attributes:
+        encoder: The encoder.
+        attention: The function that computes the encoder's attention.
+    """
 
     encoder: Encoder
     attention: Callable[..., Tensor] = attention
 
     @property
     def device(self) -> torch.device:
-        """The device of the encoder."""
+        """The torch device that holds the encoder."""
         return self.encoder.device
 
     @property
     def batch_tokens(self) -> int:
-        """Largest number of tokens in a batch."""
+        """Largest number of tokens in a batch, padding included."""
         return _CPU_BATCH if self.device.type == "cpu" else _GPU_BATCH
 
     def __call__(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Encode (B, L) token ids with a (B, L) mask; return (B, L, D) states."""
+        """Encode B texts of L tokens.
+
+        Args:
+            tokens: (B, L) token ids.
+            mask: (B, L) bool, true for tokens that are not padding.
+
+        Returns:
+            (B, L, D) hidden states; D is the hidden size.
+        """
         return self.encoder(tokens, mask, self.attention)
 
 
@@ -56,7 +69,8 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
     Args:
         encoder: The encoder.
-        mode: `exact`, `fast` or `plain` (see `MODES`).
+        mode: `exact` (a float32 copy), `fast` (a bfloat16 copy), or `plain` (the encoder itself, so that
+            its weights may change in training).
 
     Raises:
         InputError: The mode is unknown.
@@ -68,9 +82,15 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
 
 def prepare_module(module: Module, mode: str) -> Module:
-    """Prepare a module for a mode: return it unchanged if plain, else a copy in the type of the mode.
+    """Prepare a network for inference in a mode.
 
-    On a CPU the linear layers of the copy are packed for oneDNN, if oneDNN works.
+    Args:
+        module: The network.
+        mode: `plain`, `exact` or `fast`.
+
+    Returns:
+        In mode `plain` the module itself, otherwise a copy in float32 (`exact`) or bfloat16 (`fast`).
+        On a CPU, the copy's linear layers are packed for oneDNN, if oneDNN works there.
     """
     if mode == "plain":
         return module
@@ -83,7 +103,10 @@ def prepare_module(module: Module, mode: str) -> Module:
 
 @cache
 def can_pack(dtype: torch.dtype) -> bool:
-    """Return whether `PackedLinear` works; its operators are private to PyTorch and some CPUs lack them."""
+    """Return whether `PackedLinear` works on this machine with numbers of type `dtype`.
+
+    `PackedLinear` uses private operators of PyTorch, which some CPUs and versions lack.
+    """
     values = torch.arange(16 * 32, dtype=torch.float32).reshape(16, 32) / 512
     with torch.random.fork_rng(devices=[]):  # initial weights are drawn from the user's random state
         linear = nn.Linear(32, 16)
@@ -97,7 +120,7 @@ def can_pack(dtype: torch.dtype) -> bool:
 
 
 class PackedLinear(nn.Module):
-    """Linear layer for inference, with its weight in the fastest layout of oneDNN."""
+    """Linear layer for inference on a CPU; its weight is stored in the memory layout that oneDNN prefers."""
 
     def __init__(self, linear: nn.Linear, dtype: torch.dtype) -> None:
         super().__init__()
@@ -106,12 +129,25 @@ class PackedLinear(nn.Module):
         self.bias = linear.bias.detach().to(dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (..., D) to (..., D')."""
+        """Apply the layer: map (..., number of inputs) to (..., number of outputs)."""
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
 
 def matmul_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, dropout: float) -> Tensor:
-    """Compute attention as two matrix products: for short texts in bfloat16, twice as fast as SDPA."""
+    """Compute attention as two matrix products.
+
+    For short texts in bfloat16, it takes half the time of PyTorch's `scaled_dot_product_attention`.
+
+    Args:
+        q: (B, H, R, D / H) queries: B texts, H heads, R query positions, hidden size D.
+        k: (B, H, C, D / H) keys; C is the number of key positions.
+        v: (B, H, C, D / H) values.
+        bias: (B or 1, H, R, C) numbers that are added to the attention scores.
+        dropout: Not used; it is here because `simllm.model.encoder.attention` has this argument.
+
+    Returns:
+        (B, H, R, D / H) weighted sums of the values.
+    """
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     scores = torch.matmul(q, k.transpose(-1, -2)).mul_(1 / math.sqrt(q.shape[-1])).add_(bias)
     return torch.matmul(scores.softmax(-1), v)

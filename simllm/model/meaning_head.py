@@ -1,10 +1,11 @@
 """The meaning head: a network that predicts whether two texts have the same meaning.
 
-The cosine of two embeddings hardly changes with a "not" or two exchanged words. The head compares
-token states. Each token is compared with the part of the other text that it aligns with (Parikh et al.,
-"A decomposable attention model", 2016; Chen et al., "Enhanced LSTM for natural language inference",
-2017), and a small encoder reads the differences in order. The large encoder runs once per text,
-whatever the number of pairs of the text.
+The cosine of two text embeddings hardly changes if one text has an additional "not", or two words
+change places. Therefore the head compares the hidden states of single tokens. It aligns each token
+with similar tokens of the other text, and compares the two (Parikh et al., "A decomposable attention
+model", 2016; Chen et al., "Enhanced LSTM for natural language inference", 2017). Then a small encoder
+reads the results in text order. The large encoder runs only once for each text, even if the text is
+in many pairs.
 
 Shapes: P pairs, L and M tokens of the two texts, D hidden size of the encoder, W width of the head.
 """
@@ -22,14 +23,17 @@ from simllm.model.encoder import Layer, RelativeBias, attention
 
 
 class MeaningHead(nn.Module):
-    """Network for the logit of the probability that two texts have the same meaning; symmetric."""
+    """Network that predicts whether two texts have the same meaning.
+
+    Its output is the logit of the probability. The order of the two texts does not matter.
+    """
 
     def __init__(self, config: HeadConfig, encoder: ModelConfig) -> None:
         """Make a head with random weights.
 
         Args:
             config: The shape of the head.
-            encoder: The shape of the encoder whose states the head reads.
+            encoder: The shape of the encoder that makes the hidden states for the head.
         """
         super().__init__()
         self.config = config
@@ -56,14 +60,16 @@ class MeaningHead(nn.Module):
     def forward(self, a: Tensor, a_mask: Tensor, b: Tensor, b_mask: Tensor) -> Tensor:
         """Compare P pairs of texts.
 
+        The inputs are the encoder's hidden states, mapped by the layer `project` to the head's width W.
+
         Args:
-            a: (P, L, W) projected states of the first texts: `project` maps (..., D) to (..., W).
-            a_mask: (P, L), true at tokens that are not padding.
-            b: (P, M, W) projected states of the second texts.
-            b_mask: (P, M), true at tokens that are not padding.
+            a: (P, L, W) mapped states of the first texts; L is their number of tokens, padding included.
+            a_mask: (P, L) bool, true for tokens that are not padding.
+            b: (P, M, W) mapped states of the second texts, with M tokens.
+            b_mask: (P, M) bool, true for tokens that are not padding.
 
         Returns:
-            (P,) logits.
+            (P,) logits of the probability that the two texts have the same meaning.
         """
         scores = self.align(a) @ self.align(b).transpose(1, 2) / self.config.width**0.5
         of_a = self._read(a, a_mask, b, b_mask, scores)
@@ -71,7 +77,18 @@ class MeaningHead(nn.Module):
         return self.logit(F.gelu(self.hidden(of_a + of_b))).squeeze(-1)
 
     def _read(self, own: Tensor, mask: Tensor, other: Tensor, other_mask: Tensor, scores: Tensor) -> Tensor:
-        """Compare one text with the other by tokens; return mean and maximum of the results, (P, 2 W)."""
+        """Compare each token of one text with the tokens of the other text that it is aligned with.
+
+        Args:
+            own: (P, L, W) mapped states of the first text in P pairs; L tokens, width W.
+            mask: (P, L) bool, true for tokens of `own` that are not padding.
+            other: (P, M, W) mapped states of the second text.
+            other_mask: (P, M) bool, true for tokens of `other` that are not padding.
+            scores: (P, L, M) alignment scores between the tokens of the two texts.
+
+        Returns:
+            (P, 2 W) mean and maximum of the comparison over the tokens of the first text.
+        """
         weights = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min).softmax(-1)
         aligned = weights @ other
         columns = torch.arange(other.shape[1], device=own.device)

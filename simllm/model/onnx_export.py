@@ -1,4 +1,4 @@
-"""Export of the encoder and its pooling as one ONNX graph."""
+"""Export of the encoder and its pooling as one ONNX model."""
 
 from __future__ import annotations
 
@@ -16,30 +16,38 @@ from simllm.model.pooling import get_pooling
 
 
 class PooledEncoder(nn.Module):
-    """An encoder followed by its pooling."""
+    """Network that maps token ids to text embeddings: an encoder followed by its pooling."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         self.encoder, self.pool = checkpoint.encoder, get_pooling(checkpoint.info.pooling)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return (B, D) float32 embeddings for (B, L) int64 token ids and a (B, L) int64 mask."""
+        """Embed B texts of L tokens.
+
+        Args:
+            input_ids: (B, L) int64 token ids.
+            attention_mask: (B, L) int64, 1 for tokens and 0 for padding.
+
+        Returns:
+            (B, D) float32 embeddings; D is the hidden size.
+        """
         mask = attention_mask.bool()
         return self.pool(self.encoder(input_ids, mask, matmul_attention), mask)
 
 
 def export_onnx(checkpoint: Checkpoint, file: Path) -> None:
-    """Write the model as ONNX, for batches of any size and length.
+    """Write the encoder and its pooling as an ONNX file.
 
-    The graph has the inputs `input_ids` and `attention_mask`, (B, L) int64, and the output
-    `sentence_embedding`, (B, D) float32, with the pooling of the model folder.
+    The ONNX model has the inputs `input_ids` and `attention_mask`, both (B, L) int64, and the output
+    `sentence_embedding`, (B, D) float32. B texts and L tokens may be any numbers; D is the hidden size.
 
     Args:
-        checkpoint: The model.
-        file: The ONNX file; it is replaced only when the new file is complete.
+        checkpoint: The loaded model folder.
+        file: The path of the ONNX file. An existing file is replaced when the new one is complete.
 
     Raises:
-        InputError: The extra `onnx` is not installed, or `file` cannot be written.
+        InputError: A package that the export needs is not installed, or `file` cannot be written.
     """
     example = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
     file = files.real(file)

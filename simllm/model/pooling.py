@@ -1,7 +1,7 @@
-"""Pooling of token states into one embedding for each text (SIMLLM, section 4.2).
+"""Pooling: it turns the hidden states of a text's tokens into one embedding (SIMLLM, section 4.2).
 
-A pooling takes (B, L, D) states and a (B, L) mask, true for tokens that are not padding. It returns
-(B, D) embeddings.
+A pooling function takes (B, L, D) hidden states and a (B, L) mask, true for tokens that are not
+padding: B texts, L tokens, hidden size D. It returns (B, D) embeddings.
 """
 
 from __future__ import annotations
@@ -15,18 +15,42 @@ from simllm.errors import InputError
 
 
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Return the state of the first token, `<s>`."""
+    """Pool hidden states into embeddings: take the state of each text's first token, `<s>`.
+
+    Args:
+        hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
+        mask: Not used; it is here because every pooling function has this argument.
+
+    Returns:
+        (B, D) embeddings.
+    """
     return hidden[:, 0]
 
 
 def mean(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean over all tokens, `<s>` and `</s>` included."""
+    """Pool hidden states into embeddings by the mean over each text's tokens, `<s>` and `</s>` included.
+
+    Args:
+        hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
+        mask: (B, L) bool, true for tokens that are not padding.
+
+    Returns:
+        (B, D) embeddings.
+    """
     weights = mask[:, :, None].to(hidden.dtype)
     return (hidden * weights).sum(1) / weights.sum(1)
 
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Return the maximum over all tokens, for each dimension."""
+    """Pool hidden states into embeddings by the maximum over each text's tokens, for each dimension.
+
+    Args:
+        hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
+        mask: (B, L) bool, true for tokens that are not padding.
+
+    Returns:
+        (B, D) embeddings.
+    """
     return hidden.masked_fill(~mask[:, :, None], torch.finfo(hidden.dtype).min).amax(1)
 
 
@@ -34,7 +58,10 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cls": cls, "mean": m
 
 
 def get_pooling(name: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the pooling with a name of `POOLINGS`; raise InputError if the name is unknown."""
+    """Return the pooling function called `name`: `cls`, `mean` or `max`; raise InputError for other names.
+
+    The function takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
+    """
     if name not in POOLINGS:
         raise InputError(f"pooling {name!r}: expected one of {', '.join(POOLINGS)}")
     return POOLINGS[name]

@@ -1,7 +1,7 @@
 """Token vectors from the positive pointwise mutual information (PPMI) of neighbouring tokens.
 
-The PPMI matrix is factorised (Levy, Goldberg and Dagan, "Improving distributional similarity with
-lessons learned from word embeddings", 2015).
+The vectors come from a factorisation of the PPMI matrix (Levy, Goldberg and Dagan, "Improving
+distributional similarity with lessons learned from word embeddings", 2015).
 """
 
 from __future__ import annotations
@@ -16,38 +16,53 @@ _SMOOTHING = 0.75  # exponent of the counts of contexts; it lowers the PPMI of r
 
 
 def count_neighbours(
-    ids: NDArray[np.integer], text: NDArray[np.integer], vocab_size: int
+    ids: NDArray[np.integer], text_numbers: NDArray[np.integer], vocab_size: int
 ) -> sparse.csr_matrix:
-    """Count how often two tokens occur within `_WINDOW` tokens of each other in one text.
+    """Count how often each two tokens of the vocabulary are at most five tokens apart in the same text.
 
     Args:
         ids: (T,) token ids of all texts, one text after the other.
-        text: (T,) number of the text of each token.
+        text_numbers: (T,) for each token, the number of its text.
         vocab_size: Number of tokens V in the vocabulary.
 
     Returns:
-        (V, V) counts.
+        (V, V) symmetric counts.
     """
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     for distance in range(1, _WINDOW + 1):
-        together = text[distance:] == text[:-distance]
+        together = text_numbers[distance:] == text_numbers[:-distance]
         pairs = ids[:-distance][together], ids[distance:][together]
         counts += sparse.csr_matrix((np.ones(len(pairs[0])), pairs), shape=counts.shape)
     return counts + counts.T
 
 
 def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
-    """Factorise the PPMI matrix of (V, V) neighbour counts into (V, size) vectors, 0 for unseen tokens."""
+    """Compute token vectors by factorising the PPMI matrix.
+
+    Args:
+        counts: (V, V) counts of neighbouring tokens, from `count_neighbours`.
+        size: Number of dimensions of a vector.
+
+    Returns:
+        (V, size) vectors; zeros for tokens without neighbours.
+    """
     start = np.ones(counts.shape[0])  # a fixed start makes eigsh deterministic
     values, basis = eigsh(ppmi_matrix(counts), size, which="LA", v0=start)
     return basis * np.sqrt(values.clip(min=0))
 
 
 def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return the (V, V) PPMI matrix of neighbour counts: max(0, log(p(a, b) / (p(a) p(b)))).
+    """Compute the positive pointwise mutual information (PPMI) of each two tokens a and b.
 
-    The context's probability is smoothed. To keep the matrix symmetric, log p(a) p(b) is the mean
-    of both choices of the context.
+    PPMI is max(0, log p(a, b) - log p(a) - log p(b)). In one of the last two terms, p is usually replaced
+    by s, a smoothed p that is proportional to p^0.75. To keep the matrix symmetric, we use the mean
+    (log p + log s) / 2 in both terms.
+
+    Args:
+        counts: (V, V) symmetric counts of neighbouring tokens.
+
+    Returns:
+        (V, V) PPMI matrix.
     """
     pairs = counts.tocoo()
     total = np.asarray(counts.sum(axis=1)).ravel()

@@ -1,4 +1,4 @@
-"""The score scale: percentiles of scores among random pairs, and expected human ratings."""
+"""The score scale: it maps a score to its percentile among random pairs, and to a human rating."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """Maps from scores to percentiles and ratings, stored in `simllm.json`.
+    """Maps from scores to percentiles and to expected human ratings, stored in `simllm.json`.
 
-    They are valid for the pooling and similarity of the model folder only. Between knots they are
-    linear; outside of the knots they are constant.
+    The maps are valid only for the pooling and the similarity that the model folder names. Each map is
+    given by points (knots). Between two knots the map is linear; beyond the last knots it is constant.
 
     Attributes:
-        random: Scores of random pairs at evenly spaced percentiles from 0 to 100.
-        scores: Knots of the map to ratings, increasing.
-        ratings: Expected rating at each knot, not decreasing.
-        low: Lower bound of the 90% interval of ratings at each knot.
-        high: Upper bound of that interval.
-        fitted_on: The source of the pairs and ratings.
+        random: Scores of random text pairs at evenly spaced percentiles from 0 to 100.
+        scores: The scores at the knots of the map to ratings, increasing.
+        ratings: The expected human rating at each knot; never decreasing.
+        low: Lower bound of the 90% interval of human ratings at each knot.
+        high: Upper bound of the 90% interval of human ratings at each knot.
+        fitted_on: Describes the text pairs and ratings to which the maps were fitted.
     """
 
     random: tuple[float, ...]
@@ -44,13 +44,13 @@ class ScoreScale:
                 raise InputError(f"calibration: {name} must be two or more values that do not decrease")
 
     def percentile(self, scores: Values) -> Values:
-        """Return the percentage of random pairs that score lower than each of (n,) scores, 0 to 100."""
+        """Map (n,) scores to percentiles: the percentage, 0 to 100, of random text pairs that score lower."""
         return np.interp(scores, self.random, np.linspace(0, 100, len(self.random)))
 
     def rating(self, scores: Values) -> Values:
-        """Return the expected human ratings of (n,) scores, on the scale of the fitted ratings."""
+        """Map (n,) scores to the human ratings expected for them, on the scale that the human raters used."""
         return np.interp(scores, self.scores, self.ratings)
 
     def interval(self, scores: Values) -> tuple[Values, Values]:
-        """Return the (n,) lower and (n,) upper bounds of the 90% interval of ratings for (n,) scores."""
+        """Map (n,) scores to the 90% intervals of human ratings; return (n,) lower and (n,) upper bounds."""
         return np.interp(scores, self.scores, self.low), np.interp(scores, self.scores, self.high)

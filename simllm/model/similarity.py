@@ -1,4 +1,4 @@
-"""Similarity of two embeddings (SIMLLM, section 4.3)."""
+"""Similarity between two text embeddings (SIMLLM, section 4.3)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Floats = NDArray[np.floating]
 
 
 def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """Return the cosines of n pairs of vectors, 0 for a zero vector.
+    """Compute the cosine of each pair of vectors; it is 0 if a vector is zero.
 
-    The cosine of equal vectors is exactly 1, because the root of a square has no rounding error.
+    Equal vectors have a cosine of exactly 1, without a rounding error.
 
     Args:
         a: (n, D) vectors.
-        b: (n, D) vectors.
+        b: (n, D) vectors; `b[i]` is compared with `a[i]`.
 
     Returns:
-        (n,) cosines, -1..1.
+        (n,) cosines, from -1 to 1.
     """
     a, b = a.astype(np.float64), b.astype(np.float64)
     norms = np.sqrt((a * a).sum(1) * (b * b).sum(1))
@@ -31,14 +31,14 @@ def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
 
 
 def inverse_euclidean(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """Return 1 / (1 + Euclidean distance) for n pairs of vectors.
+    """Compute 1 / (1 + Euclidean distance) for each pair of vectors.
 
     Args:
         a: (n, D) vectors.
-        b: (n, D) vectors.
+        b: (n, D) vectors; `b[i]` is compared with `a[i]`.
 
     Returns:
-        (n,) similarities, 0..1.
+        (n,) similarities, above 0 and at most 1.
     """
     return 1.0 / (1.0 + np.linalg.norm(a.astype(np.float64) - b.astype(np.float64), axis=1))
 
@@ -51,7 +51,13 @@ SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
 
 
 def get_similarity(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
-    """Return the similarity with a name of `SIMILARITIES`; raise InputError if the name is unknown."""
+    """Return the similarity function called `name`: `cosine` or `inverse-euclidean`.
+
+    The function takes two (n, D) arrays of embeddings and returns (n,) similarities.
+
+    Raises:
+        InputError: The name is unknown.
+    """
     if name not in SIMILARITIES:
         names = ", ".join((*SIMILARITIES, *TOKEN_SIMILARITY_NAMES))
         raise InputError(f"similarity {name!r}: expected one of {names}")

@@ -1,4 +1,4 @@
-"""The tokenizer, which also cleans texts."""
+"""The tokenizer, which cleans texts and splits them into tokens."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _CHUNK = 1_000_000
 
 
 class Tokenizer:
-    """Tokenizer that cleans texts and turns them into token ids, `<s>` and `</s>` included.
+    """Tokenizer that cleans texts and turns them into token ids.
 
-    A special token that is spelled out in a text, such as "<mask>", is treated as ordinary text.
+    The ids of a text begin with the token `<s>` and end with `</s>`. If a text contains the letters of a
+    special token, such as "<mask>", they are treated as ordinary text.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -37,7 +38,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, file: Path) -> Tokenizer:
-        """Load a `tokenizer.json`; raise InputError if it is missing or damaged."""
+        """Load a tokenizer from a `tokenizer.json`; raise InputError if the file is missing or damaged."""
         if not file.is_file():
             raise InputError(f"{file}: no such file; expected the tokenizer of a model folder")
         try:
@@ -53,16 +54,16 @@ class Tokenizer:
 
     @cached_property
     def hash(self) -> str:
-        """First 12 hex digits of the SHA-256 of everything that can change the ids."""
+        """Hash of everything that can change token ids: the first 12 hex digits of a SHA-256."""
         return hashlib.sha256(self.backend.to_str().encode()).hexdigest()[:12]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Clean and tokenize n texts.
 
-        Only the first `simllm.text_cleaning.LONGEST` characters of a text are read.
+        Only the first 10,000 characters of a text are read (`simllm.text_cleaning.LONGEST`).
 
         Returns:
-            The ids of each text; an empty text has the two ids of `<s> </s>`.
+            The token ids of each text; an empty text has the two ids of `<s> </s>`.
         """
         ids: list[list[int]] = []
         chunk: list[str] = []
@@ -76,14 +77,14 @@ class Tokenizer:
         return ids + self._encode_chunk(chunk)
 
     def _encode_chunk(self, texts: list[str]) -> list[list[int]]:
-        """Tokenize several texts in parallel."""
+        """Clean and tokenize several texts in parallel; return the token ids of each text."""
         return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
 
     def id_to_token(self, number: int) -> str:
-        """Return the token with an id."""
+        """Return the token whose id is `number`."""
         return str(self.backend.id_to_token(number))
 
     @staticmethod
     def truncate(ids: list[int], longest: int) -> list[int]:
-        """Cut the ids of a text to `longest` tokens; the last token remains `</s>`."""
+        """Shorten the token ids of a text to `longest` ids; the last one remains `</s>`."""
         return ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]]

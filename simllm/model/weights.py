@@ -1,4 +1,4 @@
-"""Reading of the weights of a model folder, from one file or from shards with an index."""
+"""Reading of the encoder's weights in a model folder, from one file or from several with an index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SINGLE_FILE, SHARD_INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files with the weights, sorted by name; raise InputError if one is missing."""
+    """Return the paths of a model folder's weight files, sorted; raise InputError if a file is missing."""
     names = {SINGLE_FILE}
     if not (folder / SINGLE_FILE).is_file() and (folder / SHARD_INDEX).is_file():
         shards = read_json(folder / SHARD_INDEX).get("weight_map")
@@ -30,7 +30,14 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read all weights under transformers' names; raise InputError if a file is damaged or missing."""
+    """Read all weights in a model folder.
+
+    Returns:
+        The weights by their names in the files, which are transformers' names.
+
+    Raises:
+        InputError: A file is missing or damaged.
+    """
     stored: dict[str, Tensor] = {}
     for file in weight_files(folder):
         try:
