@@ -1,4 +1,4 @@
-"""SimLLM, the metric: how close in meaning a candidate summary is to its reference."""
+"""The learned metric: it scores how close in meaning a candidate summary is to a reference summary."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from simllm.text_cleaning import LONGEST
 class SimLLM:
     """The learned metric, loaded from a model folder.
 
-    It follows the protocol `simllm.metrics.Metric`. Threads may share one instance.
+    It can be used wherever a `simllm.metrics.Metric` is expected. Threads may share one instance.
 
     Examples:
         >>> metric = SimLLM()
@@ -57,16 +57,19 @@ class SimLLM:
         """Load a model folder.
 
         Args:
-            model: The model folder; by default the model that comes with the package.
-            pooling: `mean`, `cls` or `max`; by default the pooling of the model folder.
-            similarity: `cosine`, `inverse-euclidean`, or the token-level `precision`, `recall` or
-                `f1`; by default the similarity of the model folder.
-            mode: `exact` (float32), `fast` (bfloat16), or `plain` for a model in training.
-            on_long: How to treat a text that is longer than the model's longest input: `truncate`
-                it, split it into a `window` after another, or raise an `error`.
-            frequencies: Document frequencies that weigh the tokens of a token-level similarity;
-                by default they are counted in the references.
-            device: The torch device; by default the GPU, or the CPU without a GPU.
+            model: The path of the model folder; by default the model that comes with the package.
+            pooling: How to turn the tokens of a text into an embedding: `mean`, `cls` or `max`; by default
+                the pooling that the model folder names.
+            similarity: How to compare embeddings: `cosine` or `inverse-euclidean`. Or how to compare the
+                tokens of two texts: `precision`, `recall` or `f1`. By default the similarity that the
+                model folder names.
+            mode: `exact` (float32), `fast` (bfloat16), or `plain` (the unchanged encoder, for a model that
+                is being trained).
+            on_long: What to do with a text that is longer than the model's longest input: `truncate` cuts
+                the text, `window` splits it into consecutive windows, and `error` raises an error.
+            frequencies: Document frequencies for `precision`, `recall` and `f1`, which give rare tokens
+                more weight; by default `score` counts them in the references.
+            device: The torch device, such as "cpu"; by default a GPU if there is one.
 
         Raises:
             InputError: The folder is not a model folder, or a name is unknown.
@@ -92,7 +95,7 @@ class SimLLM:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], **options: Any) -> SimLLM:
-        """Load a model folder; the same as `SimLLM(folder, **options)`."""
+        """Load the metric from a model folder; the same as `SimLLM(folder, **options)`."""
         return cls(folder, **options)
 
     @overload
@@ -104,17 +107,17 @@ class SimLLM:
     def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
         """Score each candidate against the reference at the same index.
 
-        Scores are symmetric, except that precision and recall swap. They do not depend on the order,
-        on duplicates or on the other pairs (within 1e-5). Token-level similarities without
-        `frequencies` are the exception: they weigh tokens by their frequency in all references.
-        A text that is empty after cleaning scores 0, or 1 against an equal text.
+        Exchanging candidates and references does not change scores, except that precision and recall swap.
+        A score depends only on its own pair (within 1e-5). Exceptions are `precision`, `recall` and
+        `f1` without given `frequencies`: they count token frequencies in all references. If a text is empty
+        after cleaning, the score is 1 if both texts are equal, otherwise 0.
 
         Args:
-            candidates: n texts, or n examples that hold a candidate and a reference.
+            candidates: n texts; or n `Example` objects, which hold a candidate and a reference.
             references: n texts; None if `candidates` are examples.
 
         Returns:
-            The n scores, the counts of empty and truncated texts, and the signature.
+            The n scores, with counts of empty and truncated texts.
 
         Raises:
             TypeError: An argument is not a list of texts or of examples.
@@ -136,26 +139,37 @@ class SimLLM:
         return scores
 
     def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[tuple[list[Pair], Scores]]:
-        """Score pairs from an iterator in constant memory.
+        """Score pairs from an iterator, in constant memory.
 
-        It gives no warnings about truncated or unreadable texts; call `warn_about_texts` at the end.
+        This method does not warn about truncated or unreadable texts; call `warn_about_texts` at the end.
 
         Args:
             pairs: Tuples that begin with a candidate and its reference; they may hold more, such as an id.
             first: The number of the first pair, for error messages.
 
         Yields:
-            Up to 1,024 pairs and their scores, in input order.
+            Lists of up to 1,024 pairs, each list with its scores, in input order.
 
         Raises:
-            InputError: The similarity is token-level and there are no `frequencies`.
+            InputError: The similarity is `precision`, `recall` or `f1`, but the metric was made without
+                `frequencies`.
         """
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
         return self._scored(pairs, self.frequencies, CHUNK, first)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the embeddings of n texts, (n, D) float32; TypeError if `texts` is not a list of texts."""
+        """Compute the embeddings of n texts.
+
+        Args:
+            texts: n texts.
+
+        Returns:
+            (n, D) float32 embeddings; D is the hidden size of the encoder.
+
+        Raises:
+            TypeError: `texts` is not a list of texts.
+        """
         texts = text_list("texts", texts)
         if not texts:
             return np.empty((0, self.checkpoint.encoder.config.hidden_size), np.float32)
@@ -165,40 +179,47 @@ class SimLLM:
         return encode.embed(self.engine, tokenized, self._pool)
 
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-        """Score n pairs under the calling convention of the `evaluate` library.
+        """Score n pairs, with the argument names of the Hugging Face `evaluate` library.
 
         Args:
             predictions: n candidates.
             references: n references.
 
         Returns:
-            `mean_score` (float), `scores` (n floats) and `signature` (str).
+            A dictionary with `mean_score` (float), `scores` (n floats), and `signature` (text that names
+            everything that can change a score).
         """
         scores = self.score(predictions, references)
         return {"mean_score": scores.mean, "scores": scores.values.tolist(), "signature": scores.signature}
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Clean and tokenize n texts for the encoder."""
+        """Clean n texts and turn them into token ids for the encoder."""
         longest = self.checkpoint.encoder.config.max_length
         return encode.tokenize(self.checkpoint.tokenizer, texts, longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
-        """Count how many references contain each token, for a token-level similarity."""
+        """Count in how many references each token occurs; pass the result to `SimLLM` as `frequencies`."""
         return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.checkpoint.tokenizer)
 
     @property
     def signature(self) -> str:
-        """Everything that can change a score, as `key:value` pairs joined by `|`."""
+        """Text that names everything that can change a score: `key:value` pairs joined by `|`."""
         return self._signature(self.frequencies)
 
     def variant_signature(self, pooling: str, similarity: str) -> str:
-        """Return the signature of the same model with another pooling and similarity."""
+        """Return the signature that this metric would have with another pooling and similarity."""
         return self._signature(self.frequencies, pooling, similarity)
 
     def _signature(
         self, frequencies: Frequencies | None, pooling: str | None = None, similarity: str | None = None
     ) -> str:
-        """Return the signature with given frequencies, and optionally another pooling and similarity."""
+        """Build the signature: `key:value` pairs, joined by `|`, for everything that can change a score.
+
+        Args:
+            frequencies: Document frequencies of tokens; None if they are counted in the references.
+            pooling: The name of the pooling; by default that of the metric.
+            similarity: The name of the similarity; by default that of the metric.
+        """
         similarity = similarity or self.similarity
         by_token = similarity in token_matching.TOKEN_SIMILARITIES
         parts = {
@@ -219,22 +240,33 @@ class SimLLM:
         return "|".join(f"{key}:{value}" for key, value in parts.items())
 
     def warn_about_texts(self, texts: int, truncated: int, unreadable: int) -> None:
-        """Warn about truncated and unreadable texts.
+        """Warn about truncated texts and about unreadable texts, if there are any.
 
         Args:
-            texts: Number of texts.
-            truncated: How many of them are longer than the model's longest input.
-            unreadable: How many of them are empty after cleaning, but were not before.
+            texts: Number of all texts.
+            truncated: Number of texts that are longer than the model's longest input.
+            unreadable: Number of texts that are empty after cleaning, but were not before.
         """
         limit = self.checkpoint.encoder.config.max_length
         windows = f"read in windows of {limit} tokens, up to {LONGEST:,} characters"
-        long = windows if self.on_long == "window" else f"cut at {limit} tokens"
-        issue_warnings(texts, truncated, unreadable, long)
+        treatment = windows if self.on_long == "window" else f"cut at {limit} tokens"
+        issue_warnings(texts, truncated, unreadable, treatment)
 
     def _scored(
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
-        """Yield chunks of `size` pairs with their scores; the first pair has the number `first`."""
+        """Score pairs in chunks.
+
+        Args:
+            pairs: Tuples that begin with a candidate and its reference.
+            frequencies: Document frequencies of tokens; needed only if the similarity is `precision`,
+                `recall` or `f1`.
+            size: Number of pairs in a chunk.
+            first: The number of the first pair, for error messages.
+
+        Yields:
+            For each chunk: its pairs and their scores.
+        """
         scorer: PairScorer
         if self._similarity and self.head:
             assert self.meaning
@@ -249,7 +281,7 @@ class SimLLM:
 
     @property
     def no_scores(self) -> Scores:
-        """Scores of zero pairs, with this metric's signature and calibration."""
+        """An empty `Scores` object (zero pairs), with this metric's signature and calibration."""
         same = np.empty(0) if self.head else None
         return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same)
 
@@ -261,6 +293,11 @@ class SimLLM:
 
 
 def _unpickle(model: Any, *options: Any) -> SimLLM:
-    """Load the model folder again, in the process that unpickles the metric."""
+    """Make an unpickled metric: load its model folder again, with the same options.
+
+    Args:
+        model: The model folder; None for the model that comes with the package.
+        options: The other arguments of `SimLLM`, in their order.
+    """
     names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device")
     return SimLLM(model, **dict(zip(names, options, strict=True)))

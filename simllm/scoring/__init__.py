@@ -1,1 +1,1 @@
-"""From pairs of texts to scores, in batches and in streams."""
+"""Scoring of text pairs, in batches and in streams."""

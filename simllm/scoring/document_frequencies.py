@@ -1,4 +1,4 @@
-"""Document frequencies: how many texts contain a token, and the weight of the token."""
+"""Document frequencies: the number of texts that contain a token. Rare tokens get more weight."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from simllm.scoring.encode import Tokenized
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Document frequencies, which weigh the tokens of token-level similarities.
+    """Document frequencies of tokens; token-level similarities give rare tokens more weight.
 
     Attributes:
-        documents: Number of texts that were counted.
-        of: Number of texts that contain each token; tokens in no text are left out.
+        documents: Number of texts in which tokens were counted.
+        of: For each token, the number of texts that contain the token; tokens in no text are left out.
     """
 
     documents: int
@@ -38,11 +38,11 @@ class Frequencies:
 
     @classmethod
     def count(cls, texts: Iterable[Tokenized], tokenizer: Tokenizer) -> Frequencies:
-        """Count document frequencies in tokenized texts.
+        """Count in how many texts each token occurs.
 
         Args:
             texts: Chunks of tokenized texts.
-            tokenizer: The tokenizer of the texts.
+            tokenizer: The tokenizer that made them.
         """
         counts: Counter[int] = Counter()
         documents = 0
@@ -54,26 +54,33 @@ class Frequencies:
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> Frequencies:
-        """Load a table that `save` wrote; raise InputError if it is not one."""
+        """Load document frequencies from a JSON file that `save` wrote; raise InputError for another file."""
         return build(cls, read_json(Path(file)), str(file))
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Save the table as JSON; raise InputError if the file cannot be written."""
+        """Save the document frequencies as JSON; raise InputError if the file cannot be written."""
         files.write(Path(file), json.dumps(asdict(self), ensure_ascii=False) + "\n")
 
     @property
     def hash(self) -> str:
-        """First 12 hex digits of the SHA-256 of the table."""
+        """First 12 hex digits of the SHA-256 of the document frequencies."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
     def weights(self, tokenizer: Tokenizer) -> NDArray[np.float64]:
-        """Return the (V,) inverse document frequencies of the vocabulary: ln((N + 1) / (df + 1)) + 1.
+        """Compute the inverse document frequency of each token: ln((N + 1) / (df + 1)) + 1.
 
-        The smoothing is that of scikit-learn: tokens in no text have a finite weight, and tokens
-        in every text have a positive one.
+        N is the number of counted texts; df is the number of texts that contain the token. The two 1s in
+        the fraction (as in scikit-learn) keep the weight finite if df is 0. The last 1 keeps the weight
+        positive if df is N.
+
+        Args:
+            tokenizer: A tokenizer with V tokens.
+
+        Returns:
+            (V,) weights, in the order of the token ids.
 
         Raises:
-            InputError: A token of the table is not in the vocabulary.
+            InputError: A counted token is not in the tokenizer's vocabulary.
         """
         counts = np.zeros(tokenizer.vocab_size)
         for token, count in self.of.items():

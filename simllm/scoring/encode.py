@@ -1,7 +1,7 @@
-"""Embeddings of texts.
+"""Tokenization and embedding of many texts.
 
-Equal texts are encoded once. Texts are sorted by length and encoded in batches of a bounded number
-of tokens; the results are returned in input order.
+Equal texts are encoded once. Texts are sorted by length, and encoded in batches with a limited number
+of tokens. The results are returned in input order.
 """
 
 from __future__ import annotations
@@ -31,10 +31,16 @@ _EMPTY = 2  # tokens of an empty text: <s> and </s>
 
 @dataclass(frozen=True)
 class Tokenized:
-    """n tokenized texts."""
+    """The token ids of n texts.
 
-    inputs: list[Windows]  # one for each text
-    long: list[int] = field(default_factory=list)  # indices of texts longer than the longest input
+    Attributes:
+        inputs: For each text, its windows. A window is one input of the encoder; most texts have one
+            window, and only a long text may have several.
+        long: Indices of the texts that are longer than the encoder's longest input.
+    """
+
+    inputs: list[Windows]
+    long: list[int] = field(default_factory=list)
 
     @property
     def empty(self) -> NDArray[np.bool_]:
@@ -43,12 +49,16 @@ class Tokenized:
 
     @property
     def repeated(self) -> int:
-        """Number of texts that equal an earlier text after cleaning."""
+        """Number of texts that are equal to an earlier text after cleaning."""
         return len(self.inputs) - len({tuple(windows) for windows in self.inputs})
 
 
 class TooLongError(InputError):
-    """A text is longer than the longest input; `index` is its place in the list of texts."""
+    """Error for a text that is longer than the encoder's longest input.
+
+    Attributes:
+        index: The index of the text in the list of texts.
+    """
 
     def __init__(self, index: int, length: str) -> None:
         super().__init__(length)
@@ -58,15 +68,15 @@ class TooLongError(InputError):
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
     """Clean and tokenize n texts.
 
-    Only the first `simllm.text_cleaning.LONGEST` characters of a text are read. A text with more characters
-    counts as long, too.
+    Only the first 10,000 characters of a text are read (`simllm.text_cleaning.LONGEST`). A text is long
+    if it has more characters than that, or more tokens than the encoder can read.
 
     Args:
         tokenizer: The tokenizer of the model folder.
         texts: n texts.
-        longest: The longest input of the encoder, in tokens.
-        on_long: How to treat a longer text: `truncate` it, split it into consecutive windows
-            (`window`), or raise an `error`.
+        longest: Largest number of tokens in one input of the encoder.
+        on_long: What to do with a long text: `truncate` cuts the text, `window` splits it into
+            consecutive windows, and `error` raises an error.
 
     Raises:
         TooLongError: A text is long and `on_long` is `error`.
@@ -89,26 +99,46 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: 
 
 
 def _windows(ids: list[int], longest: int) -> list[Ids]:
-    """Split the ids of a text into consecutive windows of `longest` tokens, each with <s> and </s>."""
+    """Split a text's token ids into consecutive windows, each with its own <s> and </s>.
+
+    Args:
+        ids: The token ids of the text, <s> and </s> included.
+        longest: Largest number of tokens in a window.
+
+    Returns:
+        The token ids of each window.
+    """
     first, *body, last = ids
     size = longest - 2
     return [(first, *body[start : start + size], last) for start in range(0, len(body) or 1, size)]
 
 
 def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:
-    """Return the embeddings of n texts, (n, D) float32.
+    """Compute the embeddings of n texts.
 
     Args:
         engine: The encoder.
         texts: n tokenized texts, at least one.
-        pool: Pools (B, L, D) states with a (B, L) mask into (B, D) embeddings.
+        pool: Pools (B, L, D) hidden states, with a (B, L) mask, into (B, D) embeddings: B texts of L
+            tokens, hidden size D.
+
+    Returns:
+        (n, D) float32 embeddings.
     """
     pooled = run_encoder(engine, texts, lambda hidden, mask: pool(hidden, mask).float().cpu().numpy())
     return np.stack([mean_of_windows(pooled, windows) for windows in texts.inputs])
 
 
 def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Floats:
-    """Return the embedding of a text, (D,): the mean of its windows, weighted by their numbers of tokens."""
+    """Compute the embedding of one text: the mean of its windows' embeddings, weighted by number of tokens.
+
+    Args:
+        embeddings: For each window (its token ids), the (D,) embedding of the window.
+        windows: The windows of the text: consecutive pieces of it, given as token ids.
+
+    Returns:
+        (D,) embedding of the whole text.
+    """
     if len(windows) == 1:
         return embeddings[windows[0]]
     weights = [len(ids) - 2 for ids in windows]
@@ -118,17 +148,18 @@ def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Float
 def run_encoder(
     engine: Engine, texts: Tokenized, reduce: Callable[[Tensor, Tensor], Iterable[Reduced]]
 ) -> dict[Ids, Reduced]:
-    """Run the encoder once on every distinct window.
+    """Run the encoder on tokenized texts, once on every distinct window (one input of the encoder).
 
-    The batches depend on the set of windows, not on the order of the texts.
+    The order of the texts does not change the batches.
 
     Args:
         engine: The encoder.
-        texts: n tokenized texts.
-        reduce: Turns (B, L, D) states and a (B, L) mask into one result for each of the B windows.
+        texts: n tokenized texts, each with one or more windows.
+        reduce: Computes one result for each window in a batch, such as its embedding, from (B, L, D)
+            hidden states and a (B, L) mask: B windows of L tokens, hidden size D.
 
     Returns:
-        The result of each window.
+        For each window (its token ids), the result of `reduce`.
     """
     unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
     reduced: dict[Ids, Reduced] = {}
@@ -140,11 +171,15 @@ def run_encoder(
 
 
 def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
-    """Yield slices of at most `batch_tokens` tokens, padding included, or of one longer text.
+    """Split texts, sorted by length, into batches with a limited number of tokens.
 
     Args:
-        sorted_ids: The token ids of n texts, sorted by length.
-        batch_tokens: The largest number of tokens in a batch.
+        sorted_ids: The token ids of n texts, from the shortest text to the longest.
+        batch_tokens: Largest number of tokens in a batch, padding included. A longer text is alone in
+            its batch.
+
+    Yields:
+        For each batch, the slice of `sorted_ids` with its texts.
     """
     start = 0
     for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
@@ -156,10 +191,10 @@ def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iter
 
 
 def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Pad the token ids of B texts to the longest one.
+    """Pad the token ids of B texts to the length L of the longest text.
 
     Returns:
-        (B, L) token ids, and the (B, L) mask, true for tokens that are not padding.
+        (B, L) token ids; and a (B, L) bool mask, true for tokens that are not padding.
     """
     lengths = torch.tensor([len(text) for text in ids])
     longest = int(lengths.max())

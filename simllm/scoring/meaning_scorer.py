@@ -1,4 +1,4 @@
-"""Scorer of tokenized pairs with the meaning head (`simllm.model.meaning_head`)."""
+"""Scorer of text pairs that also estimates the probability of the same meaning."""
 
 from __future__ import annotations
 
@@ -20,9 +20,17 @@ from simllm.scoring.pair_scorers import PairValues, Values, split_pairs
 
 @dataclass(frozen=True)
 class MeaningScorer:
-    """Scorer with the similarity of embeddings and the probability of the meaning head.
+    """Scorer that gives each text pair two numbers: a similarity, and the probability of the same meaning.
 
-    The encoder runs once per text for both.
+    The similarity compares text embeddings. The probability comes from the meaning head, a network that
+    compares the tokens of two texts. The encoder runs once per text for both numbers.
+
+    Attributes:
+        engine: The encoder.
+        pool: Pools (B, L, D) hidden states, with a (B, L) mask, into (B, D) embeddings.
+        similarity: Compares two (n, D) arrays of embeddings; returns (n,) similarities.
+        head: The meaning head.
+        info: The calibration that turns the head's logits into probabilities.
     """
 
     engine: Engine
@@ -32,7 +40,7 @@ class MeaningScorer:
     info: MeaningInfo
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs, given as 2n texts: n candidates and then their n references."""
+        """Score n pairs, given as 2n texts: first the n candidates, then their n references."""
         n = len(texts.inputs) // 2
         scores, same = np.zeros(n), np.ones(n)
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
@@ -49,7 +57,16 @@ class MeaningScorer:
         return PairValues(scores, same)
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
-        """Return the embedding (D,) and the projected states (L, W) of each of B texts."""
+        """Compute the embedding and the meaning head's input of each text in a batch.
+
+        Args:
+            hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
+            mask: (B, L) bool, true for tokens that are not padding.
+
+        Returns:
+            For each text: its (D,) embedding; and its hidden states without padding, mapped to the head's
+            width W, in an array (number of tokens, W).
+        """
         embeddings = self.pool(hidden, mask).float().cpu().numpy()
         projected, lengths = self.head.project(hidden), mask.sum(1).tolist()
         return [
@@ -57,7 +74,15 @@ class MeaningScorer:
         ]
 
     def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Values:
-        """Return the (n,) logits of n pairs of projected states, in batches of similar length."""
+        """Compute the meaning head's logits for n text pairs, in batches of similar length.
+
+        Args:
+            first: For each pair, the (number of tokens, W) states of one text, mapped to the head's width W.
+            second: For each pair, the states of the other text.
+
+        Returns:
+            (n,) logits.
+        """
         sizes = [max(len(a), len(b)) for a, b in zip(first, second, strict=True)]
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
         logits = np.zeros(len(sizes))
@@ -75,7 +100,11 @@ def _sigmoid(x: Values) -> Values:
 
 
 def _padded(states: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Pad the states of B texts to (B, L, W); return them with their (B, L) mask."""
+    """Pad the (length, W) states of B texts to a (B, L, W) tensor, where L is the greatest length.
+
+    Returns:
+        The padded states; and a (B, L) bool mask, true for tokens that are not padding.
+    """
     padded = pad_sequence(states, batch_first=True)
     lengths = torch.tensor([len(text) for text in states], device=padded.device)
     return padded, torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]

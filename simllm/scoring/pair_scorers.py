@@ -1,4 +1,4 @@
-"""Scorers of tokenized pairs: one compares pooled embeddings, the other matches tokens."""
+"""Scorers of tokenized text pairs: one compares text embeddings, the other matches single tokens."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 di
 
 
 class PairValues(NamedTuple):
-    """The results of a scorer for n pairs.
+    """The results of a scorer for n text pairs.
 
     Attributes:
         scores: (n,) scores.
-        same: (n,) probabilities that the texts have the same meaning; None without a meaning head.
+        same: (n,) probabilities that the two texts have the same meaning; None if the model cannot
+            estimate them.
     """
 
     scores: Values
@@ -36,14 +37,20 @@ PairScorer = Callable[[Tokenized], PairValues]
 
 @dataclass(frozen=True)
 class PooledScorer:
-    """Pools the token states of each text into one embedding and compares the two embeddings."""
+    """Scorer that compares the embeddings of the two texts.
+
+    Attributes:
+        engine: The encoder.
+        pool: Pools (B, L, D) hidden states, with a (B, L) mask, into (B, D) embeddings.
+        similarity: Compares two (n, D) arrays of embeddings; returns (n,) similarities.
+    """
 
     engine: Engine
     pool: Callable[[Tensor, Tensor], Tensor]
     similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Values]
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs, given as 2n texts: n candidates and then their n references."""
+        """Score n pairs, given as 2n texts: first the n candidates, then their n references."""
         embeddings = embed(self.engine, texts, self.pool)
         n = len(embeddings) // 2
         return PairValues(self.similarity(embeddings[:n], embeddings[n:]))
@@ -51,14 +58,20 @@ class PooledScorer:
 
 @dataclass(frozen=True)
 class TokenScorer:
-    """Matches each token with the most similar token of the other text (`token_matching`)."""
+    """Scorer that matches each token with the most similar token of the other text.
+
+    Attributes:
+        engine: The encoder.
+        weights: (V,) weight of each token in the vocabulary.
+        similarity: `precision`, `recall` or `f1`.
+    """
 
     engine: Engine
-    weights: Values  # (V,) weight of each token of the vocabulary
-    similarity: str  # a key of `token_matching.TOKEN_SIMILARITIES`
+    weights: Values
+    similarity: str
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs, given as 2n texts: n candidates and then their n references."""
+        """Score n pairs, given as 2n texts: first the n candidates, then their n references."""
         n = len(texts.inputs) // 2
         values = np.zeros(n)
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
@@ -74,10 +87,17 @@ class TokenScorer:
 
 
 def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
-    """Yield the indices of pairs that have at most `_TOKENS` tokens together, or of one longer pair.
+    """Split text pairs into groups with a limited number of tokens, to limit the memory for hidden states.
 
-    The pairs are sorted by the length of their reference, and pairs with equal references are
-    neighbours, so that the reference is usually encoded once.
+    Pairs are sorted by the length of their references. Pairs with equal references are neighbours, so
+    that the reference is usually encoded only once.
+
+    Args:
+        candidates: The windows (token ids of consecutive pieces) of n candidates.
+        references: The windows of n references.
+
+    Yields:
+        The indices of the pairs in a group. A group has at most 16,384 tokens, or is one longer pair.
     """
     sizes = [sum(map(len, (*a, *b))) for a, b in zip(candidates, references, strict=True)]
     part: list[int] = []

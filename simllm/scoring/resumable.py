@@ -1,4 +1,4 @@
-"""Resumable scoring: finished chunks are kept in a partial file, which a later run reads."""
+"""Resumable scoring: finished chunks of pairs are kept in a partial file, which a later run reads."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ def stream(
     partial: PartialFile,
     no_scores: Scores,
 ) -> Iterator[Chunk]:
-    """Score pairs chunk by chunk, and skip the chunks that are in the partial file.
+    """Score pairs chunk by chunk, and take the chunks that an earlier run finished from the partial file.
 
-    New chunks are appended to the partial file. The scores are bit-identical to those of a run that
-    was not stopped.
+    New chunks are appended to the partial file. The scores are bit-identical to those of a run without
+    an interruption.
 
     Args:
-        score: `SimLLM.stream`.
-        pairs: All pairs, from the first, as tuples of JSON values.
-        partial: The partial file; its settings contain the signature of the metric.
-        no_scores: The scores of zero pairs; each chunk has their signature and calibration.
+        score: Takes an iterator of pairs and the number of the first pair; yields chunks of pairs and
+            their scores (`SimLLM.stream`).
+        pairs: All pairs from the beginning. A pair is a tuple of JSON values: candidate, reference, and
+            optionally more.
+        partial: The file that keeps finished chunks between runs.
+        no_scores: The scores of zero pairs; their signature and calibration are used for every chunk.
 
     Yields:
-        Pairs and their scores, in input order.
+        Chunks of pairs with their scores, in input order.
 
     Raises:
-        InputError: The pairs in the partial file differ from `pairs`, or it cannot be written.
+        InputError: The pairs in the partial file differ from `pairs`, or the file cannot be written.
     """
     rest = iter(pairs)
     done = 0
@@ -56,7 +58,15 @@ def stream(
 
 
 def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
-    """Yield the pairs and scores of each chunk in a partial file."""
+    """Read the finished chunks in a partial file.
+
+    Args:
+        partial: The file that keeps finished chunks between runs.
+        no_scores: The scores of zero pairs; their signature and calibration are used for every chunk.
+
+    Yields:
+        For each chunk: its pairs (tuples of candidate, reference and optionally more) and their scores.
+    """
     for record in partial.records():
         pairs = [tuple(pair) for pair in record["pairs"]]
         same = np.array(record["same"]) if record.get("same") is not None else None

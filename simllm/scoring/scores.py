@@ -23,17 +23,19 @@ COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of n pairs, in input order.
+    """The scores of n pairs (candidate and reference), in input order.
 
     Attributes:
-        values: (n,) scores; 1 means equal. From -1 to 1, with inverse-euclidean from 0 to 1.
-        empty: Number of pairs in which a text is empty after cleaning.
+        values: (n,) scores from -1 to 1, or from 0 to 1 with the similarity `inverse-euclidean`. Equal
+            texts score 1.
+        empty: Number of pairs in which at least one text is empty after cleaning.
         unreadable: Number of texts that are empty after cleaning, but were not before.
         truncated: Number of texts that are longer than the model's longest input.
-        deduplicated: Number of texts that repeat another one and were not encoded again.
-        signature: Everything that can change the values, as `key:value` pairs joined by `|`.
-        calibration: The map from scores to percentiles and ratings; None if there is none.
-        same: (n,) probabilities that the texts have the same meaning; None without a meaning head.
+        deduplicated: Number of texts that are equal to an earlier text and were not encoded again.
+        signature: Text that names everything that can change a score: `key:value` pairs joined by `|`.
+        calibration: The map from scores to percentiles and human ratings; None if there is none.
+        same: (n,) probabilities that the two texts have the same meaning; None if the model cannot
+            estimate them.
     """
 
     values: NDArray[np.float64]
@@ -47,50 +49,66 @@ class Scores:
 
     @property
     def mean(self) -> float:
-        """Mean of the values; NaN for no pairs."""
+        """Mean of the n scores; NaN if n is 0."""
         return float(self.values.mean()) if len(self.values) else float("nan")
 
     @property
     def percentiles(self) -> NDArray[np.float64]:
-        """(n,) percentages of random pairs that score lower; InputError without calibration."""
+        """(n,) percentiles: the percentage, 0 to 100, of random pairs that score lower than each pair.
+
+        Raises:
+            InputError: The model has no calibration (map from scores to percentiles) for these scores.
+        """
         return self._calibrated().percentile(self.values)
 
     @property
     def ratings(self) -> NDArray[np.float64]:
-        """(n,) ratings that people are expected to give; InputError without calibration."""
+        """(n,) expected human ratings of the pairs.
+
+        Raises:
+            InputError: The model has no calibration (map from scores to ratings) for these scores.
+        """
         return self._calibrated().rating(self.values)
 
     @property
     def rating_intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(n,) lower and (n,) upper bounds of the 90% interval of ratings; InputError without calibration."""
+        """90% intervals of human ratings for the pairs: (n,) lower bounds and (n,) upper bounds.
+
+        Raises:
+            InputError: The model has no calibration (map from scores to ratings) for these scores.
+        """
         return self._calibrated().interval(self.values)
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for similar texts that probably differ in meaning; false without a meaning head."""
+        """(n,) bool, true for pairs whose texts are similar but probably differ in meaning.
+
+        All are false if the model cannot estimate the probability of the same meaning.
+        """
         if self.same is None:
             return np.zeros(len(self.values), bool)
         return (self.values >= _SIMILAR) & (self.same < _SAME)
 
     def to_pandas(self, index: Any = None) -> pandas.Series:
-        """Return the values as a pandas Series named "score".
+        """Return the scores as a pandas Series named "score".
 
         Args:
-            index: The index of the Series, such as that of the data frame with the texts.
+            index: The index of the Series; for example, the index of the data frame with the texts.
         """
         import pandas
 
         return pandas.Series(self.values, index, name="score")
 
     def on(self, scale: str) -> NDArray[np.float64]:
-        """Return the (n,) values on a scale.
+        """Return the (n,) scores on another scale.
 
         Args:
-            scale: `raw`; `percentile` among random pairs; `rating` that people are expected to give; or
-                `same`, the probability that the two texts have the same meaning.
+            scale: `raw` for the scores themselves; `percentile` for the percentage of random pairs that
+                score lower; `rating` for the expected human rating; or `same` for the probability that the
+                two texts have the same meaning.
 
         Raises:
-            InputError: The scale is unknown, or the model has no calibration or no head for it.
+            InputError: The scale is unknown, or the model cannot compute scores on it.
         """
         if scale not in SCALES:
             raise InputError(f"scale {scale!r}: expected one of {', '.join(SCALES)}")
@@ -109,11 +127,11 @@ class Scores:
 
 
 def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
-    """Concatenate the scores of consecutive chunks.
+    """Join the scores of consecutive chunks into one `Scores` object.
 
     Args:
         parts: The scores of each chunk, in input order.
-        no_scores: The scores of zero pairs; the result has their signature and calibration.
+        no_scores: The scores of zero pairs, whose signature and calibration the result gets.
     """
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}
@@ -123,10 +141,17 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
     return replace(no_scores, values=np.concatenate([part.values for part in parts]), same=same, **counts)
 
 
-def issue_warnings(texts: int, truncated: int, unreadable: int, long: str) -> None:
-    """Warn about the truncated and the unreadable of n texts; `long` says how long texts were treated."""
+def issue_warnings(texts: int, truncated: int, unreadable: int, treatment: str) -> None:
+    """Warn about truncated texts and about unreadable texts, if there are any.
+
+    Args:
+        texts: Number of all texts.
+        truncated: Number of texts that are longer than the model's longest input.
+        unreadable: Number of texts that are empty after cleaning, but were not before.
+        treatment: What was done with the truncated texts, such as "cut at 512 tokens".
+    """
     if truncated:
-        warnings.warn(f"{truncated} of {texts} texts {long}", stacklevel=4)
+        warnings.warn(f"{truncated} of {texts} texts {treatment}", stacklevel=4)
     if unreadable:
         message = "are empty after cleaning (the model reads ASCII); they score 0, or 1 against an equal text"
         warnings.warn(f"{unreadable} of {texts} texts {message}", stacklevel=4)

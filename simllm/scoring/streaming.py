@@ -1,4 +1,4 @@
-"""Scores of pairs, chunk by chunk: while one chunk is encoded, the next is read and tokenized."""
+"""Scoring of pairs in chunks: while one chunk is encoded, the next chunk is read and tokenized."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ def score_in_chunks(
     no_scores: Scores,
     first: int = 1,
 ) -> Iterator[tuple[list[Pair], Scores]]:
-    """Yield every `size` pairs with their scores.
+    """Score pairs in chunks.
 
     Args:
-        pairs: Tuples that begin with a candidate and its reference.
+        pairs: Tuples that begin with a candidate and its reference, and may hold more.
         tokenize: Cleans and tokenizes a list of texts.
         scorer: Scores tokenized pairs.
         size: Number of pairs in a chunk.
-        no_scores: The scores of zero pairs; each chunk has their signature and calibration.
+        no_scores: The scores of zero pairs, whose signature and calibration every chunk gets.
         first: The number of the first pair, for error messages.
 
+    Yields:
+        For each chunk: its pairs and their scores. The last chunk may be smaller.
+
     Raises:
-        InputError: A text is too long and the tokenizer refuses long texts.
+        InputError: A text is too long and `tokenize` refuses long texts.
     """
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
@@ -70,7 +73,16 @@ def score_in_chunks(
 def _tokenize_chunk(
     first: int, chunk: list[Pair], tokenize: Callable[[list[str]], Tokenized]
 ) -> tuple[list[Pair], Tokenized]:
-    """Tokenize the candidates and then the references of a chunk whose pairs are numbered from `first`."""
+    """Tokenize the texts in a chunk of n pairs.
+
+    Args:
+        first: The number of the first pair in the chunk, for error messages.
+        chunk: n tuples that begin with a candidate and its reference.
+        tokenize: Cleans and tokenizes a list of texts.
+
+    Returns:
+        The chunk itself; and its 2n tokenized texts, first the candidates, then the references.
+    """
     try:
         return chunk, tokenize([pair[side] for side in (0, 1) for pair in chunk])
     except TooLongError as error:
@@ -79,14 +91,14 @@ def _tokenize_chunk(
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield lists of `size` items; the last list may be shorter."""
+    """Yield the items in lists of `size` items; the last list may be shorter."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk
 
 
 def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Map `function` over `items` in a thread that computes one result ahead."""
+    """Yield `function(item)` for each item, in order; a thread computes the next result in advance."""
     pending: Future[Result] | None = None
     with ThreadPoolExecutor(1) as thread:
         for item in items:

@@ -1,4 +1,4 @@
-"""Checks of the texts that a caller passes."""
+"""Check of the texts that a caller passes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def text_list(name: str, texts: Sequence[str]) -> list[str]:
-    """Return `texts` as a list.
+    """Check that an argument is a list of texts, and return a list.
 
     Args:
         name: The name of the argument, for error messages.
-        texts: n texts.
+        texts: The argument: n texts.
 
     Raises:
-        TypeError: `texts` is a lone string or not iterable, or an item is not a string.
+        TypeError: `texts` is a single string or not iterable, or an item is not a string.
     """
     if isinstance(texts, str):
         raise TypeError(f"{name}: expected a list of texts, got a lone string; write [text]")

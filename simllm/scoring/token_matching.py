@@ -1,10 +1,10 @@
-"""Token-level precision, recall and F1 with TF-IDF weights (SIMLLM, section 4.3, eq. 5 to 8).
+"""Token-level precision, recall and F1 with tf-idf weights (SIMLLM, section 4.3, eq. 5 to 8).
 
-Every token is matched with the most similar token of the other text. The similarity is the
-cosine of the two contextual states: we read the paper's N as normalisation to unit length,
-because eq. (7) has no upper bound without it. The sums run over all occurrences of tokens, each
-weighted by its inverse document frequency; repeated tokens add up to the term frequency. The
-boundary tokens <s> and </s> are left out.
+Every token is matched with the most similar token of the other text. The similarity of two tokens is
+the cosine of their hidden states. The paper's N in eq. (7) is read as normalisation to unit length,
+because the similarity has no upper bound otherwise. Each token has the weight idf (inverse document
+frequency). A token that occurs several times counts several times, which gives the factor tf (term
+frequency). The first and the last token of each text, <s> and </s>, are left out.
 """
 
 from __future__ import annotations
@@ -26,30 +26,35 @@ _DECIMALS = 12  # digits of a cosine; further digits are rounding error and woul
 
 
 class MatchedTokens(NamedTuple):
-    """The n tokens of one text, matched with the tokens of the other text."""
+    """The n tokens of one text, each matched with the most similar token of the other text.
 
-    best: Values  # (n,) cosine of each token and its most similar token of the other text
-    weights: Values  # (n,) weight of each token, above 0
+    Attributes:
+        best: (n,) cosine between each token and the most similar token of the other text.
+        weights: (n,) weight of each token, above 0.
+    """
+
+    best: Values
+    weights: Values
 
     @property
     def mean(self) -> float:
-        """Weighted mean of the cosines, -1..1.
+        """Weighted mean of the cosines: sum(best * weights) / sum(weights), from -1 to 1.
 
-        Both sums add their terms in the same order, so rounding cannot push the mean above 1.
+        Both sums add their terms in the same order, so that rounding cannot push the mean above 1.
         """
         return float((self.best * self.weights).sum() / self.weights.sum())
 
 
 def token_states(engine: Engine, texts: Tokenized, boundaries: bool = False) -> list[NDArray[np.float32]]:
-    """Return the contextual states of the tokens of n texts.
+    """Compute the encoder's hidden states for the tokens of n texts.
 
     Args:
         engine: The encoder.
         texts: n tokenized texts.
-        boundaries: Whether to include <s> and </s>.
+        boundaries: Whether to include the first and the last token, <s> and </s>.
 
     Returns:
-        n arrays (L, D) float32; L is the number of tokens of the text.
+        For each text, an array (L, D) float32: L tokens of the text, hidden size D.
     """
     edge = 0 if boundaries else 1
 
@@ -65,42 +70,54 @@ def token_states(engine: Engine, texts: Tokenized, boundaries: bool = False) -> 
 
 
 def token_ids(windows: list[Ids]) -> NDArray[np.int64]:
-    """Return the (L,) token ids of a text's windows, without <s> and </s>."""
+    """Return a text's (L,) token ids, without <s> and </s>.
+
+    Args:
+        windows: The windows of the text: consecutive pieces of it, each with <s> and </s>.
+    """
     return np.array([token for ids in windows for token in ids[1:-1]], np.int64)
 
 
 def cosines(a: Floats, b: Floats) -> Values:
-    """Return the (n, m) cosines between the states of two texts, (n, D) and (m, D) (eq. 7)."""
+    """Compute the cosine between each token of one text and each token of another text (eq. 7).
+
+    Args:
+        a: (n, D) hidden states of the first text's tokens.
+        b: (m, D) hidden states of the second text's tokens.
+
+    Returns:
+        (n, m) cosines.
+    """
     a, b = (x.astype(np.float64) for x in (a, b))
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (a, b))
     return (a @ b.T).round(_DECIMALS).clip(-1.0, 1.0)
 
 
 def match(a: Floats, b: Floats, weights_a: Values, weights_b: Values) -> tuple[MatchedTokens, MatchedTokens]:
-    """Match the tokens of two texts with each other.
+    """Match each token of two texts with the most similar token of the other text.
 
     Args:
-        a: (n, D) states of one text.
-        b: (m, D) states of the other text.
-        weights_a: (n,) weights of the tokens of `a`.
-        weights_b: (m,) weights of the tokens of `b`.
+        a: (n, D) hidden states of the first text's tokens.
+        b: (m, D) hidden states of the second text's tokens.
+        weights_a: (n,) weights of the first text's tokens.
+        weights_b: (m,) weights of the second text's tokens.
 
     Returns:
-        The matched tokens of `a`, and those of `b`.
+        The matched tokens of the first text, and those of the second text.
     """
     best_a, best_b = best_cosines(a, b)
     return MatchedTokens(best_a, weights_a), MatchedTokens(best_b, weights_b)
 
 
 def best_cosines(a: Floats, b: Floats) -> tuple[Values, Values]:
-    """Return the cosine of each token and its most similar token of the other text.
+    """Compute the cosine between each token and the most similar token of the other text.
 
     Args:
-        a: (n, D) states of one text.
-        b: (m, D) states of the other text.
+        a: (n, D) hidden states of the first text's tokens.
+        b: (m, D) hidden states of the second text's tokens.
 
     Returns:
-        (n,) cosines for the tokens of `a`, and (m,) cosines for those of `b`.
+        (n,) cosines for the tokens of the first text, and (m,) cosines for those of the second text.
     """
     of_a, of_b = np.full(len(a), -1.0), np.full(len(b), -1.0)
     for i in range(0, len(a), _BLOCK):
@@ -113,17 +130,17 @@ def best_cosines(a: Floats, b: Floats) -> tuple[Values, Values]:
 
 
 def precision(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Return the weighted mean cosine of the candidate's tokens, -1..1 (eq. 5)."""
+    """Compute the precision (eq. 5): the weighted mean of the cosines of the candidate's tokens, -1 to 1."""
     return candidate.mean
 
 
 def recall(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Return the weighted mean cosine of the reference's tokens, -1..1 (eq. 6)."""
+    """Compute the recall (eq. 6): the weighted mean of the cosines of the reference's tokens, -1 to 1."""
     return reference.mean
 
 
 def f1(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Return the harmonic mean of precision and recall (eq. 8), or 0 if one of them is not positive."""
+    """Compute the harmonic mean of precision and recall (eq. 8); 0 unless both are positive."""
     p, r = candidate.mean, reference.mean
     return 2 * p * r / (p + r) if p > 0 and r > 0 else 0.0
 
