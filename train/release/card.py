@@ -55,7 +55,9 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
         control = figures["held_out"]
-        metrics = {"simllm": metrics["simllm"], "control": control["contrast"]["simllm"], **metrics}
+        own = [name for name in control["contrast"] if name.startswith("simllm")]
+        controls = {name.replace("simllm", "control"): control["contrast"][name] for name in own}
+        metrics = {**{name: metrics[name] for name in own}, **controls, **metrics}
         intro = [
             "The model was trained without these triples, but with word lists that contain their deciding "
             f"words. The *control* model, one run of {control['updates']:,} updates without these words, "
