@@ -1,4 +1,4 @@
-"""Metrics: one protocol for all of them, a registry by name, and the baselines.
+"""Metrics for code summaries: a common interface, loading by name, and baseline metrics.
 
 Examples:
     >>> from simllm import metrics

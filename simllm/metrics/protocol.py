@@ -1,4 +1,4 @@
-"""The protocol of all metrics: `score` takes examples and returns one score for each."""
+"""The interface of all metrics: `score` takes n examples and returns n scores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ScoreFunction = Callable[[Sequence[str], Sequence[str]], Floats]
 
 @dataclass(frozen=True)
 class Example:
-    """One candidate and its reference.
+    """One text or piece of code to judge, with its reference.
 
     Attributes:
         candidate: The text or code to judge.
-        reference: The text or code to compare it with.
-        source: The text or code before the change; metrics of edits need it.
+        reference: The text or code to which the candidate is compared.
+        source: The text or code before it was edited; only metrics of edits need it.
         language: The programming language of the code, such as "java".
     """
 
@@ -32,53 +32,58 @@ class Example:
 
 
 class MetricScores(Protocol):
-    """The scores of n examples, in their order."""
+    """Interface of the object that a metric's `score` returns: n scores, in the order of the examples."""
 
     @property
     def values(self) -> Floats:
-        """(n,) scores; higher means more similar."""
+        """(n,) scores; a higher score means that candidate and reference are more similar."""
 
     @property
     def signature(self) -> str:
-        """The signature of the metric."""
+        """Text that names everything that can change a score: options, versions, data."""
 
 
 class Metric(Protocol):
-    """A metric: `SimLLM`, a baseline, or a class of your own."""
+    """Interface of a metric; `SimLLM`, the baselines and metrics of other packages implement it."""
 
     @property
     def name(self) -> str:
-        """The name under which the metric was loaded."""
+        """The name under which `simllm.metrics.load` finds the metric, such as "bleu"."""
 
     @property
     def signature(self) -> str:
-        """Everything that can change a score: name, options, versions, data."""
+        """Text that names everything that can change a score: options, versions, data."""
 
     def score(self, examples: Sequence[Example]) -> MetricScores:
-        """Score n examples."""
+        """Score n examples, each a candidate with its reference; return n scores in the same order."""
 
 
 @dataclass(frozen=True)
 class PlainScores:
-    """Scores with their signature, and nothing else."""
+    """The scores of n examples.
 
-    values: Floats  # (n,)
+    Attributes:
+        values: (n,) scores; a higher score means that candidate and reference are more similar.
+        signature: Text that names everything that can change a score.
+    """
+
+    values: Floats
     signature: str
 
     @property
     def mean(self) -> float:
-        """Mean of the values; NaN for no examples."""
+        """Mean of the n scores; NaN if n is 0."""
         return float(self.values.mean()) if len(self.values) else float("nan")
 
 
 @dataclass(frozen=True)
 class FunctionMetric:
-    """A metric that is defined by a function.
+    """A metric that is made from a scoring function.
 
     Attributes:
         name: The name of the metric.
-        signature: Everything that can change a score.
-        compute: Takes n candidates and n references, returns (n,) scores.
+        signature: Text that names everything that can change a score.
+        compute: The scoring function; it takes n candidates and n references, and returns (n,) scores.
     """
 
     name: str
@@ -86,13 +91,17 @@ class FunctionMetric:
     compute: ScoreFunction
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        """Score n examples; their sources and languages are not used."""
+        """Score the candidate of each example against its reference."""
         values = self.compute(*candidates_and_references(examples))
         return PlainScores(np.asarray(values, np.float64), self.signature)
 
 
 def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
-    """Return the candidates and the references of examples; raise TypeError for any other object."""
+    """Split n examples into a list of n candidates and a list of n references.
+
+    Raises:
+        TypeError: An item of `examples` is not an `Example`.
+    """
     for index, example in enumerate(examples):
         if not isinstance(example, Example):
             raise TypeError(f"examples[{index}]: expected an Example, got {type(example).__name__}")
@@ -100,5 +109,5 @@ def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], l
 
 
 def pair_scores(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> Floats:
-    """Return the (n,) scores of n candidates against n references."""
+    """Score n candidates against n references with any metric; return (n,) scores."""
     return metric.score(list(map(Example, candidates, references))).values

@@ -1,7 +1,8 @@
-"""The registry, which loads metrics of simllm and of installed packages by name.
+"""The metric registry: it loads metrics of simllm and of installed packages by name.
 
 A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a
-function that takes the text after `=` in `name=argument` (empty without one) and returns a `Metric`.
+function that takes one text and returns a `Metric`. If a user asks for `name=argument`, the text is
+`argument`; if a user asks for `name`, the text is empty.
 """
 
 from __future__ import annotations
@@ -30,48 +31,57 @@ _COLUMN = "column"
 
 @dataclass(frozen=True)
 class ColumnMetric:
-    """A metric whose scores are stored with rated pairs, in the column `column`."""
+    """Placeholder for a metric whose scores are already in a file with human ratings.
+
+    Attributes:
+        name: The name under which the metric was asked for, `column=NAME`.
+        column: The column of the file with the scores.
+    """
 
     name: str
     column: str
 
     @property
     def signature(self) -> str:
-        """The name; nothing else is known about these scores."""
+        """The name of the metric; nothing else is known about the stored scores."""
         return self.name
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        """Raise UnavailableError, because only the rated pairs have scores."""
+        """Raise UnavailableError, because stored scores exist only for the pairs in their file."""
         raise UnavailableError("a column holds the scores of rated pairs, and no others")
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all metrics: first those of simllm, then those of installed packages."""
+    """List the names of all metrics: first those of simllm, then those of installed packages."""
     return (*BUILT_IN, *sorted(_entry_points()))
 
 
 def check_names(chosen: Iterable[str]) -> None:
-    """Raise InputError for a name that no metric has; arguments after `=` are not checked."""
+    """Raise InputError if a name, given as `name` or `name=argument`, belongs to no metric.
+
+    Only the name is checked, not the argument.
+    """
     for name in chosen:
         if (kind := name.partition("=")[0]) not in (*names(), _COLUMN):
             raise InputError(f"metric {kind!r}: expected one of {', '.join(names())}, column=NAME")
 
 
 def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
-    """Load a metric.
+    """Load a metric by its name.
 
     Args:
-        name: `name` or `name=argument`. `simllm=FOLDER` is the learned metric with another model, and
-            `simllm-same` its probability of the same meaning; `column=NAME` means scores that are
-            stored with rated pairs.
-        model: The model folder of `simllm` and `simllm-same`; by default the included one.
+        name: `name` or `name=argument`, for example `bleu`. Special names are: `simllm=FOLDER`, the
+            learned metric with the model in FOLDER; `simllm-same`, the learned metric's probability
+            that two texts have the same meaning; `column=NAME`, scores in a column of a rated data set.
+        model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
+            the package.
 
     Returns:
-        The metric. Metrics that come with simllm cache their scores.
+        The metric. Metrics of simllm cache their scores on disk.
 
     Raises:
         InputError: No metric has this name.
-        UnavailableError: A library, data or the argument is missing; the message says what to do.
+        UnavailableError: A library, a data file or the argument is missing; the message says what to do.
     """
     check_names([name])
     kind, _, argument = name.partition("=")
@@ -92,17 +102,19 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
 def load_all(
     chosen: Iterable[str], model: str | os.PathLike[str] | None = None
 ) -> tuple[list[Metric], dict[str, str]]:
-    """Load several metrics, and skip those that are not available.
+    """Load several metrics, and skip those that are not available on this machine.
 
     Args:
-        chosen: Their names, as for `load`.
-        model: The model folder of `simllm`; by default the included one.
+        chosen: The names of the metrics: `name` or `name=argument`.
+        model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
+            the package.
 
     Returns:
-        The available metrics; and for each other one, by its name, what to do to make it available.
+        The metrics that are available; and, for the name of each other metric, the text that says how
+        to make it available.
 
     Raises:
-        InputError: No metric has one of the names, or none is available.
+        InputError: A name belongs to no metric, or no metric is available.
     """
     chosen = list(dict.fromkeys(chosen))
     check_names(chosen)
@@ -120,19 +132,26 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Return a cached metric with a given name, which scores like a loaded `SimLLM`."""
+    """Give a loaded metric another name, and cache its scores on disk.
+
+    Args:
+        name: The new name.
+        learned: A loaded metric, usually a `SimLLM`.
+    """
     return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
 
 
 def same_metric(name: str, learned: Any) -> Metric:
-    """Return a cached metric whose scores are probabilities of the same meaning.
+    """Make a metric whose score is the probability that two texts have the same meaning.
+
+    Its scores are cached on disk.
 
     Args:
-        name: The name of the metric.
-        learned: A `SimLLM`, which this package cannot import.
+        name: The name of the new metric.
+        learned: A `SimLLM` (not typed, because this package cannot import the class).
 
     Raises:
-        UnavailableError: The model has no meaning head.
+        UnavailableError: The model cannot estimate this probability, because it has no meaning head.
     """
     if learned.no_scores.same is None:
         raise UnavailableError("the model folder has no meaning head")
@@ -144,7 +163,15 @@ def same_metric(name: str, learned: Any) -> Metric:
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
-    """Return a cached baseline; its signature has the versions of its libraries and hashes of its data."""
+    """Load a baseline metric that caches its scores on disk.
+
+    Its signature names the versions of the libraries and the hashes of the data that it uses.
+
+    Args:
+        name: The full name of the metric: `kind` or `kind=argument`.
+        kind: The name of the baseline, such as "bertscore".
+        argument: The text after `=`, such as a model folder; empty if there is none.
+    """
     compute = text.baseline(kind, argument)
     libraries = [f"{library}:{version(library)}" for library in BASELINES[kind].libraries]
     data = [f"{what}:{_digest(path)}" for what, path in text.data(kind, argument).items()]
@@ -153,12 +180,18 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points of installed packages by name; they cannot replace metrics of simllm."""
+    """Return the entry points for metrics in installed packages, by the name of the metric.
+
+    Entry points with the name of a simllm metric are left out, so that they cannot replace the metric.
+    """
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
 
 def _digest(path: Path) -> str:
     """Return the first 12 hex digits of the SHA-256 of a file, or of all files in a folder.
+
+    Args:
+        path: The file or folder.
 
     Raises:
         InputError: A file cannot be read.

@@ -1,4 +1,4 @@
-"""A cache of scores on disk, for metrics that come with simllm."""
+"""Cache of metric scores on disk, for metrics that come with simllm."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ from simllm.metrics.protocol import Example, Metric, PlainScores, candidates_and
 
 @dataclass(frozen=True)
 class CachedMetric:
-    """A metric with a cache of its scores on disk.
+    """Metric that stores the scores of another metric on disk, and reuses them for the same examples.
 
-    The key is a hash of the examples, the signature and the code of simllm. If the cache cannot be
-    read or written, the scores are computed. They are rounded to twelve significant digits, because
-    further digits are rounding errors, which would break ties.
+    The cache key is a hash of the examples, the metric's signature and the code of simllm. If the cache
+    cannot be read or written, the scores are computed. Scores are rounded to twelve significant digits:
+    further digits are rounding errors, which would make equal scores unequal.
+
+    Attributes:
+        metric: The metric that computes the scores.
     """
 
     metric: Metric
 
     @property
     def name(self) -> str:
-        """The name of the cached metric."""
+        """The name of the metric that computes the scores."""
         return self.metric.name
 
     @property
     def signature(self) -> str:
-        """The signature of the cached metric."""
+        """The signature of the metric that computes the scores: everything that can change a score."""
         return self.metric.signature
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
@@ -59,9 +62,10 @@ class CachedMetric:
 
 @cache
 def _code() -> str:
-    """Return a digest of the code of simllm, and the versions of libraries that all metrics may use.
+    """Identify the code of simllm: return a hash of its files, and the versions of three libraries.
 
-    Signatures have the version of simllm instead, which is enough for released versions.
+    The libraries (numpy, tokenizers, torch) are those that every metric may use. A signature names only
+    the version of simllm, which does not change while the code is being developed.
     """
     package = Path(simllm.__file__).parent
     digest = hashlib.sha256()

@@ -1,8 +1,9 @@
-"""Baseline metrics for texts, most of them from well-known libraries, one kind in each module.
+"""Baseline metrics for texts, most of them from well-known libraries; each kind has its own module.
 
-The function `load` of a module imports the library and returns the scoring function. If something is
-missing, it raises `UnavailableError` with the remedy; such a metric is left out, never scored 0. The
-function `data`, if there is one, returns the files that the scores depend on.
+A module's function `load` imports the library and returns a scoring function. If something is missing,
+it raises `UnavailableError`, whose message says what to do. A metric that cannot be loaded is left
+out of results; it never scores 0. A module's function `data` (optional) returns the files that can
+change scores.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ SINGLE_DIGITS = 6  # decimals of a score from float32 embeddings; further digits
 
 
 class UnavailableError(InputError):
-    """A metric cannot be computed here; the message is the remedy."""
+    """Error for a metric that cannot be loaded on this machine; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A baseline metric.
+    """Description of a baseline metric, from which `baseline` loads the metric.
 
     Attributes:
-        module: The module in this package that implements it.
-        libraries: The distributions whose versions can change its scores.
-        options: Arguments of the module's `load`.
-        argument: The kind of argument that the name needs, as in `name=ARGUMENT`; empty for none.
+        module: The module in `simllm.metrics.text` that implements the metric.
+        libraries: The Python packages whose versions can change scores.
+        options: Keyword arguments for the module's function `load`.
+        argument: What a user writes after the name, as in `bertscore=MODEL`: "MODEL" or "CORPUS". Empty
+            if the metric takes nothing.
     """
 
     module: str
@@ -62,14 +64,16 @@ BASELINES = {
 
 
 def baseline(name: str, argument: str = "") -> ScoreFunction:
-    """Return the scoring function of a baseline.
+    """Load a baseline metric and return its scoring function.
+
+    The function takes n candidates and n references, and returns (n,) scores.
 
     Args:
-        name: A key of `BASELINES`.
-        argument: The text after `=`, such as a model or a corpus.
+        name: The name of the metric, a key of `BASELINES`, such as "bleu".
+        argument: What a user writes after the name and `=`: a model or a corpus.
 
     Raises:
-        UnavailableError: A library, data or the argument is missing; the message says what to do.
+        UnavailableError: A library, a data file or the argument is missing; the message says what to do.
     """
     chosen = BASELINES[name]
     if bool(argument) != bool(chosen.argument):
@@ -83,7 +87,15 @@ def baseline(name: str, argument: str = "") -> ScoreFunction:
 
 
 def data(name: str, argument: str = "") -> dict[str, Path]:
-    """Return the files or folders that the scores of a baseline depend on, by their role."""
+    """List the files and folders whose content can change the scores of a baseline metric.
+
+    Args:
+        name: The name of the metric, a key of `BASELINES`, such as "bertscore".
+        argument: What a user writes after the name and `=`: a model or a corpus.
+
+    Returns:
+        The paths by what they are, such as "model" or "corpus"; empty for most metrics.
+    """
     data_of_module: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
     return data_of_module(*_arguments(argument))
 

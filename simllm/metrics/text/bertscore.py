@@ -1,4 +1,7 @@
-"""BERTScore (Zhang et al., 2020): F1 of greedily matched token embeddings, from the package bert-score."""
+"""BERTScore (Zhang et al., 2020), from the package bert-score.
+
+Each token is matched with the most similar token of the other text; the score is an F1 of the cosines.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
 
 
 def load(model: str) -> ScoreFunction:
-    """Return the scoring function: F1 of the last layer's embeddings, without rescaling.
+    """Load BERTScore: return its scoring function.
 
-    A pair with an empty text scores 0.
+    The score is F1, computed from the embeddings in the model's last layer, without rescaling. If a text
+    is empty, the score is 0.
 
     Args:
         model: The folder of a transformers model.
@@ -44,5 +48,5 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the folder of the model."""
+    """Return the model folder, whose files can change BERTScore, under the key "model"."""
     return {"model": Path(model)}

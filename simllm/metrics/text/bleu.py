@@ -1,6 +1,7 @@
 """Sentence BLEU (Papineni et al., 2002), from nltk.
 
-Texts are split at spaces and nothing is smoothed, as in the evaluations that the paper compares with.
+Texts are split at white space, and n-gram counts are not smoothed. This agrees with the evaluations to
+which the paper compares its results.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load(weights: Sequence[float]) -> ScoreFunction:
-    """Return the scoring function: a weighted geometric mean of n-gram precisions, 0..1."""
+    """Load sentence BLEU: return its scoring function, with scores from 0 to 1.
+
+    Args:
+        weights: The weights of 1-grams, 2-grams and so on, in the geometric mean of their precisions.
+    """
     from nltk.translate.bleu_score import sentence_bleu
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""chrF (Popović, 2015): F2 of character 1- to 6-grams, from sacrebleu."""
+"""chrF (Popović, 2015): F2 of character n-grams, for n from 1 to 6; from sacrebleu."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Return the scoring function; scores are 0..1."""
+    """Load chrF: return its scoring function, with scores from 0 to 1."""
     from sacrebleu.metrics.chrf import CHRF
 
     chrf = CHRF()

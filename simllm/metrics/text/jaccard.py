@@ -1,4 +1,4 @@
-"""Jaccard similarity of two sets of words: shared words divided by all words."""
+"""Jaccard similarity: the number of words in both texts, divided by the number of words in either text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,22 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Return the scoring function; scores are 0..1, and 1 for two empty texts."""
+    """Return the scoring function of the Jaccard similarity; scores are from 0 to 1."""
     return score
 
 
 def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-    """Return the (n,) Jaccard similarities of n pairs."""
+    """Compute the Jaccard similarity of each candidate and its reference.
+
+    The similarity is the number of words in both texts, divided by the number of words in either text.
+    Two empty texts have similarity 1.
+
+    Args:
+        candidates: n texts.
+        references: n texts.
+
+    Returns:
+        (n,) similarities, from 0 to 1.
+    """
     pairs = [(set(c.split()), set(r.split())) for c, r in zip(candidates, references, strict=True)]
     return np.array([len(c & r) / len(c | r) if c | r else 1.0 for c, r in pairs], float)

@@ -1,4 +1,7 @@
-"""METEOR (Banerjee and Lavie, 2005), from nltk, with the WordNet of nltk or of the system."""
+"""METEOR (Banerjee and Lavie, 2005), from nltk.
+
+METEOR needs the dictionary WordNet, which may come from nltk or from the operating system.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _REMEDY = (
 
 
 def load() -> ScoreFunction:
-    """Return the scoring function; scores are 0..1, and texts are split at spaces."""
+    """Load METEOR: return its scoring function, with scores from 0 to 1; texts are split at white space."""
     from nltk.translate.meteor_score import single_meteor_score
 
     words = wordnet()
@@ -36,18 +39,18 @@ def load() -> ScoreFunction:
 
 
 def data() -> dict[str, Path]:
-    """Return the folder or the archive of WordNet."""
+    """Return the folder or zip file with WordNet, which can change METEOR, under the key "wordnet"."""
     root = _find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}
 
 
 def wordnet() -> Any:
-    """Open WordNet with nltk; raise UnavailableError if it is missing or damaged."""
+    """Open the dictionary WordNet with nltk; raise UnavailableError if it is missing or damaged."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
     from nltk.data import PathPointer, SeekableUnicodeStreamReader
 
     class SystemFile(PathPointer):  # type: ignore[misc]  # nltk is untyped
-        """A file or folder that nltk may read although it is outside of `nltk.data.path`."""
+        """A file or folder that nltk may read, although it is outside of the folders in `nltk.data.path`."""
 
         def __init__(self, path: Path) -> None:
             self.path = path
@@ -62,7 +65,10 @@ def wordnet() -> Any:
             return self.path.stat().st_size
 
     class PlainReader(WordNetCorpusReader):  # type: ignore[misc]
-        """Reader without the file `lexnames`, which the system's WordNet lacks and METEOR does not use."""
+        """WordNet reader that does not need the file `lexnames`.
+
+        The WordNet of the operating system lacks this file, and METEOR does not use it.
+        """
 
         def map_wn(self, *_: Any) -> None:
             return None
@@ -82,7 +88,11 @@ def wordnet() -> Any:
 
 
 def _find_wordnet() -> Any:
-    """Find WordNet: nltk's path of a folder or an archive, or the `Path` of the system's folder."""
+    """Find the dictionary WordNet; raise UnavailableError if it is missing.
+
+    Returns:
+        nltk's path object for a folder or zip file, or a `Path` for the operating system's folder.
+    """
     import nltk
 
     for place in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):  # the downloader leaves the archive

@@ -1,4 +1,4 @@
-"""ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) of stemmed words, from Google's rouge-score."""
+"""ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) on stemmed words, from Google's package rouge-score."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load(kind: str) -> ScoreFunction:
-    """Return the scoring function: F1, 0..1.
+    """Load ROUGE: return its scoring function; scores are F1, from 0 to 1.
 
     Args:
         kind: `rouge1`, `rouge2` or `rougeL`.

@@ -1,7 +1,7 @@
-"""ROUGE-W of stemmed words: the longest common subsequence, with more weight on consecutive matches.
+"""ROUGE-W on stemmed words: the longest common subsequence, with more weight on consecutive matches.
 
-From Lin, "ROUGE: a package for automatic evaluation of summaries", 2004, section 4, with the
-weighting f(k) = k^1.2 of its package. No maintained library implements it.
+The definition is in Lin, "ROUGE: a package for automatic evaluation of summaries", 2004, section 4. A
+run of k consecutive matches counts k^1.2, as in Lin's package. No maintained library has ROUGE-W.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WEIGHT = 1.2
 
 
 def load() -> ScoreFunction:
-    """Return the scoring function: F1, 0..1."""
+    """Load ROUGE-W: return its scoring function; scores are F1, from 0 to 1."""
     from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize
 
@@ -31,7 +31,13 @@ def load() -> ScoreFunction:
 
 
 def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIGHT) -> float:
-    """Return the harmonic mean of precision and recall of two lists of words (eq. 13 to 15 of Lin)."""
+    """Compute ROUGE-W: the harmonic mean of precision and recall (eq. 13 to 15 of Lin, 2004).
+
+    Args:
+        candidate: The words of the candidate.
+        reference: The words of the reference.
+        weight: The exponent w: a run of k consecutive matches counts k^w.
+    """
     common = _weighted_lcs(candidate, reference, weight)
     if not common:
         return 0.0
@@ -40,7 +46,13 @@ def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIG
 
 
 def _weighted_lcs(a: Sequence[str], b: Sequence[str], weight: float) -> float:
-    """Return the weighted length of the longest common subsequence of two lists of words."""
+    """Compute the weighted length of the longest common subsequence of two lists of words.
+
+    Args:
+        a: The words of one text.
+        b: The words of the other text.
+        weight: The exponent w: a run of k consecutive matches counts k^w.
+    """
     best = np.zeros((len(a) + 1, len(b) + 1))  # for the first i words of a and the first j words of b
     run = np.zeros_like(best)  # consecutive matches that end at these words
     for i, x in enumerate(a):

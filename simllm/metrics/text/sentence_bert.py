@@ -1,4 +1,4 @@
-"""SentenceBERT (Reimers and Gurevych, 2019): cosine of the embeddings of a sentence-transformers model."""
+"""SentenceBERT (Reimers and Gurevych, 2019): cosine of two embeddings by a sentence-transformers model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simllm.model.similarity import cosine
 
 
 def load(model: str) -> ScoreFunction:
-    """Return the scoring function; scores are -1..1.
+    """Load SentenceBERT: return its scoring function, with scores from -1 to 1.
 
     Args:
         model: A model folder, or the name of a model that was downloaded before.
@@ -40,12 +40,19 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the folder of the model."""
+    """Return the model folder, whose files can change SentenceBERT scores, under the key "model"."""
     return {"model": _folder(model)}
 
 
 def _folder(model: str) -> Path:
-    """Find the folder of a model; raise OSError or ValueError if there is none on this machine."""
+    """Find a model's folder on this machine; nothing is downloaded.
+
+    Args:
+        model: A folder, or the name of a model that was downloaded before.
+
+    Raises:
+        OSError, ValueError: The model is not on this machine.
+    """
     from huggingface_hub import snapshot_download
 
     if Path(model).is_dir():

@@ -1,6 +1,6 @@
 """Cosine of tf-idf vectors, from scikit-learn.
 
-Document frequencies are counted in the two texts of a pair, as in Haque et al. (2022).
+Document frequencies are counted in only two texts, candidate and reference (as in Haque et al., 2022).
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Return the scoring function; scores are 0..1, and 0 if both texts have no word of two letters."""
+    """Load the tf-idf metric: return its scoring function, with scores from 0 to 1.
+
+    Words of one letter are ignored. If both texts have no longer word, the score is 0.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     def cosine(candidate: str, reference: str) -> float:

@@ -1,7 +1,7 @@
-"""Cosine of mean token vectors, weighted by idf.
+"""Cosine of mean word vectors, weighted by idf (inverse document frequency).
 
-The tokens are those of the included model, so that no word is unknown. The vectors factorise the PPMI
-of neighbouring tokens in a corpus (`simllm.model.ppmi`).
+The words are tokens of the model that comes with simllm, so that no word is unknown. The vectors come
+from counts of neighbouring tokens in a corpus: they factorise a PPMI matrix (`simllm.model.ppmi`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _MOST_TEXTS = 1_000_000  # more texts change little, and take more than a minute
 
 
 def load(corpus: str) -> ScoreFunction:
-    """Return the scoring function; scores are -1..1.
+    """Load the word vector metric: return its scoring function, with scores from -1 to 1.
 
     Args:
-        corpus: A file with one text per line, or JSON lines (`.jsonl`, `.jsonl.gz`) with `text` or
-            `summary`. The first million texts are read.
+        corpus: The file from which word vectors are computed: plain text, one text per line; or JSON
+            lines (`.jsonl`, `.jsonl.gz`) with a field `text` or `summary`. Only the first million texts
+            are read.
     """
     if not Path(corpus).is_file():
         raise UnavailableError(f"{corpus}: no such file; expected one text per line, or JSON lines with text")
@@ -52,12 +53,20 @@ def load(corpus: str) -> ScoreFunction:
 
 
 def data(corpus: str) -> dict[str, Path]:
-    """Return the corpus and the tokenizer, which the scores depend on."""
+    """Return the files that can change scores, under the keys "corpus" and "tokenizer"."""
     return {"corpus": Path(corpus), "tokenizer": default_model() / TOKENIZER}
 
 
 def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
-    """Return (V, D) token vectors of unit length, times idf."""
+    """Compute token vectors from a corpus: unit vectors, times the token's idf (inverse document frequency).
+
+    Args:
+        texts: The token ids of each text in the corpus.
+        vocab_size: Number of tokens V in the vocabulary.
+
+    Returns:
+        (V, D) vectors with D dimensions; zeros for tokens that the corpus lacks.
+    """
     lengths = [len(ids) for ids in texts]
     tokens = np.fromiter((token for ids in texts for token in ids), np.int32, sum(lengths))
     numbers = np.repeat(np.arange(len(texts)), lengths)
@@ -76,7 +85,10 @@ def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.flo
 
 
 def _texts(corpus: Path) -> Iterator[str]:
-    """Yield the texts of a corpus: plain lines, or the field `text` or `summary` of JSON lines."""
+    """Yield the texts in a corpus file.
+
+    Each line is a text. In a file of JSON lines, the text is in the field `text` or `summary`.
+    """
     plain = ".jsonl" not in corpus.suffixes
     for number, line in files.lines(corpus):
         if plain:
