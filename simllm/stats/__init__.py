@@ -1,1 +1,1 @@
-"""Statistics: correlations, significance tests, rater agreement."""
+"""Statistics: correlation, significance tests, agreement between raters, calibration of probabilities."""

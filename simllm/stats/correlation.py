@@ -1,4 +1,4 @@
-"""Correlation of scores with ratings: coefficients, p-values, intervals, pairwise accuracy."""
+"""Correlation of metric scores with human ratings: coefficients, p-values, intervals, pairwise accuracy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rho of n pairs, its two-sided p-value and 95% percentile interval."""
+    """Spearman's rank correlation between scores and ratings.
+
+    Attributes:
+        rho: The correlation, from -1 to 1.
+        p_value: Two-sided p-value for the hypothesis that scores and ratings are independent.
+        low: Lower bound of the 95% bootstrap interval.
+        high: Upper bound of the 95% bootstrap interval.
+    """
 
     rho: float
     p_value: float
@@ -34,11 +41,14 @@ class Correlation:
 
 
 def spearman(scores: Floats, ratings: Floats) -> Correlation:
-    """Correlate (n,) scores with (n,) ratings.
+    """Compute Spearman's rank correlation with a p-value and a 95% interval.
 
-    The p-value comes from a permutation test (see `_p_value`). The interval comes from 2,000
-    bootstrap resamples; it is NaN if all resamples are equal, as for a perfect correlation.
-    Everything is NaN if scores or ratings are constant.
+    The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples; it is
+    NaN if all resamples have the same correlation. Everything is NaN if scores or ratings are constant.
+
+    Args:
+        scores: (n,) scores.
+        ratings: (n,) ratings.
     """
     if np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return Correlation(*[float("nan")] * 4)
@@ -54,12 +64,16 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
 
 
 def _p_value(scores: Floats, ratings: Floats) -> float:
-    """Return the two-sided p-value of Spearman's rho from a permutation test.
+    """Compute the two-sided p-value of Spearman's rho with a permutation test.
 
-    It is the share of permutations whose rho is at least as far from zero as the observed rho. Up to
-    eight pairs, all permutations are tried. For more pairs 9,999 are drawn, and the observed order is
-    the 10,000th, so that p is never zero (Phipson and Smyth, "Permutation p-values should never be
-    zero", 2010). Ties need no correction, because permutations keep them.
+    The p-value is the share of permutations whose rho is at least as far from 0 as the observed rho. For
+    up to eight items, all permutations are tried. For more items, 9,999 are drawn at random. The observed
+    order counts as the 10,000th permutation, so that the p-value is never 0 (Phipson and Smyth,
+    "Permutation p-values should never be zero", 2010). Tied values need no correction.
+
+    Args:
+        scores: (n,) scores.
+        ratings: (n,) ratings.
     """
     a, b = (_centred_ranks(values) for values in (scores, ratings))
     least = abs((a * b).sum()) * (1 - 1e-9)  # the sums are exact up to 100,000 pairs
@@ -72,41 +86,41 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
 
 
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
-    """Compute the 95% interval of Spearman's rho for new pairs and new raters.
+    """Compute a 95% interval of Spearman's rho that covers both new items and new raters.
 
-    The interval is for the correlation if the same number of other raters rated other pairs of the
-    same kind. It adds two variances on Fisher's z scale. The variance over pairs comes from a
-    bootstrap. The variance over raters comes from the jackknife, which leaves out each rater once
-    (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife tends to
-    overestimate (Efron and Stein, "The jackknife estimate of variance", 1981). With few raters the
-    variance between raters is uncertain; therefore the quantile is that of Student's t with
-    Satterthwaite's degrees of freedom ("An approximate distribution of estimates of variance
-    components", 1946).
+    The question is: how far could rho be from its value if other people rated other items of the same
+    kind? The number of people and items stays the same. The interval adds two variances on Fisher's z
+    scale. The variance between items comes from a bootstrap. The variance between raters comes from a
+    jackknife, which leaves out each rater once (Tukey, "Bias and confidence in not-quite large samples",
+    1958). The jackknife tends to overestimate (Efron and Stein, "The jackknife estimate of variance",
+    1981). With few raters, the variance between raters is uncertain. Therefore the interval uses
+    quantiles of Student's t, with Satterthwaite's degrees of freedom ("An approximate distribution of
+    estimates of variance components", 1946).
 
-    Raters are not resampled with replacement. A mean that counts a rater twice is noisier and
-    correlates less, which would lower the interval.
+    A bootstrap over raters would not work: it draws some raters twice. The mean rating is then noisier
+    and correlates less, which would lower the interval.
 
     Args:
-        scores: (n,) scores of a metric.
-        raters: (n, raters) ratings of at least two raters, NaN if there is none. More than fifty
-            raters are left out in fifty groups.
+        scores: (n,) scores of a metric for n items.
+        raters: (n, r) ratings of n items by r >= 2 raters; NaN where a rater did not rate an item. If r
+            is more than 50, the jackknife leaves out 50 groups of raters in turn.
 
     Returns:
-        The lower and upper bound. They are NaN for a perfect correlation, and if too few pairs are
-        left without one of the raters.
+        The lower and the upper bound. Both are NaN for a perfect correlation, or if too few rated items
+        remain without one of the raters.
     """
     undefined = float("nan"), float("nan")
     ratings = mean_ratings(raters)
     rated = ~np.isnan(ratings)
     scores, ratings, raters = scores[rated], ratings[rated], raters[rated]
-    n, centre = len(scores), _of_rated(scores, ratings)
+    n, centre = len(scores), _spearman_of_rated(scores, ratings)
     if np.isnan(centre):
         return undefined
     random = np.random.default_rng(_SEED)
     resamples = _resamples(n, _RESAMPLES_OF_SPREAD, random)
     over_pairs = np.concatenate([rank_correlations(scores[rows], ratings[rows]) for rows in resamples])
     groups = np.array_split(random.permutation(raters.shape[1]), min(raters.shape[1], _MOST_GROUPS))
-    without = [_of_rated(scores, mean_ratings(np.delete(raters, group, axis=1))) for group in groups]
+    without = [_spearman_of_rated(scores, mean_ratings(np.delete(raters, group, axis=1))) for group in groups]
     last = len(groups) - 1
     pairs, people = np.nanvar(_fisher(over_pairs, n)), last * np.var(_fisher(np.array(without), n))
     if pairs < 1e-12 or np.isnan(people):
@@ -117,8 +131,13 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     return float(np.tanh(z - reach)), float(np.tanh(z + reach))
 
 
-def _of_rated(scores: Floats, ratings: Floats) -> float:
-    """Return Spearman's rho over the pairs whose rating is not NaN; NaN for fewer than three pairs."""
+def _spearman_of_rated(scores: Floats, ratings: Floats) -> float:
+    """Return Spearman's rho over the items whose rating is not NaN; NaN if there are fewer than three.
+
+    Args:
+        scores: (n,) scores.
+        ratings: (n,) ratings, NaN for items without a rating.
+    """
     rated = ~np.isnan(ratings)
     return (
         float(rank_correlations(scores[None, rated], ratings[None, rated])[0]) if rated.sum() > 2 else np.nan
@@ -126,21 +145,34 @@ def _of_rated(scores: Floats, ratings: Floats) -> float:
 
 
 def _fisher(rho: Floats, n: int) -> Floats:
-    """Transform rho of n pairs to Fisher's z.
+    """Transform correlations to Fisher's z: z = artanh(rho).
 
-    z is infinite for rho = 1; there, rho is replaced by the middle between 1 and the next possible rho.
+    z is infinite for rho = 1. To avoid this, rho is limited: its largest value is halfway between 1 and
+    the next smaller rho that is possible for n items.
+
+    Args:
+        rho: Correlations, an array of any shape.
+        n: Number of items from which each correlation was computed.
     """
     most = 1 - 6 / (n**3 - n)
     return np.asarray(np.arctanh(np.clip(rho, -most, most)))
 
 
 def _centred_ranks(values: Floats) -> Floats:
-    """Return the ranks minus their mean; tied values have their mean rank."""
+    """Replace (n,) values by their ranks minus the mean rank; tied values share their mean rank."""
     return np.asarray(stats.rankdata(values) - (len(values) + 1) / 2, float)
 
 
 def rank_correlations(a: Floats, b: Floats) -> Floats:
-    """Return Spearman's rho of each row of two (k, n) arrays, (k,); NaN if a row is constant."""
+    """Compute k Spearman correlations at once: row i of `a` with row i of `b`.
+
+    Args:
+        a: (k, n) values.
+        b: (k, n) values.
+
+    Returns:
+        (k,) correlations; NaN if a row is constant.
+    """
     ranks = [stats.rankdata(values, axis=1) for values in (a, b)]
     centred = [r - r.mean(axis=1, keepdims=True) for r in ranks]
     covariance = (centred[0] * centred[1]).sum(axis=1)
@@ -149,23 +181,30 @@ def rank_correlations(a: Floats, b: Floats) -> Floats:
 
 
 def kendall(scores: Floats, ratings: Floats) -> float:
-    """Compute Kendall's tau-b; NaN if scores or ratings are constant."""
+    """Compute Kendall's tau-b between (n,) scores and (n,) ratings; NaN if one of them is constant."""
     return float(stats.kendalltau(scores, ratings).statistic)
 
 
 def pearson(scores: Floats, ratings: Floats) -> float:
-    """Compute Pearson's r; NaN if scores or ratings are constant."""
+    """Compute Pearson's r between (n,) scores and (n,) ratings; NaN if one of them is constant."""
     if np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return float("nan")
     return float(stats.pearsonr(scores, ratings).statistic)
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
-    """Compute the share of pairs of items that scores and ratings order in the same way, ties included.
+    """Compute how often scores order two items in the same way as ratings do; ties count as an order.
 
-    Scores count as tied if they differ by at most epsilon. Epsilon is chosen to maximise the accuracy,
-    because continuous scores are never equal (acc*eq of Deutsch, Foster and Freitag, "Ties matter",
-    2023). If there are more than two million pairs, two million are drawn.
+    Two scores are a tie if they differ by at most epsilon. Epsilon is chosen to maximise the accuracy,
+    because continuous scores are never equal (acc*eq in Deutsch, Foster and Freitag, "Ties matter",
+    2023). All pairs of items are compared, or two million random pairs if there are more.
+
+    Args:
+        scores: (n,) scores of n items.
+        ratings: (n,) ratings of the items.
+
+    Returns:
+        The share of pairs of items that scores and ratings order in the same way, from 0 to 1.
     """
     n = len(scores)
     if n * (n - 1) // 2 <= _MOST_PAIRS:
@@ -185,14 +224,23 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:
-    """Return the 95% percentile interval of bootstrap values; NaN if all are equal."""
+    """Return the 2.5% and 97.5% quantiles of bootstrap values; NaN if all values are equal."""
     # Values are NaN for constant resamples of small sets.
     low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return (float(low), float(high)) if high - low > 1e-12 else (float("nan"), float("nan"))
 
 
 def _resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Yield `count` bootstrap resamples of n indices, as rows of arrays of bounded size."""
+    """Draw bootstrap resamples of n items.
+
+    Args:
+        n: Number of items.
+        count: Number of resamples.
+        random: The random generator.
+
+    Yields:
+        Arrays (k, n) of item indices, one resample in each row; k is limited to save memory.
+    """
     size = max(1, min(100, _AT_ONCE // n))
     for start in range(0, count, size):
         yield random.integers(n, size=(min(size, count - start), n))

@@ -1,4 +1,4 @@
-"""Significance of differences between metrics in their correlation with ratings of the same items."""
+"""Significance tests: does one metric correlate better with ratings than another on the same items?"""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Floats = NDArray[np.float64]
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> float:
-    """Compute the two-sided p-value of Williams' test for equal correlations with a common variable.
+    """Test whether two metrics have the same correlation with ratings (Williams' test).
 
     See Williams, "The comparison of regression variables", 1959, and T2 in equation 4 of Steiger,
-    "Tests for comparing elements of a correlation matrix", 1980. The test assumes normal data. For few
-    items, or a correlation of 1, its p-value is too small; therefore it is raised to at least 2^(1-n),
-    the smallest possible p-value of a test that swaps the metrics item by item.
+    "Tests for comparing elements of a correlation matrix", 1980. The test assumes normal data. Its p-value
+    is too small for few items, or for a correlation of 1. Therefore the p-value is raised to at least
+    2^(1-n), the smallest p-value that a permutation test on n items can have.
 
     Args:
-        r12: Correlation of variable 1 (the ratings) with variable 2 (a metric).
-        r13: Correlation of variable 1 with variable 3 (another metric).
+        r12: Correlation of the ratings (variable 1) with the first metric (variable 2).
+        r13: Correlation of the ratings (variable 1) with the second metric (variable 3).
         r23: Correlation of the two metrics.
         n: Number of items.
 
     Returns:
-        The p-value; 1 for equal metrics or three items; NaN if the metrics are exact opposites, because
-        the statistic is undefined.
+        The two-sided p-value. It is 1 for equal metrics and for three items. It is NaN if the metrics are
+        exact opposites (r23 = -1), because the test statistic is undefined.
     """
     if r23 >= 1 - 1e-12 or n <= 3:
         return 1.0
@@ -46,19 +46,19 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
 
 
 def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
-    """Test for each pair of m metrics whether their rank correlations with the ratings are equal.
+    """Test for each two metrics whether they have the same rank correlation with the ratings.
 
-    The scores are replaced by their ranks. If the hypothesis is true, the two ranks of an item are
-    interchangeable. Therefore they are swapped item by item, in all possible ways or in 10,000 random
-    ways (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics using
+    Scores are replaced by ranks. If two metrics are equally good, their ranks for an item can be swapped.
+    The test swaps the ranks for sets of items: all possible sets if n is at most 13, otherwise 10,000
+    random sets (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics using
     resampling methods", 2021).
 
     Args:
-        scores: (n,) scores of each of m metrics.
-        ratings: (n,) ratings.
+        scores: For each of m metrics, (n,) scores of n items.
+        ratings: (n,) ratings of the items.
 
     Returns:
-        (m, m) two-sided p-values.
+        (m, m) two-sided p-values, without correction for multiple tests; 1 on the diagonal.
     """
     ranks = _centred(np.stack([stats.rankdata(values) for values in scores]))
     rated = _centred(stats.rankdata(ratings))
@@ -83,7 +83,14 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
 
 def holm(p: Floats) -> Floats:
-    """Apply Holm's correction to the (m, m) p-values of all pairs of metrics."""
+    """Correct p-values for multiple tests with Holm's method.
+
+    Args:
+        p: (m, m) symmetric p-values: entry (i, j) compares metric i with metric j.
+
+    Returns:
+        (m, m) corrected p-values; 1 on the diagonal.
+    """
     pairs = np.triu_indices(len(p), 1)
     corrected = np.ones_like(p)
     corrected[pairs] = paired_tests.holm(p[pairs])
@@ -91,15 +98,16 @@ def holm(p: Floats) -> Floats:
 
 
 def clusters(rho: Sequence[float], p: Floats) -> list[int]:
-    """Rank m metrics; metrics without significant differences share a rank.
+    """Rank m metrics by correlation; metrics without significant differences share a rank.
 
-    Metrics are visited from the best to the worst. A metric begins a new cluster if it is significantly
-    worse (p < 0.05) than any metric of the current cluster, as in the WMT shared tasks (Freitag et al.,
-    "Results of WMT23 metrics shared task", 2023). Metrics whose correlation is NaN are last.
+    The metrics are visited from the best to the worst. A metric starts a new cluster (group with one
+    rank) if it differs significantly (p < 0.05) from any metric in the current cluster. The WMT shared
+    tasks use the same method (Freitag et al., "Results of WMT23 metrics shared task", 2023). Metrics with
+    correlation NaN come last.
 
     Args:
-        rho: The correlation of each metric.
-        p: (m, m) p-values of differences.
+        rho: The correlation of each metric with the ratings.
+        p: (m, m) p-values: entry (i, j) compares metric i with metric j.
 
     Returns:
         The rank of each metric; 1 is the best.
@@ -118,9 +126,16 @@ def _centred(values: Floats) -> Floats:
 
 
 def _correlation(total: Floats, squares: Floats, products: Floats, rated: Floats) -> Floats:
-    """Compute Pearson's r with centred ratings from a sum, a sum of squares and a sum of products.
+    """Compute Pearson's r between metric values x and centred ratings y from sums over n items.
 
-    r is 0 if all values are equal, which swaps of few items can cause.
+    r = sum(xy) / sqrt((sum(x²) - sum(x)² / n) sum(y²)); it is 0 if all x are equal. The sums may be arrays
+    of one shape, to compute many correlations at once.
+
+    Args:
+        total: sum(x).
+        squares: sum(x²).
+        products: sum(xy).
+        rated: (n,) ratings y, whose mean is 0.
     """
     scale = np.sqrt(np.maximum(squares - total**2 / len(rated), 0) * (rated @ rated))
     return np.divide(products, scale, out=np.zeros_like(products), where=scale > 1e-9)

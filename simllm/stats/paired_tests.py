@@ -1,4 +1,4 @@
-"""Paired tests of scores on the same items: bootstrap, sign flip test, Holm's correction."""
+"""Tests of two systems on the same items: bootstrap, sign flip test, Holm's correction of p-values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ _AT_ONCE = 10_000_000  # numbers that are in memory at once
 
 
 def resampled_means(values: Values, random: np.random.Generator) -> Values:
-    """Return the (10000, s) means of bootstrap resamples of n items, for (s, n) scores of s systems."""
+    """Draw 10,000 bootstrap resamples of n items, and compute the mean score of each system in each.
+
+    Args:
+        values: (s, n) scores of s systems for n items.
+        random: The random generator.
+
+    Returns:
+        (10000, s) mean scores.
+    """
     n = values.shape[1]
     means = np.empty((_RESAMPLES, len(values)))
     for rows in _batches(n):  # a resample is represented by the count of each item
@@ -25,7 +33,14 @@ def resampled_means(values: Values, random: np.random.Generator) -> Values:
 
 
 def holm(p_values: Sequence[float] | Values) -> list[float]:
-    """Correct p-values for multiple tests (Holm, "A simple sequentially rejective procedure", 1979)."""
+    """Correct p-values for multiple tests (Holm, "A simple sequentially rejective procedure", 1979).
+
+    Args:
+        p_values: The p-values of all tests.
+
+    Returns:
+        The corrected p-values, in the same order.
+    """
     corrected, least = [0.0] * len(p_values), 0.0
     for rank, i in enumerate(np.argsort(p_values, kind="stable")):
         least = max(least, min(1.0, (len(p_values) - rank) * p_values[i]))
@@ -34,9 +49,16 @@ def holm(p_values: Sequence[float] | Values) -> list[float]:
 
 
 def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
-    """Yield batches of rows with n zeros and ones; an item is swapped if it has a one.
+    """Choose sets of items whose values a permutation test swaps between two systems.
 
-    For at most 13 items the rows are all 2^n possible ones, for more items 10,000 random ones.
+    For at most 13 items these are all 2^n sets, otherwise 10,000 random sets.
+
+    Args:
+        n: Number of items.
+        random: The random generator.
+
+    Yields:
+        Arrays (k, n), one set in each row: 1 for an item that is swapped, 0 for an item that is not.
     """
     if n <= _MOST_EXACT:
         yield (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
@@ -46,34 +68,43 @@ def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
 
 
 def permutation_p(extreme: Values, n: int) -> Values:
-    """Return p-values from the numbers of `swaps` of n items that are at least as extreme as the data.
+    """Compute p-values from the counts of a permutation test.
 
-    All possible swaps include the data. To random swaps the data are added as one more.
+    The random sets of `swaps` may lack the unswapped data. Then the data count as one more set.
+
+    Args:
+        extreme: How many sets of swapped items give a difference at least as large as the data; one
+            count for each test.
+        n: Number of items, which determines how many sets `swaps` makes.
     """
     return extreme / 2**n if n <= _MOST_EXACT else (extreme + 1) / (_RESAMPLES + 1)
 
 
 def _batches(n: int) -> Iterator[range]:
-    """Yield ranges of resample numbers, so small that a (len(range), n) array fits in memory."""
+    """Split the numbers 0 to 9,999 of the resamples into ranges of limited size.
+
+    Args:
+        n: Number of items; an array (size of a range, n) must fit into memory.
+    """
     size = max(1, min(500, _AT_ONCE // n))
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
 def interval(values: Values) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of resampled means."""
+    """Return the 95% bootstrap interval: the 2.5% and 97.5% quantiles of resampled means."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 
 def bootstrap_p(differences: Values, n: int) -> float:
-    """Return the two-sided p-value of a bootstrap test.
+    """Compute the two-sided p-value for the hypothesis that two systems have the same mean score.
 
-    It is twice the share of resamples on the rarer side of zero; the data count as one more. It is at
-    least 2^(1-n), the p-value of a sign test in which all n items agree, because resamples of few
-    items with the same sign can never reverse the difference.
+    p = 2 (k + 1) / (R + 1). R is the number of bootstrap resamples. k is the number of resamples whose
+    difference has the rarer sign. For few items, p can be too small. Therefore p is raised to at least
+    2^(1-n), the p-value of a sign test in which all n items agree.
 
     Args:
-        differences: The difference of means in each resample.
+        differences: (R,) difference between the two mean scores in each resample.
         n: Number of items.
     """
     rarer = min((differences <= 0).sum(), (differences >= 0).sum())
@@ -81,7 +112,14 @@ def bootstrap_p(differences: Values, n: int) -> float:
 
 
 def sign_flip_p(differences: Values, random: np.random.Generator) -> float:
-    """Return the two-sided p-value of a sign flip test of (n,) differences."""
+    """Compute the two-sided p-value for the hypothesis that paired differences are symmetric around 0.
+
+    The sign flip test compares the sum of the differences with the sums after random changes of signs.
+
+    Args:
+        differences: (n,) difference between two systems for each item.
+        random: The random generator.
+    """
     total = differences.sum()
     least = abs(total) - 1e-12 * np.abs(differences).sum()
     extreme = sum(

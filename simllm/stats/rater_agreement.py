@@ -1,4 +1,4 @@
-"""Agreement between raters, and the highest correlation that a metric can be expected to reach."""
+"""Agreement between human raters, and the highest correlation with them that a metric can reach."""
 
 from __future__ import annotations
 
@@ -17,24 +17,33 @@ _DIGITS = 12  # significant digits of a mean; further digits are rounding errors
 
 @dataclass(frozen=True)
 class RaterAgreement:
-    """Agreement between the raters of one set."""
+    """How well r raters agree with each other in one data set.
+
+    Attributes:
+        raters: Number of raters r.
+        alpha_ordinal: Krippendorff's alpha for the ranks of ratings.
+        alpha_interval: Krippendorff's alpha for the ratings themselves.
+        split_half: Spearman's rho between the mean ratings of two random halves of the raters.
+        ceiling: The correlation that a perfect metric would have with the mean rating.
+        one_against_rest: For each rater, Spearman's rho with the mean rating of the other raters.
+    """
 
     raters: int
-    alpha_ordinal: float  # Krippendorff's alpha
+    alpha_ordinal: float
     alpha_interval: float
-    split_half: float  # Spearman's rho between the mean ratings of two random halves of the raters
-    ceiling: float  # highest correlation to expect between a metric and the mean of all raters
-    one_against_rest: list[float]  # for each rater, Spearman's rho with the mean of the other raters
+    split_half: float
+    ceiling: float
+    one_against_rest: list[float]
 
 
 def rater_agreement(raters: Floats) -> RaterAgreement | None:
-    """Measure the agreement between raters.
+    """Measure how well r raters agree with each other on n items.
 
     Args:
-        raters: (n, raters) ratings, NaN if there is none.
+        raters: (n, r) ratings: one row per item, one column per rater; NaN where a rater did not rate.
 
     Returns:
-        The agreement; None if fewer than three pairs have two ratings, or if all ratings are equal.
+        The agreement; None if fewer than three items have two ratings, or if all ratings are equal.
     """
     rated = raters[(~np.isnan(raters)).sum(axis=1) >= 2]
     if len(rated) < 3 or np.nanmin(rated) == np.nanmax(rated):
@@ -53,13 +62,14 @@ def rater_agreement(raters: Floats) -> RaterAgreement | None:
 def alpha(raters: Floats, ordinal: bool) -> float:
     """Compute Krippendorff's alpha ("Computing Krippendorff's alpha-reliability", 2011).
 
-    Alpha is 1 - observed / expected disagreement. The observed disagreement is the mean squared
-    difference between ratings of one pair, the expected one that between any two ratings. Both are
-    computed from sums of squares, which needs little memory.
+    alpha = 1 - observed / expected disagreement. The observed disagreement is the mean squared difference
+    between two ratings of the same item. The expected disagreement is the mean squared difference between
+    any two ratings. Both are computed from sums of squares, to save memory.
 
     Args:
-        raters: (n, raters) ratings, at least two per row, NaN if there is none.
-        ordinal: Whether ratings are replaced by their ranks.
+        raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate; at least two
+            ratings in each row.
+        ordinal: Whether to replace ratings by their ranks first.
     """
     is_rated = ~np.isnan(raters)
     values = raters.astype(np.float64)
@@ -74,22 +84,30 @@ def alpha(raters: Floats, ordinal: bool) -> float:
 
 
 def ceiling(split_half: float) -> float:
-    """Return the correlation that a perfect metric would have with the mean rating.
+    """Estimate the correlation that a perfect metric would have with the mean rating.
 
-    It is the square root of the reliability of the mean rating, 2 r / (1 + r) (Spearman and Brown,
-    1910).
+    The mean rating has the reliability 2 r / (1 + r) (Spearman and Brown, 1910). The result is the square
+    root of this reliability.
 
     Args:
-        split_half: The correlation r between two halves of the raters.
+        split_half: The correlation r between the mean ratings of two halves of the raters.
 
     Returns:
-        The ceiling; NaN if r is not positive.
+        The estimated correlation; NaN if r is not positive.
     """
     return float(np.sqrt(2 * split_half / (1 + split_half))) if split_half > 0 else float("nan")
 
 
 def _split_half(raters: Floats) -> float:
-    """Return the mean correlation between random halves of the raters, over pairs that both halves rated."""
+    """Compute Spearman's rho between the mean ratings of two random halves of the raters.
+
+    Args:
+        raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
+
+    Returns:
+        The mean of rho over 200 random splits; only items that both halves rated are used. NaN if rho is
+        undefined in all splits.
+    """
     random = np.random.default_rng(_SEED)
     correlations = []
     for _ in range(_SPLITS):
@@ -102,7 +120,14 @@ def _split_half(raters: Floats) -> float:
 
 
 def _one_against_rest(raters: Floats) -> list[float]:
-    """Return the correlation of each rater with the mean of the others; NaN if one side is constant."""
+    """Compute, for each rater, Spearman's rho with the mean rating of the other raters.
+
+    Args:
+        raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
+
+    Returns:
+        r correlations; NaN if ratings are constant or fewer than three items can be compared.
+    """
     correlations = []
     for rater in range(raters.shape[1]):
         rated = raters[~np.isnan(raters[:, rater])]
@@ -114,14 +139,16 @@ def _one_against_rest(raters: Floats) -> list[float]:
 
 
 def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
-    """Compute the (n,) mean ratings; NaN for a pair without ratings.
+    """Compute the mean rating of each item.
 
-    Means are rounded to twelve significant digits, so that equal means tie whatever the order of
-    their sums.
+    Means are rounded to twelve significant digits, so that rounding errors do not break ties.
 
     Args:
-        raters: (n, raters) ratings, NaN if there is none.
-        weights: (raters,) weights of the raters; by default 1.
+        raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
+        weights: (r,) weights of the raters; by default all are 1.
+
+    Returns:
+        (n,) mean ratings; NaN for an item without ratings.
     """
     is_rated = ~np.isnan(raters)
     weights = np.ones(raters.shape[1]) if weights is None else weights
