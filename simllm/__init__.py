@@ -1,4 +1,4 @@
-"""simllm: a learned metric for code summaries.
+"""simllm: a learned metric that compares summaries of source code with reference summaries.
 
 Examples:
     >>> from simllm import SimLLM

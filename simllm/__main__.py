@@ -1,4 +1,4 @@
-"""The process of the command `simllm`, also as `python -m simllm`: its streams and its environment."""
+"""Entry point of the command `simllm` and of `python -m simllm`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 
 def run() -> int:
-    """Prepare the process, then run the command line; return the exit status."""
+    """Set up standard streams and environment variables, run the command line, and return the exit status."""
     _prepare_streams()
     for cache in _KERNEL_CACHES:
         os.environ.setdefault(cache, "16")
@@ -23,7 +23,11 @@ def run() -> int:
 
 
 def _prepare_streams() -> None:
-    """Escape characters that the locale cannot encode, and replace streams that are closed."""
+    """Make standard input, output and error safe to use.
+
+    Characters that the locale cannot encode are escaped on output. Streams that the caller closed are
+    replaced; writing to a replaced standard output fails, so that no result is lost silently.
+    """
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
     if sys.stdout is None:  # a read-only stream, so that writing fails and no result is lost unseen

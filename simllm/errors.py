@@ -2,7 +2,8 @@
 
 
 class InputError(ValueError):
-    """Bad input. The message is one line: which file, which line, what was expected.
+    """Error for bad input, such as a damaged file or an unknown option.
 
-    Commands print the message on standard error and exit with status 2.
+    The message is one line, which says where the error is (file and line) and what was expected. Commands
+    print the message on standard error and exit with status 2.
     """

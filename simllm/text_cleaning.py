@@ -1,8 +1,8 @@
-"""The cleaning of summaries (SIMLLM, section 5.1), for training and scoring.
+"""Cleaning of code summaries, for training and scoring (SIMLLM, section 5.1).
 
-The rules are a `tokenizers` normalizer, which is stored in `tokenizer.json`. Therefore every library
-that loads the model cleans texts in the same way. Every `str` can be cleaned. Cleaning a cleaned text
-again changes nothing, up to `LONGEST` characters.
+The rules are a normalizer from the package `tokenizers`. It is stored in `tokenizer.json`, so that every
+library that loads the model cleans texts in the same way. Every `str` can be cleaned. Cleaning a text
+twice gives the same result as cleaning it once, if the text has at most `LONGEST` characters.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ _SPACING = [
 
 
 def clean(text: str) -> str:
-    """Clean a summary: the result is lower-case printable ASCII with single spaces.
+    """Clean a code summary: remove comment marks, convert to lower-case ASCII, put spaces around punctuation.
 
-    Only the first `LONGEST` characters are read.
+    Only the first 10,000 characters are read.
 
     Examples:
         >>> clean("/** Gets the user's  NAME (1 . 5 times). */")
@@ -78,7 +78,7 @@ def clean(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
+    """Replace lone surrogates (halves of a character, which UTF-8 cannot encode) by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -86,7 +86,7 @@ def encodable(text: str) -> str:
 
 @cache
 def normalizer() -> Normalizer:
-    """Return the cleaning as a `tokenizers` normalizer."""
+    """Return the cleaning rules as a normalizer object of the package `tokenizers`."""
     from tokenizers import Regex, normalizers
 
     def rules(pairs: list[tuple[str, str]]) -> list[Normalizer]:

@@ -1,1 +1,1 @@
-"""Uses of the metric: comparison of systems, explanation of scores, golden scores, rewards."""
+"""Uses of the metric: comparison of systems, explanation of scores, golden scores, rewards for training."""

@@ -1,9 +1,9 @@
-"""Comparison of systems by their scores, with intervals and significance tests.
+"""Comparison of systems (summarizers) by their scores, with intervals and significance tests.
 
-Two systems are compared on the same references, in two ways. The paired bootstrap counts how often a
-resample of the items reverses the difference. The paired permutation test swaps the two systems item
-by item, and counts how often the difference is as large. The p-values are two-sided and corrected
-for the number of comparisons by Holm's method.
+Each two systems are compared on the same items (references). The paired bootstrap counts how often
+random resamples of the items reverse the sign of the difference. The paired permutation test
+exchanges the two systems' scores for random sets of items, and counts how often the difference is at
+least as large. The p-values are two-sided. Holm's method corrects them for the number of comparisons.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ OVER_REFERENCES: dict[str, Callable[..., Values]] = {"max": np.max, "mean": np.m
 
 @dataclass(frozen=True)
 class System:
-    """The mean score of a system and its 95% bootstrap interval (NaN for one item)."""
+    """The mean score of one system (summarizer).
+
+    Attributes:
+        name: The name of the system.
+        mean: The mean score over all items.
+        low: Lower bound of the 95% bootstrap interval; NaN if there is only one item.
+        high: Upper bound of the 95% bootstrap interval; NaN if there is only one item.
+    """
 
     name: str
     mean: float
@@ -35,7 +42,17 @@ class System:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of system `a` minus that of system `b`, with interval (NaN for one item) and p-values."""
+    """The difference between the mean scores of two systems (summarizers).
+
+    Attributes:
+        a: The name of the first system.
+        b: The name of the second system.
+        difference: Mean score of `a` minus mean score of `b`.
+        low: Lower bound of the 95% bootstrap interval; NaN if there is only one item.
+        high: Upper bound of the 95% bootstrap interval; NaN if there is only one item.
+        bootstrap_p: The p-value of the paired bootstrap test, corrected by Holm's method.
+        permutation_p: The p-value of the paired permutation test, corrected by Holm's method.
+    """
 
     a: str
     b: str
@@ -48,14 +65,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of s systems on the same n items.
+    """The comparison of s systems (summarizers) on the same n items.
 
     Attributes:
         systems: The mean score of each system.
-        differences: The difference of each two systems.
-        wins: (s, s) share of items on which the system of the row scores higher; ties count half.
+        differences: The difference between each two systems.
+        wins: (s, s) matrix: the share of items for which the row's system scores higher than the
+            column's system. An item with equal scores counts as half.
         n: Number of items.
-        signature: The signature of the metric.
+        signature: Text that names everything that can change a score.
     """
 
     systems: list[System]
@@ -68,16 +86,17 @@ class Comparison:
 def compare(
     metric: SimLLM, systems: dict[str, Sequence[str]], references: Sequence[Sequence[str]], over: str = "max"
 ) -> Comparison:
-    """Compare systems by their scores against references.
+    """Score the texts of several systems (summarizers) against references, and compare the systems.
 
     Args:
         metric: The metric.
-        systems: n candidates of each system, by its name.
+        systems: For each system's name, its n candidates.
         references: One or more lists of n references.
-        over: `max` or `mean`: how the scores against several references are combined.
+        over: `max` or `mean`: how to combine a candidate's scores against several references.
 
     Raises:
-        InputError: There are fewer than two systems or no items, or the lists differ in length.
+        InputError: `over` is unknown, there are fewer than two systems or no items, or the lists differ
+            in length.
     """
     if over not in OVER_REFERENCES:
         raise InputError(f"over {over!r}: expected one of {', '.join(OVER_REFERENCES)}")
@@ -96,11 +115,11 @@ def compare(
 
 
 def compare_scores(scores: dict[str, Values], signature: str = "") -> Comparison:
-    """Compare systems by their scores.
+    """Compare systems (summarizers) by given scores.
 
     Args:
-        scores: (n,) scores of each system on the same items, by its name.
-        signature: The signature of the metric.
+        scores: For each system's name, its (n,) scores; all systems are scored on the same n items.
+        signature: Text that names everything that can change a score.
     """
     names, values = list(scores), np.stack(list(scores.values()))
     n = values.shape[1]

@@ -1,9 +1,10 @@
-"""Explanation of a score: the contribution of each word, and its match in the other text.
+"""Explanation of a score: what each word contributes, and which word of the other text matches it.
 
-With mean pooling and cosine, the score is exactly a sum over tokens:
-cos(u, v) = sum_i (u_i / n) . v / (|u| |v|), where u is the mean of the n states u_i. The
-contribution of a word is the sum over its tokens. The state of a word is the mean of the states of
-its tokens. The match of a word is the word of the other text with the most similar state.
+With mean pooling and cosine, the score is exactly a sum over the tokens i of one text:
+cos(u, v) = sum_i (u_i / n) . v / (|u| |v|). Here u_i are the hidden states of the n tokens, u is their
+mean, and v is the mean state of the other text. The contribution of a word is the sum over its tokens.
+The state of a word is the mean of its tokens' states. The match of a word is the word of the other
+text whose state has the largest cosine with it.
 """
 
 from __future__ import annotations
@@ -25,25 +26,37 @@ _GAIN = 0.2  # smallest gain of the probability that makes a word a reason
 
 @dataclass(frozen=True)
 class Word:
-    """A cleaned word of one text, compared with the words of the other text."""
+    """A word of one text, compared with the words of the other text.
+
+    Attributes:
+        text: The word, after cleaning.
+        contribution: What the word adds to the score of the two texts.
+        match: The most similar word of the other text.
+        similarity: Cosine between the word and its match, from -1 to 1.
+        same_without: Probability that the two texts have the same meaning if this word is left out,
+            alone or together with its match (the larger of the two probabilities). None if the model
+            cannot estimate probabilities.
+    """
 
     text: str
-    contribution: float  # its part of the score
-    match: str  # the most similar word of the other text
-    similarity: float  # cosine of the word and its match, -1..1
-    same_without: float | None = None  # probability of the same meaning without this word or its match
+    contribution: float
+    match: str
+    similarity: float
+    same_without: float | None = None
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The explanation of a score.
+    """Explanation of the score of two texts, candidate and reference.
 
     Attributes:
         score: The score.
-        candidate: The words of the candidate; their contributions and `rest[0]` sum to the score.
-        reference: The words of the reference; their contributions and `rest[1]` sum to the score.
-        rest: The contributions of the boundary tokens of the candidate and of the reference.
-        signature: The signature of the metric.
+        candidate: The words of the candidate. Their contributions, plus `rest[0]`, sum to the score.
+        reference: The words of the reference. Their contributions, plus `rest[1]`, sum to the score.
+        rest: What the tokens <s> and </s> contribute: first for the candidate, then for the reference.
+        signature: Text that names everything that can change a score.
+        same: Probability that the texts have the same meaning; None if the model cannot estimate it.
+        changed: Whether the texts are similar but probably differ in meaning.
     """
 
     score: float
@@ -51,12 +64,17 @@ class Explanation:
     reference: list[Word]
     rest: tuple[float, float]
     signature: str
-    same: float | None = None  # probability of the same meaning; None without a meaning head
-    changed: bool = False  # whether the texts are similar, but probably differ in meaning
+    same: float | None = None
+    changed: bool = False
 
     @property
     def changing_words(self) -> list[str]:
-        """Return up to two words of each text whose removal makes the same meaning more likely."""
+        """Find the words that change the meaning: without them, the texts more probably mean the same.
+
+        Returns:
+            Up to two words of the candidate and up to two words of the reference; empty if the model cannot
+            estimate the probability of the same meaning.
+        """
         if self.same is None:
             return []
         chosen = []
@@ -69,16 +87,16 @@ class Explanation:
 
 
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
-    """Explain the score of a pair.
+    """Explain the score of a candidate and its reference, word by word.
 
     Args:
         metric: A metric with mean pooling and cosine.
-        candidate: One text.
-        reference: Another text.
+        candidate: The text to judge.
+        reference: The text to which the candidate is compared.
 
     Raises:
-        InputError: The metric has another pooling or similarity, a text is empty after cleaning, or a
-            text is longer than the model's longest input and `on_long` is `window`.
+        InputError: The metric has another pooling or similarity, a text is empty after cleaning, or the
+            metric splits a text into several windows because the text is long.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
@@ -128,9 +146,14 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
 
 
 def _with_probabilities(metric: SimLLM, explanation: Explanation) -> Explanation:
-    """Add to each word the probability of the same meaning without the word.
+    """Fill in the attribute `same_without` of each word in an explanation.
 
-    The word is left out alone, or together with its match; the larger probability is used.
+    For each word, two probabilities of the same meaning are computed: without the word, and without the
+    word and its match in the other text. The larger one is used.
+
+    Args:
+        metric: The metric, with a model that can estimate the probability.
+        explanation: The explanation without these probabilities.
     """
     sides = [explanation.candidate, explanation.reference]
     texts = [[word.text for word in side] for side in sides]
@@ -151,7 +174,15 @@ def _with_probabilities(metric: SimLLM, explanation: Explanation) -> Explanation
 
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:
-    """Return the words of a text, each with the slice of its tokens."""
+    """Join the tokens of a text to words.
+
+    Args:
+        metric: The metric, whose tokenizer made the tokens.
+        ids: The token ids of the text, without <s> and </s>.
+
+    Returns:
+        For each word: its text, and the slice of `ids` with its tokens.
+    """
     tokens = [metric.checkpoint.tokenizer.id_to_token(number) for number in ids]
     starts = [i for i, token in enumerate(tokens) if i == 0 or token.startswith(BOUNDARY)]
     ends = [*starts[1:], len(tokens)]

@@ -1,4 +1,4 @@
-"""Golden scores: scores of fixed pairs, stored with a model, to detect changes of its scores."""
+"""Golden scores: expected scores of fixed pairs, stored with a model, to detect changes of its scores."""
 
 from __future__ import annotations
 
@@ -38,14 +38,23 @@ PAIRS = [
 
 @dataclass(frozen=True)
 class GoldenScores:
-    """The scores of `PAIRS` by the model with a hash."""
+    """The expected scores that a model gives to the fixed pairs in `PAIRS`.
+
+    Attributes:
+        model: The hash of the model.
+        scores: The score of each pair.
+    """
 
     model: str
     scores: tuple[float, ...]
 
 
 def write_golden_scores(folder: Path) -> None:
-    """Score `PAIRS` with the plain encoder, and write the scores into the model folder."""
+    """Score the fixed pairs in `PAIRS` on the CPU, and write the scores into the model folder.
+
+    Args:
+        folder: The model folder.
+    """
     metric = SimLLM(folder, mode="plain", device="cpu")
     values = metric.score(*zip(*PAIRS, strict=True)).values
     golden = GoldenScores(metric.checkpoint.hash, tuple(round(value, 7) for value in values.tolist()))
@@ -53,14 +62,17 @@ def write_golden_scores(folder: Path) -> None:
 
 
 def largest_difference(metric: SimLLM, folder: Path) -> float:
-    """Return the largest absolute difference between the scores of a metric and the golden scores.
+    """Compare a metric's scores of fixed pairs with the golden (expected) scores in its model folder.
 
     Args:
-        metric: The metric, with the model of `folder`.
-        folder: The model folder with the golden scores.
+        metric: The metric, which was loaded from `folder`.
+        folder: The model folder, which also holds the golden scores.
+
+    Returns:
+        The largest absolute difference between a score and its golden score.
 
     Raises:
-        InputError: The golden scores are missing, or of another model or other pairs.
+        InputError: The golden scores are missing, or belong to another model or to other pairs.
     """
     if not (folder / GOLDEN_FILE).is_file():
         raise InputError(f"{folder}: no {GOLDEN_FILE}; expected a model folder with golden scores")

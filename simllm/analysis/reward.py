@@ -1,4 +1,4 @@
-"""The metric as a reward function for training a summarizer."""
+"""Reward function for reinforcement learning of a summarizer: the reward is the metric's score."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from simllm.metric import SimLLM
 
 
 def reward(metric: SimLLM, column: str = "reference") -> Callable[..., list[float]]:
-    """Make a reward function with TRL's calling convention, `reward(completions, **columns)`.
+    """Make a reward function for the reinforcement learning library TRL.
 
-    The function scores each completion (a text, or the last one of a list of messages) against the
-    text in a column of the data set. It raises InputError if the data set lacks the column. Threads
-    may share it.
+    TRL calls `reward(completions, **columns)`, where `columns` holds the columns of the data set. A
+    completion is a text, or a list of chat messages, whose last message is scored. The reward is the
+    score of the completion against its reference. The function raises InputError if the data set lacks
+    the column. Threads may share the function.
 
     Args:
         metric: The metric.
