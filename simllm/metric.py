@@ -281,7 +281,10 @@ class SimLLM:
 
     @property
     def no_scores(self) -> Scores:
-        """An empty `Scores` object (zero pairs), with this metric's signature and calibration."""
+        """An empty `Scores` object (zero pairs), with this metric's signature and calibration.
+
+        The calibration is the map from scores to percentiles and human ratings.
+        """
         same = np.empty(0) if self.head else None
         return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same)
 

@@ -1,4 +1,4 @@
-"""Cleaning of code summaries, for training and scoring (SIMLLM, section 5.1).
+"""Cleaning of code summaries, for training and scoring (SIMLLM paper, section 5.1).
 
 The rules are a normalizer from the package `tokenizers`. It is stored in `tokenizer.json`, so that every
 library that loads the model cleans texts in the same way. Every `str` can be cleaned. Cleaning a text

@@ -91,7 +91,7 @@ class FunctionMetric:
     compute: ScoreFunction
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        """Score the candidate of each example against its reference."""
+        """Score n examples; each candidate is compared with the reference in the same example."""
         values = self.compute(*candidates_and_references(examples))
         return PlainScores(np.asarray(values, np.float64), self.signature)
 

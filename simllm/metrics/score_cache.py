@@ -47,7 +47,7 @@ class CachedMetric:
     def score(self, examples: Sequence[Example]) -> PlainScores:
         """Score n examples, or load their scores from the cache."""
         candidates_and_references(examples)  # for its TypeError
-        pinned = [self.signature, _code(), *map(asdict, examples)]
+        pinned = [self.signature, _code_version(), *map(asdict, examples)]
         key = hashlib.sha256(json.dumps(pinned).encode()).hexdigest()
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # none yet, no home, or damaged
             kept = json.loads((_folder() / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
@@ -61,7 +61,7 @@ class CachedMetric:
 
 
 @cache
-def _code() -> str:
+def _code_version() -> str:
     """Identify the code of simllm: return a hash of its files, and the versions of three libraries.
 
     The libraries (numpy, tokenizers, torch) are those that every metric may use. A signature names only

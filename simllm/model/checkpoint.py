@@ -170,7 +170,7 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[MeaningHead | None, str]:
-    """Load the meaning head from a model folder.
+    """Load the meaning head: the network that predicts whether two texts have the same meaning.
 
     Args:
         folder: The model folder.

@@ -1,4 +1,7 @@
-"""The settings of the encoder (`config.json`) and of the meaning head (`simllm.json`)."""
+"""The settings of the encoder (`config.json`) and of the meaning head (in `simllm.json`).
+
+The meaning head is a network that predicts whether two texts have the same meaning.
+"""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ class RelativeBias(nn.Module):
         """Compute the relative position bias, which is added to the attention scores.
 
         Args:
-            queries: (B, R) positions of the queries.
-            keys: (B, C) positions of the keys.
+            queries: (B, R) token positions of R queries in B texts.
+            keys: (B, C) token positions of C keys in B texts.
 
         Returns:
             (B, H, R, C) bias; H is the number of attention heads.

@@ -1,4 +1,4 @@
-"""Pooling: it turns the hidden states of a text's tokens into one embedding (SIMLLM, section 4.2).
+"""Pooling: it turns the hidden states of a text's tokens into one embedding (SIMLLM paper, section 4.2).
 
 A pooling function takes (B, L, D) hidden states and a (B, L) mask, true for tokens that are not
 padding: B texts, L tokens, hidden size D. It returns (B, D) embeddings.

@@ -1,4 +1,4 @@
-"""Similarity between two text embeddings (SIMLLM, section 4.3)."""
+"""Similarity between two text embeddings (SIMLLM paper, section 4.3)."""
 
 from __future__ import annotations
 

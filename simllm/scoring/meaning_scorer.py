@@ -57,15 +57,16 @@ class MeaningScorer:
         return PairValues(scores, same)
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
-        """Compute the embedding and the meaning head's input of each text in a batch.
+        """Compute the embedding and the mapped token states of each text in a batch.
+
+        The meaning head reads hidden states that are mapped from the encoder's hidden size D to its width W.
 
         Args:
-            hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
+            hidden: (B, L, D) hidden states of B texts with L tokens.
             mask: (B, L) bool, true for tokens that are not padding.
 
         Returns:
-            For each text: its (D,) embedding; and its hidden states without padding, mapped to the head's
-            width W, in an array (number of tokens, W).
+            For each text: its (D,) embedding; and its (number of tokens, W) mapped states, without padding.
         """
         embeddings = self.pool(hidden, mask).float().cpu().numpy()
         projected, lengths = self.head.project(hidden), mask.sum(1).tolist()
@@ -74,11 +75,14 @@ class MeaningScorer:
         ]
 
     def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Values:
-        """Compute the meaning head's logits for n text pairs, in batches of similar length.
+        """Compute for n text pairs the logit of the probability that both texts have the same meaning.
+
+        The pairs are processed in batches of similar length.
 
         Args:
-            first: For each pair, the (number of tokens, W) states of one text, mapped to the head's width W.
-            second: For each pair, the states of the other text.
+            first: For each pair, the (number of tokens, W) states of one text, mapped to the meaning head's
+                width W.
+            second: For each pair, the mapped states of the other text.
 
         Returns:
             (n,) logits.

@@ -1,4 +1,4 @@
-"""Check of the texts that a caller passes."""
+"""Check that an argument is a list of texts."""
 
 from __future__ import annotations
 

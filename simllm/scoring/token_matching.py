@@ -1,4 +1,4 @@
-"""Token-level precision, recall and F1 with tf-idf weights (SIMLLM, section 4.3, eq. 5 to 8).
+"""Token-level precision, recall and F1 with tf-idf weights (SIMLLM paper, section 4.3, eq. 5 to 8).
 
 Every token is matched with the most similar token of the other text. The similarity of two tokens is
 the cosine of their hidden states. The paper's N in eq. (7) is read as normalisation to unit length,

@@ -48,10 +48,11 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
 def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
     """Test for each two metrics whether they have the same rank correlation with the ratings.
 
-    Scores are replaced by ranks. If two metrics are equally good, their ranks for an item can be swapped.
-    The test swaps the ranks for sets of items: all possible sets if n is at most 13, otherwise 10,000
-    random sets (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics using
-    resampling methods", 2021).
+    Scores are replaced by ranks. If two metrics are equally good, it does not matter which metric gave an
+    item which rank. The test swaps the two ranks for sets of items: all possible sets if n is at most 13,
+    otherwise 10,000 random sets. The p-value is the share of sets after whose swap the two correlations
+    differ at least as much as before (Deutsch, Dror and Roth, "A statistical analysis of summarization
+    evaluation metrics using resampling methods", 2021).
 
     Args:
         scores: For each of m metrics, (n,) scores of n items.

@@ -175,9 +175,9 @@ def test_editing_simllm_invalidates_the_cache(tmp_path, monkeypatch):
         for file in edits:
             with (package / file).open("a") as code:
                 code.write("# edited\n")
-        score_cache._code.cache_clear()
+        score_cache._code_version.cache_clear()
         pair_scores(metric, ["a", "bb"], ["x", "y"])
-    score_cache._code.cache_clear()
+    score_cache._code_version.cache_clear()
     assert len(calls) == 2
 
 
