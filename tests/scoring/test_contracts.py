@@ -240,6 +240,7 @@ def test_the_default_model_gives_its_golden_scores():
         )
 
 
+@pytest.mark.slow
 def test_selftest_and_info():
     done = run("selftest", "-f", "json")
     assert done.returncode == 0, done.stderr

@@ -111,6 +111,7 @@ def test_flex_attention_has_the_same_gradients(model, batch, backward_on_cpus):
         assert (actual[name] - gradient).abs().max() < 1e-6, name
 
 
+@pytest.mark.slow
 def test_one_compilation_serves_all_layers_and_all_batches(model, backward_on_cpus):
     expected = gradients(model, batch_of(LENGTHS, 3), grouped_attention)
     torch._dynamo.reset()

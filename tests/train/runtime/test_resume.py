@@ -56,7 +56,11 @@ def learner(started):
 
 @pytest.mark.parametrize(
     ("number", "status", "to_all"),
-    [(signal.SIGTERM, 75, False), (signal.SIGINT, 130, True), (signal.SIGUSR1, 75, True)],
+    [
+        (signal.SIGTERM, 75, False),
+        (signal.SIGINT, 130, True),
+        pytest.param(signal.SIGUSR1, 75, True, marks=pytest.mark.slow),
+    ],
 )
 def test_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, number, status, to_all):
     """SLURM and the keyboard send the signal to all processes."""
