@@ -103,6 +103,8 @@ def compare(
     sizes = {len(texts) for texts in (*systems.values(), *references)}
     if len(systems) < 2:
         raise InputError("expected two or more different systems")
+    if not references:
+        raise InputError("expected one or more lists of references")
     if len(sizes) != 1 or sizes == {0}:
         raise InputError("expected as many candidates of each system as references, and at least one")
     ways = [(system, texts) for texts in references for system in systems.values()]

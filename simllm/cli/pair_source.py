@@ -139,12 +139,12 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the cells for a pair's id in a table: a list with one cell, or an empty list.
+    """Return the table cell for a pair's id in a list; the list is empty if the table shows no ids.
 
     Args:
         row: The pair.
-        format_: The table's format; None if the table has no ids. In the formats "text" and "tsv", an id
-            that is not a string is shown as JSON.
+        format_: The table's format ("text", "tsv" or "json"), or None for a table without ids. Text and
+            TSV show an id that is not a string as JSON.
     """
     if format_ is None:
         return []

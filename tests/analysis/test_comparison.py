@@ -79,6 +79,8 @@ def test_several_references(model_folder):
         assert found.signature.endswith(f"|references:2|over:{over}")
     with pytest.raises(InputError, match="over 'min': expected one of max, mean"):
         compare(metric, systems, references, "min")
+    with pytest.raises(InputError, match="one or more lists of references"):
+        compare(metric, systems, [])
     with pytest.raises(InputError, match="as many candidates of each system as references"):
         compare(metric, {"a": ["x"], "b": ["x", "y"]}, [["x"]])
 

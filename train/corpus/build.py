@@ -105,10 +105,13 @@ def _build(
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """Return the `corpus.json` of the only source if that source is a corpus that can be copied, else None.
+    """Check whether the only source is a finished corpus that can be copied instead of built again.
 
-    A corpus can be copied if its test share is that of `config`, and if it excludes the same evaluation
-    texts, or `config` excludes none.
+    It can be copied if it has the test share that `config` asks for, and if it excludes the same
+    evaluation texts. Without evaluation texts in `config`, any excluded texts are fine.
+
+    Returns:
+        The content of the corpus's `corpus.json`; None if it cannot be copied.
     """
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:

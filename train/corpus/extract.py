@@ -58,7 +58,7 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
         drop: Called with the filter's name and the raw documentation if a filter rejects it.
 
     Returns:
-        The comment without its place; None if it is rejected.
+        The comment, in which the caller fills in repository and path; None if a filter rejects it.
     """
     paragraphs = markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""

@@ -98,10 +98,11 @@ def predicted_counts(lengths: Ints, probability: float) -> Ints:
 
 
 def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
-    """Return whether a row of the attention matrix sees a column of the same text.
+    """Return whether a token may attend to another token of the same text.
 
-    A row that sees v originals (predicted tokens) sees all context tokens, the first v originals, and the
-    slots (placeholders) of the other originals.
+    Each predicted token occurs twice: as an *original*, and as a *slot* that stands in its place. A row of
+    the attention matrix sees every token that is not predicted. Of each predicted token it sees either
+    the original or the slot: the originals of the first v, and the slots of all others.
 
     Args:
         visible_originals: The number v of each row, from `PermutedBatch.visible_originals`.
