@@ -175,7 +175,7 @@ def _matrix(ratings: list[dict[str, float]]) -> Floats:
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
-    """Select the `names` of keys that every row has with a string or an integer as value.
+    """Select from `names` the keys whose value is a string or an integer in every row.
 
     Args:
         rows: For each row, its place for errors ("FILE, line 3") and its JSON object.

@@ -121,7 +121,7 @@ def _cell(row: MetricResult, rank: int) -> str:
 
 
 def _variants(sets: Sequence[SetStudy]) -> str:
-    """Return a LaTeX table of the correlations with people of the learned metric's variants.
+    """Return a LaTeX table: how well each variant of the learned metric correlates with human ratings.
 
     A variant is a combination of pooling and similarity. There is one row for each variant, and one column
     for each set of rated pairs.

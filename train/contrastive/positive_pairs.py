@@ -155,7 +155,7 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
 
 
 def _read_pairs(file: Path, config: PositivesConfig) -> list[PositivePair]:
-    """Read the pairs in a JSON-lines file whose word overlap is within the configured limits."""
+    """Read pairs of texts from a JSON-lines file; keep those whose word overlap is within the limits."""
     pairs = []
     for where, row in select_rows(file, config.only, config.leave_out):
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
