@@ -42,7 +42,7 @@ class Frequencies:
 
         Args:
             texts: Chunks of tokenized texts.
-            tokenizer: The tokenizer that made them.
+            tokenizer: The tokenizer that made the token ids.
         """
         counts: Counter[int] = Counter()
         documents = 0

@@ -78,6 +78,9 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: 
         on_long: What to do with a long text: `truncate` cuts the text, `window` splits it into
             consecutive windows, and `error` raises an error.
 
+    Returns:
+        The token ids of each text, and the indices of the long texts.
+
     Raises:
         TooLongError: A text is long and `on_long` is `error`.
     """

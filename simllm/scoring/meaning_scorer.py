@@ -40,7 +40,14 @@ class MeaningScorer:
     info: MeaningInfo
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs, given as 2n texts: first the n candidates, then their n references."""
+        """Score n pairs of texts.
+
+        Args:
+            texts: 2n tokenized texts: first the n candidates, then their n references.
+
+        Returns:
+            (n,) similarities, and (n,) probabilities that the two texts have the same meaning.
+        """
         n = len(texts.inputs) // 2
         scores, same = np.zeros(n), np.ones(n)
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):

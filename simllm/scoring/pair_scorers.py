@@ -50,7 +50,14 @@ class PooledScorer:
     similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Values]
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs, given as 2n texts: first the n candidates, then their n references."""
+        """Score n pairs of texts.
+
+        Args:
+            texts: 2n tokenized texts: first the n candidates, then their n references.
+
+        Returns:
+            (n,) scores, without probabilities of the same meaning.
+        """
         embeddings = embed(self.engine, texts, self.pool)
         n = len(embeddings) // 2
         return PairValues(self.similarity(embeddings[:n], embeddings[n:]))
@@ -63,7 +70,7 @@ class TokenScorer:
     Attributes:
         engine: The encoder.
         weights: (V,) weight of each token in the vocabulary.
-        similarity: `precision`, `recall` or `f1`.
+        similarity: What to compute from the matched tokens: `precision`, `recall` or `f1`.
     """
 
     engine: Engine
@@ -71,7 +78,14 @@ class TokenScorer:
     similarity: str
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs, given as 2n texts: first the n candidates, then their n references."""
+        """Score n pairs of texts.
+
+        Args:
+            texts: 2n tokenized texts: first the n candidates, then their n references.
+
+        Returns:
+            (n,) scores, without probabilities of the same meaning.
+        """
         n = len(texts.inputs) // 2
         values = np.zeros(n)
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):

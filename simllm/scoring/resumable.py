@@ -35,7 +35,7 @@ def stream(
         pairs: All pairs from the beginning. A pair is a tuple of JSON values: candidate, reference, and
             optionally more.
         partial: The file that keeps finished chunks between runs.
-        no_scores: The scores of zero pairs; their signature and calibration are used for every chunk.
+        no_scores: An empty `Scores` object; every chunk gets its signature and calibration.
 
     Yields:
         Chunks of pairs with their scores, in input order.
@@ -62,7 +62,7 @@ def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
 
     Args:
         partial: The file that keeps finished chunks between runs.
-        no_scores: The scores of zero pairs; their signature and calibration are used for every chunk.
+        no_scores: An empty `Scores` object; every chunk gets its signature and calibration.
 
     Yields:
         For each chunk: its pairs (tuples of candidate, reference and optionally more) and their scores.

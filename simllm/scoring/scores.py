@@ -131,7 +131,7 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
 
     Args:
         parts: The scores of each chunk, in input order.
-        no_scores: The scores of zero pairs, whose signature and calibration the result gets.
+        no_scores: An empty `Scores` object; the result gets its signature and calibration.
     """
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}

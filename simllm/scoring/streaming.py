@@ -36,7 +36,7 @@ def score_in_chunks(
         tokenize: Cleans and tokenizes a list of texts.
         scorer: Scores tokenized pairs.
         size: Number of pairs in a chunk.
-        no_scores: The scores of zero pairs, whose signature and calibration every chunk gets.
+        no_scores: An empty `Scores` object; every chunk gets its signature and calibration.
         first: The number of the first pair, for error messages.
 
     Yields:

@@ -1,4 +1,4 @@
-"""Check that an argument is a list of texts."""
+"""Check of arguments that must be lists of texts."""
 
 from __future__ import annotations
 

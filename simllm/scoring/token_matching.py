@@ -130,12 +130,12 @@ def best_cosines(a: Floats, b: Floats) -> tuple[Values, Values]:
 
 
 def precision(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute the precision (eq. 5): the weighted mean of the cosines of the candidate's tokens, -1 to 1."""
+    """Compute the weighted mean cosine between the candidate's tokens and their matches (eq. 5), -1 to 1."""
     return candidate.mean
 
 
 def recall(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute the recall (eq. 6): the weighted mean of the cosines of the reference's tokens, -1 to 1."""
+    """Compute the weighted mean cosine between the reference's tokens and their matches (eq. 6), -1 to 1."""
     return reference.mean
 
 
