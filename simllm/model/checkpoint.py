@@ -86,7 +86,7 @@ class Checkpoint:
     Attributes:
         encoder: The network that turns token ids into hidden states.
         tokenizer: The tokenizer, which also cleans texts.
-        info: The content of `simllm.json`.
+        info: The content of `simllm.json`, such as pooling, similarity and facts about the training.
         hash: 12 hex digits that identify the encoder's configuration and weights.
         head: The network that predicts whether two texts have the same meaning; None if there is none.
         head_hash: 12 hex digits that identify the weights and calibration of `head`; empty without a head.

@@ -28,10 +28,11 @@ _SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which is slow to import
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Shape of the encoder. The names are those of transformers' `MPNetConfig`.
+    """Shape of the encoder. The attributes have the names of transformers' `MPNetConfig`.
 
-    The default values are the paper's base size. MPNet does not use the first two rows of its table of
-    position embeddings. Therefore `max_position_embeddings` is the longest input (in tokens) plus two.
+    The default values are the base size in the SIMLLM paper. MPNet does not use the first two rows of its
+    table of position embeddings. Therefore `max_position_embeddings` is the longest input (in tokens) plus
+    two.
     """
 
     vocab_size: int = 40_000

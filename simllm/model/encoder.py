@@ -54,7 +54,8 @@ class Embeddings(nn.Module):
 class RelativeBias(nn.Module):
     """Relative position bias, which is added to attention scores, as in T5.
 
-    For each attention head, it is one learned number per bucket (range) of distances between positions.
+    The distances between positions are divided into buckets (ranges). For each bucket and each attention
+    head, the bias is one learned number.
     """
 
     max_distance = 128
@@ -188,7 +189,7 @@ class Encoder(nn.Module):
         self.apply(self._initialize)
 
     def _initialize(self, module: nn.Module) -> None:
-        """Draw initial weights for one layer, with BERT's initialization."""
+        """Draw a layer's initial weights from a normal distribution; set biases and the padding row to 0."""
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=self.config.initializer_range)
         if isinstance(module, nn.Linear):

@@ -54,9 +54,10 @@ def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
 def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
     """Compute the positive pointwise mutual information (PPMI) of each two tokens a and b.
 
-    PPMI is max(0, log p(a, b) - log p(a) - log p(b)). In one of the last two terms, p is usually replaced
-    by s, a smoothed p that is proportional to p^0.75. To keep the matrix symmetric, we use the mean
-    (log p + log s) / 2 in both terms.
+    PPMI is max(0, log p(a, b) - log p(a) - log p(b)). p(a, b) is the share of neighbouring pairs that
+    consist of a and b; p(a) is the share that token a has in all counts. Usually one of p(a) and p(b) is
+    smoothed: replaced by s, proportional to p^0.75. Here both terms use the mean (log p + log s) / 2, so
+    that the matrix is symmetric.
 
     Args:
         counts: (V, V) symmetric counts of neighbouring tokens.
