@@ -32,8 +32,8 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
         n: Number of items.
 
     Returns:
-        The two-sided p-value. It is 1 for equal metrics and for three items. It is NaN if the metrics are
-        exact opposites (r23 = -1), because the test statistic is undefined.
+        The two-sided p-value. It is 1 for equal metrics and for at most three items. It is NaN if the
+        metrics are exact opposites (r23 = -1), because the test statistic is undefined.
     """
     if r23 >= 1 - 1e-12 or n <= 3:
         return 1.0
@@ -50,9 +50,9 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
     Scores are replaced by ranks. If two metrics are equally good, it does not matter which metric gave an
     item which rank. The test swaps the two ranks for sets of items: all possible sets if n is at most 13,
-    otherwise 10,000 random sets. The p-value is the share of sets after whose swap the two correlations
-    differ at least as much as before (Deutsch, Dror and Roth, "A statistical analysis of summarization
-    evaluation metrics using resampling methods", 2021).
+    otherwise 10,000 random sets. The p-value is the share of sets for which the two correlations differ at
+    least as much after the swap as before it (Deutsch, Dror and Roth, "A statistical analysis of
+    summarization evaluation metrics using resampling methods", 2021).
 
     Args:
         scores: For each of m metrics, (n,) scores of n items.

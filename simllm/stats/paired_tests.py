@@ -70,12 +70,17 @@ def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
 def permutation_p(extreme: Values, n: int) -> Values:
     """Compute p-values from the counts of a permutation test.
 
-    The random sets of `swaps` may lack the unswapped data. Then the data count as one more set.
+    For at most 13 items, the test tries all 2^n sets of swapped items, and p = extreme / 2^n. For more
+    items, the test tries 10,000 random sets. The data without a swap count as one more set, so that
+    p = (extreme + 1) / 10,001.
 
     Args:
         extreme: How many sets of swapped items give a difference at least as large as the data; one
             count for each test.
-        n: Number of items, which determines how many sets `swaps` makes.
+        n: Number of items.
+
+    Returns:
+        The p-value of each test.
     """
     return extreme / 2**n if n <= _MOST_EXACT else (extreme + 1) / (_RESAMPLES + 1)
 

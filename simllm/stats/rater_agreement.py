@@ -60,7 +60,10 @@ def rater_agreement(raters: Floats) -> RaterAgreement | None:
 
 
 def alpha(raters: Floats, ordinal: bool) -> float:
-    """Compute Krippendorff's alpha ("Computing Krippendorff's alpha-reliability", 2011).
+    """Compute Krippendorff's alpha, which measures how well raters agree.
+
+    alpha is 1 if raters always agree, and about 0 if they agree only by chance (Krippendorff, "Computing
+    Krippendorff's alpha-reliability", 2011).
 
     alpha = 1 - observed / expected disagreement. The observed disagreement is the mean squared difference
     between two ratings of the same item. The expected disagreement is the mean squared difference between
