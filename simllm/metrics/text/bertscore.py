@@ -16,7 +16,7 @@ from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
 
 
 def load(model: str) -> ScoreFunction:
-    """Load BERTScore: return its scoring function.
+    """Load BERTScore: return a function that scores n candidates against n references.
 
     The score is F1, computed from the embeddings in the model's last layer, without rescaling. If a text
     is empty, the score is 0.

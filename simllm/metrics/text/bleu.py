@@ -16,7 +16,9 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load(weights: Sequence[float]) -> ScoreFunction:
-    """Load sentence BLEU: return its scoring function, with scores from 0 to 1.
+    """Load sentence BLEU: return a function that scores n candidates against n references.
+
+    Scores are from 0 to 1.
 
     Args:
         weights: The weights of 1-grams, 2-grams and so on, in the geometric mean of their precisions.

@@ -11,7 +11,7 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Load chrF: return its scoring function, with scores from 0 to 1."""
+    """Load chrF: return a function that scores n candidates against n references, from 0 to 1."""
     from sacrebleu.metrics.chrf import CHRF
 
     chrf = CHRF()

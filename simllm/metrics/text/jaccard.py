@@ -11,7 +11,7 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Return the scoring function of the Jaccard similarity; scores are from 0 to 1."""
+    """Return the function `score`, which computes Jaccard similarities."""
     return score
 
 

@@ -26,7 +26,10 @@ _REMEDY = (
 
 
 def load() -> ScoreFunction:
-    """Load METEOR: return its scoring function, with scores from 0 to 1; texts are split at white space."""
+    """Load METEOR: return a function that scores n candidates against n references.
+
+    Scores are from 0 to 1. Texts are split into words at white space.
+    """
     from nltk.translate.meteor_score import single_meteor_score
 
     words = wordnet()

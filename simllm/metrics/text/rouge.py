@@ -11,7 +11,9 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load(kind: str) -> ScoreFunction:
-    """Load ROUGE: return its scoring function; scores are F1, from 0 to 1.
+    """Load ROUGE: return a function that scores n candidates against n references.
+
+    Scores are F1, from 0 to 1.
 
     Args:
         kind: `rouge1`, `rouge2` or `rougeL`.

@@ -17,7 +17,7 @@ _WEIGHT = 1.2
 
 
 def load() -> ScoreFunction:
-    """Load ROUGE-W: return its scoring function; scores are F1, from 0 to 1."""
+    """Load ROUGE-W: return a function that scores n candidates against n references by F1, 0 to 1."""
     from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize
 

@@ -13,7 +13,9 @@ from simllm.model.similarity import cosine
 
 
 def load(model: str) -> ScoreFunction:
-    """Load SentenceBERT: return its scoring function, with scores from -1 to 1.
+    """Load SentenceBERT: return a function that scores n candidates against n references.
+
+    Scores are from -1 to 1.
 
     Args:
         model: A model folder, or the name of a model that was downloaded before.

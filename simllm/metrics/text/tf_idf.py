@@ -14,9 +14,10 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Load the tf-idf metric: return its scoring function, with scores from 0 to 1.
+    """Load the tf-idf metric: return a function that scores n candidates against n references.
 
-    Words of one letter are ignored. If both texts have no longer word, the score is 0.
+    Scores are from 0 to 1. Words of one letter are ignored. If no longer word is in the two texts, the
+    score is 0.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 

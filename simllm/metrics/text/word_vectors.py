@@ -27,7 +27,9 @@ _MOST_TEXTS = 1_000_000  # more texts change little, and take more than a minute
 
 
 def load(corpus: str) -> ScoreFunction:
-    """Load the word vector metric: return its scoring function, with scores from -1 to 1.
+    """Load the word vector metric: return a function that scores n candidates against n references.
+
+    Scores are from -1 to 1.
 
     Args:
         corpus: The file from which word vectors are computed: plain text, one text per line; or JSON
