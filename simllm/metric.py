@@ -207,7 +207,15 @@ class SimLLM:
         return self._signature(self.frequencies)
 
     def variant_signature(self, pooling: str, similarity: str) -> str:
-        """Return the signature that this metric would have with another pooling and similarity."""
+        """Build the signature that this metric would have with another pooling and similarity.
+
+        Args:
+            pooling: The name of the other pooling, such as "mean".
+            similarity: The name of the other similarity, such as "cosine".
+
+        Returns:
+            Text that names everything that can change a score.
+        """
         return self._signature(self.frequencies, pooling, similarity)
 
     def _signature(

@@ -94,6 +94,9 @@ def compare(
         references: One or more lists of n references.
         over: `max` or `mean`: how to combine a candidate's scores against several references.
 
+    Returns:
+        The mean scores with intervals, and the differences with intervals and p-values.
+
     Raises:
         InputError: `over` is unknown, there are fewer than two systems or no items, or the lists differ
             in length.

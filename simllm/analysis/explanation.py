@@ -174,7 +174,7 @@ def _with_probabilities(metric: SimLLM, explanation: Explanation) -> Explanation
 
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:
-    """Join the tokens of a text to words.
+    """Join the tokens of a text into words.
 
     Args:
         metric: The metric, whose tokenizer made the tokens.

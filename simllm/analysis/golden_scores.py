@@ -1,4 +1,4 @@
-"""Golden scores: expected scores of fixed pairs, stored with a model, to detect changes of its scores."""
+"""Golden scores: expected scores of fixed text pairs, stored with a model to detect later changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAIRS = [
 
 @dataclass(frozen=True)
 class GoldenScores:
-    """The expected scores that a model gives to the fixed pairs in `PAIRS`.
+    """The expected scores that a model gives to the fixed text pairs in `PAIRS`.
 
     Attributes:
         model: The hash of the model.
@@ -50,7 +50,7 @@ class GoldenScores:
 
 
 def write_golden_scores(folder: Path) -> None:
-    """Score the fixed pairs in `PAIRS` on the CPU, and write the scores into the model folder.
+    """Score the fixed text pairs in `PAIRS` on the CPU, and write the scores into the model folder.
 
     Args:
         folder: The model folder.
@@ -62,7 +62,7 @@ def write_golden_scores(folder: Path) -> None:
 
 
 def largest_difference(metric: SimLLM, folder: Path) -> float:
-    """Compare a metric's scores of fixed pairs with the golden (expected) scores in its model folder.
+    """Compare a metric's scores of fixed text pairs with the golden (expected) scores in its model folder.
 
     Args:
         metric: The metric, which was loaded from `folder`.
