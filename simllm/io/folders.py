@@ -232,11 +232,21 @@ def recover(folder: Path) -> None:
 
 
 def recover_all(parent: Path) -> None:
-    """Clean up after killed calls of `replacing`, for all folders in `parent` (see `recover`)."""
-    matches = (_LEFTOVER.fullmatch(name) for name in _names(parent))
-    for name in sorted({match[1] for match in matches if match}):
+    """Clean up after killed writers in a folder: restore its subfolders, and remove temporary files.
+
+    No other process may write into `parent` meanwhile.
+
+    Args:
+        parent: A folder that simllm wrote, such as the folder of a training run.
+    """
+    matches = [match for match in map(_LEFTOVER.fullmatch, _names(parent)) if match]
+    for name in sorted({match[1] for match in matches}):
         with files.locked(parent / name):
             recover(parent / name)
+    for match in matches:
+        path = parent / match[0]
+        if match[2] == "partial" and path.is_file() and not path.is_symlink():
+            path.unlink()  # from a killed call of `files.write`
 
 
 def _temporary_name(folder: Path, suffix: str) -> Path:

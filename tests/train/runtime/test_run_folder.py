@@ -154,6 +154,8 @@ def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments
     (resumable_run / "states" / ".state-00000012.lock").touch()
     (resumable_run / "model").rename(resumable_run / ".model.abcd1234.old")
     (resumable_run / "shards" / ".train.txt.abcd1234.partial").mkdir()
+    (resumable_run / ".log.jsonl.abcd1234.partial").write_text('{"update": 1')
+    (resumable_run / "notes.partial").write_text("mine\n")
     model = content(resumable_run / ".model.abcd1234.old")
     status, _ = run("train.pretrain", *pretraining(few_comments, resumable_run, "learning_rate=1"))
     assert status == 2  # recovered only after the configuration was checked
@@ -163,6 +165,7 @@ def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments
     started.process.kill()
     started.finish()
     assert not [path for path in resumable_run.rglob(".*") if path.suffix in (".partial", ".old", ".lock")]
+    assert (resumable_run / "notes.partial").read_text() == "mine\n"
     assert content(resumable_run / "model") == model
 
 
