@@ -16,9 +16,9 @@ from simllm.errors import InputError
 from simllm.metrics.protocol import Example, candidates_and_references
 from simllm.model import checkpoint
 from simllm.model.checkpoint import default_model
+from simllm.model.embedding_similarity import get_similarity
 from simllm.model.inference import MODES, make_engine, prepare_module
 from simllm.model.pooling import get_pooling
-from simllm.model.similarity import get_similarity
 from simllm.scoring import encode, token_matching
 from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.encode import Tokenized

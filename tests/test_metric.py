@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm import InputError, SimLLM
-from simllm.model import inference, pooling, similarity
+from simllm.model import embedding_similarity, inference, pooling
 
 TEXTS = st.lists(st.one_of(st.text(max_size=40), st.sampled_from(["adds two", "gets it", ""])), max_size=8)
 
@@ -28,8 +28,8 @@ def test_poolings_by_hand():
 
 def test_similarities_by_hand():
     a, b = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-1.0, 0.0], [3.0, 4.0]])
-    assert similarity.cosine(a, b) == pytest.approx([24 / 25, -1.0, 0.0])
-    assert similarity.inverse_euclidean(a, b) == pytest.approx([1 / (1 + 2**0.5), 1 / 3, 1 / 6])
+    assert embedding_similarity.cosine(a, b) == pytest.approx([24 / 25, -1.0, 0.0])
+    assert embedding_similarity.inverse_euclidean(a, b) == pytest.approx([1 / (1 + 2**0.5), 1 / 3, 1 / 6])
 
 
 @pytest.mark.filterwarnings("ignore:.*empty after cleaning")
@@ -115,7 +115,7 @@ def test_options_change_scores_and_signature(model_folder):
     pairs = (["adds two numbers"], ["removes the key"])
     seen = set()
     for name in pooling.POOLINGS:
-        for measure in similarity.SIMILARITIES:
+        for measure in embedding_similarity.SIMILARITIES:
             scores = SimLLM.from_pretrained(model_folder, pooling=name, similarity=measure).score(*pairs)
             assert f"|pooling:{name}|similarity:{measure}|" in scores.signature
             seen.add(round(float(scores.values[0]), 6))

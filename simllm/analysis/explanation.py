@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.metric import SimLLM
-from simllm.model.similarity import cosine
+from simllm.model.embedding_similarity import cosine
 from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # first character of a token that begins a word

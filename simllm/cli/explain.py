@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm.cli import metric_choice
-from simllm.cli.score_output import CHANGED
+from simllm.cli import metrics_option
+from simllm.cli.score_table import CHANGED
 from simllm.io import files, tables
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def to_text(explanation: Explanation, coloured: bool) -> str:
 
 def to_html(explanation: Explanation) -> str:
     """Format the explanation of a score as a self-contained HTML page."""
-    with metric_choice.require_eval_extra():
+    with metrics_option.require_eval_extra():
         from simllm.io.html_page import render
     most = _largest_contribution(explanation)
     return render(

@@ -46,7 +46,7 @@ class PairSource:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the pairs can be read twice; False for standard input, pipes and devices."""
+        """True if the pairs can be read twice; False for standard input, pipes and devices."""
         return not any(files.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import pair_source, score_metrics
-from simllm.cli.score_output import ScoreTable
+from simllm.cli import pair_source, score_with_metrics
+from simllm.cli.score_table import ScoreTable
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
 from simllm.io.partial_file import PartialFile
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
     output: Path | None = options.output
     files.check_output(output, source.files, options.overwrite)
     if options.metrics is not None:
-        score_metrics.run(options, source)
+        score_with_metrics.run(options, source)
         return
     # A file is written when all pairs are scored. Standard output, pipes and devices get them as they come.
     target = files.real(output) if output and (output.is_file() or not output.exists()) else None

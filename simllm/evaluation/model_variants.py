@@ -21,10 +21,10 @@ from simllm.metrics import registry
 from simllm.metrics.protocol import Floats, FunctionMetric, Metric
 from simllm.metrics.score_cache import CachedMetric
 from simllm.model import checkpoint
+from simllm.model.embedding_similarity import SIMILARITIES
 from simllm.model.encoder import Encoder
 from simllm.model.inference import Engine
 from simllm.model.pooling import POOLINGS
-from simllm.model.similarity import SIMILARITIES
 from simllm.scoring import token_matching
 from simllm.scoring.encode import Tokenized
 from simllm.scoring.pair_scorers import PairValues

@@ -16,15 +16,15 @@ from scipy import stats
 
 from simllm.errors import InputError
 from simllm.metrics.protocol import ScoreFunction
-from simllm.perturb.summaries import light_edits, meaning_changes
+from simllm.perturb.summaries import meaning_changing_edits, meaning_preserving_edits
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text_cleaning import clean
 
 _MOST_WORDS = 200  # longer summaries are cut, because the time for edits grows with the square
 # Kinds of edits, and what happens to the meaning.
 KINDS = {
-    **dict.fromkeys(light_edits.KINDS, "kept"),
-    **dict.fromkeys(meaning_changes.KINDS, "changed"),
+    **dict.fromkeys(meaning_preserving_edits.KINDS, "kept"),
+    **dict.fromkeys(meaning_changing_edits.KINDS, "changed"),
 }
 
 
@@ -113,9 +113,9 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
     random = np.random.default_rng(seed)
     edits = []
     for number, text in enumerate(texts):
-        for kind, make in {**light_edits.KINDS, **meaning_changes.KINDS}.items():
+        for kind, make in {**meaning_preserving_edits.KINDS, **meaning_changing_edits.KINDS}.items():
             edited = make(text, lexicon, random)
-            if kind in meaning_changes.KINDS:  # light edits may change only what cleaning removes
+            if kind in meaning_changing_edits.KINDS:  # light edits may change only what cleaning removes
                 edited = map(clean, edited)
             options = [edit for edit in dict.fromkeys(edited) if edit not in ("", text)]
             if options:

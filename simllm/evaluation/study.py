@@ -26,10 +26,10 @@ from tqdm import tqdm
 
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
-from simllm.evaluation.conclusions import write_conclusions
 from simllm.evaluation.display_names import label
 from simllm.evaluation.human_correlation import clean_ratings, score_rated_pairs
 from simllm.evaluation.ratings import Ratings
+from simllm.evaluation.study_conclusions import write_conclusions
 from simllm.evaluation.study_groups import Group, correlate_groups
 from simllm.evaluation.study_results import MetricResult, SetStudy, Study
 from simllm.io.files import real

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from simllm.evaluation.conclusions import format_number
 from simllm.evaluation.display_names import short_label
+from simllm.evaluation.study_conclusions import format_number
 from simllm.evaluation.study_groups import largest_groups
 from simllm.evaluation.study_results import MetricResult, SetStudy
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element

@@ -15,8 +15,8 @@ from typing import Any
 
 import simllm
 from simllm.evaluation import study_figures
-from simllm.evaluation.conclusions import format_number, format_p_value
 from simllm.evaluation.display_names import short_label
+from simllm.evaluation.study_conclusions import format_number, format_p_value
 from simllm.evaluation.study_groups import largest_groups
 from simllm.evaluation.study_results import MetricResult, SetStudy, Study
 from simllm.io import files, folders, tables

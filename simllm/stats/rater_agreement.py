@@ -17,7 +17,7 @@ _DIGITS = 12  # significant digits of a mean; further digits are rounding errors
 
 @dataclass(frozen=True)
 class RaterAgreement:
-    """How well r raters agree with each other in one data set.
+    """The agreement of r raters with each other in one data set.
 
     Attributes:
         raters: Number of raters r.

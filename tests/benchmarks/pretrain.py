@@ -35,7 +35,7 @@ from train.pretrain.task import PretrainingTask
 from train.runtime import config
 from train.runtime.distributed import World, join_processes
 from train.runtime.flops import peak_flops
-from train.runtime.optimizer import make_optimizer
+from train.runtime.optimizer_and_schedule import make_optimizer
 from train.tokens import shards
 
 TEXTS = 200_000  # at most this many texts of the source are read

@@ -6,7 +6,7 @@ import pytest
 from simllm import InputError
 from simllm.cli import main
 from simllm.evaluation.robustness import KINDS, Edits, make_edits, measure_robustness
-from simllm.perturb.summaries import lexicon, light_edits
+from simllm.perturb.summaries import lexicon, meaning_preserving_edits
 
 SUMMARIES = [
     "Returns the first 2 arguments of the given method.",
@@ -40,12 +40,12 @@ def known():
     ],
 )
 def test_edits_that_keep_the_meaning(known, kind, text, expected):
-    found = set(light_edits.KINDS[kind](text, known, np.random.default_rng(0)))
+    found = set(meaning_preserving_edits.KINDS[kind](text, known, np.random.default_rng(0)))
     assert found == expected if kind != "abbreviation" else expected <= found
 
 
 def test_a_typo_exchanges_two_letters_inside_a_word(known):
-    (found,) = light_edits.typos("gets values", known, np.random.default_rng(0))
+    (found,) = meaning_preserving_edits.typos("gets values", known, np.random.default_rng(0))
     assert found != "gets values"
     assert sorted(found) == sorted("gets values")
     assert (found[:6], found[-1]) == ("gets v", "s")

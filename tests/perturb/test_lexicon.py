@@ -11,7 +11,7 @@ from simllm.io.files import lines
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.inflection import indefinite_article, inflect, word_family
-from simllm.perturb.summaries.templates import load_templates
+from simllm.perturb.summaries.phrase_templates import load_templates
 from simllm.text_cleaning import clean
 from tests.perturb.test_summary_edits import LEXICON
 

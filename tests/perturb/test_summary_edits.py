@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from simllm.evaluation import contrast
 from simllm.perturb.summaries import lexicon, restructuring
-from simllm.perturb.summaries.meaning_changes import KINDS, change
+from simllm.perturb.summaries.meaning_changing_edits import KINDS, change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text_cleaning import clean
 

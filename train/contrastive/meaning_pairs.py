@@ -13,14 +13,14 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.io.files import lines, text_under
 from simllm.perturb.summaries.lexicon import Lexicon
-from simllm.perturb.summaries.meaning_changes import change
+from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.perturb.summaries.sentence import replace
 from simllm.text_cleaning import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.runtime.config import MeaningSourceConfig
-from train.runtime.row_filter import select_rows
+from train.runtime.json_row_filter import select_rows
 
 SAME, DIFFERENT = 1.0, 0.0
 

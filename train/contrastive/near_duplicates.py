@@ -25,7 +25,7 @@ from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, F
 from simllm.perturb.summaries.inflection import THIRD_PERSON
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text_cleaning import clean
-from train.corpus.text_identity import identity
+from train.corpus.text_hash import identity
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 _LIGHT_WORDS = frozenset("the a an this that these those its their given specified provided".split())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.io import files, folders
-from train.corpus import assemble, corpus_folder, decontaminate, part_workers, sources
+from train.corpus import corpus_folder, decontaminate, merge_parts, part_workers, sources
 from train.corpus.corpus_folder import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
 from train.corpus.counts import Tallies
 from train.corpus.decontaminate import ExcludedTexts
@@ -96,7 +96,7 @@ def _build(
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
                 if (Path(config.sources[0]) / name).is_file():
                     shutil.copyfile(Path(config.sources[0]) / name, partial / name)
-        built = copied or assemble.write_corpus(config, parts, tallies, excluded, partial)
+        built = copied or merge_parts.write_corpus(config, parts, tallies, excluded, partial)
         built["config"] = config_values
         files.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
     for problem in tallies.problems():

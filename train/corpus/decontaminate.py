@@ -9,7 +9,7 @@ from simllm.errors import InputError
 from simllm.io.files import objects, text_under
 from simllm.text_cleaning import clean
 from train.corpus.sources import match_files
-from train.corpus.text_identity import words
+from train.corpus.text_hash import words
 
 _WORDS = 4  # shorter texts, such as "creates a new", are part of every fortieth comment
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rensa import RMinHash
 
-from train.corpus.text_identity import words
+from train.corpus.text_hash import words
 
 BANDS, ROWS = 12, 5  # texts that share 90% of their word pairs almost certainly agree in a band
 SIGNATURE = BANDS * ROWS  # bytes

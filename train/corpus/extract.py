@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 
 from simllm.code import languages
 from simllm.code.languages import Function
-from train.corpus import filters, markup
-from train.corpus.comment import Comment
+from train.corpus import markup
+from train.corpus.comment_filters import DocumentedFunction, is_generated, rejecting_filter
 from train.corpus.first_sentence import first_sentence
+from train.corpus.function_comment import Comment
 
 LANGUAGES = languages.LANGUAGES
 LARGEST = 1 << 20  # bytes; larger files are usually data
@@ -41,7 +42,7 @@ def extract(
 
     if len(code) > LARGEST:
         return drop("file too large", "")
-    if filters.is_generated(code):
+    if is_generated(code):
         return drop("generated file", code[:300].decode(errors="replace"))
     for function in languages.load(language).functions(code.replace(b"\r\n", b"\n")):
         if comment := make_comment(function, language, drop):
@@ -63,7 +64,7 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
     paragraphs = markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
     description = "\n\n".join(paragraphs)
-    if reason := filters.rejecting_filter(filters.DocumentedFunction(function, language, summary)):
+    if reason := rejecting_filter(DocumentedFunction(function, language, summary)):
         drop(reason, function.raw)
         return None
     more = description if description.rstrip(" :") != summary else ""

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io import files
-from train.corpus.comment import Comment
 from train.corpus.deduplicate import SIGNATURE, signature
-from train.corpus.text_identity import identity
+from train.corpus.function_comment import Comment
+from train.corpus.text_hash import identity
 
 # Hashes of a text, its comment and its repository (0: none).
 TEXT = np.dtype([("identity", "u8"), ("comment", "u8"), ("repository", "u8")])

@@ -11,9 +11,9 @@ from pathlib import Path, PurePath
 
 from simllm.errors import InputError
 from simllm.io.files import printable
-from train.corpus import git
 from train.corpus.counts import Tally
 from train.corpus.extract import LANGUAGES, LARGEST
+from train.corpus.git_repository import Repository, RepositoryPaths, find_repository, open_repository
 
 _DEPENDENCIES = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
 _LICENCES = ("licence", "license", "copying", "unlicense")
@@ -95,7 +95,7 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
         tally: Counter of files and folders that are left out; it is updated.
     """
     licence = _licence(_names(top))
-    repositories: list[git.RepositoryPaths] = []
+    repositories: list[RepositoryPaths] = []
     for file in _walk(top, tally, repositories, root):
         yield from _file(file, top, printable(top.name), licence, tally)
     for inner in repositories:
@@ -111,7 +111,10 @@ def _names(folder: Path) -> list[str]:
 
 
 def _walk(
-    top: Path, tally: Tally, repositories: list[git.RepositoryPaths] | None = None, root: Path | None = None
+    top: Path,
+    tally: Tally,
+    repositories: list[RepositoryPaths] | None = None,
+    root: Path | None = None,
 ) -> Iterator[Path]:
     """Yield the files below a folder, sorted by name in each folder.
 
@@ -137,13 +140,13 @@ def _walk(
         folders += reversed(inner)
 
 
-def _repository(folder: Path, root: Path, tally: Tally) -> git.RepositoryPaths | None:
+def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
     """Return the git repository of a folder, None if there is none or it is outside of `root`.
 
     A repository outside of `root` is counted in `tally`.
     """
     try:
-        return git.find_repository(folder, root)
+        return find_repository(folder, root)
     except InputError as error:
         tally.add("git folder elsewhere", str(error))
         return None
@@ -196,7 +199,7 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
         yield Code(data, language, printable(file.relative_to(root).as_posix()), repository, licence)
 
 
-def _revisions(location: git.RepositoryPaths, name: str, tags: int, tally: Tally) -> Iterator[Code]:
+def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) -> Iterator[Code]:
     """Yield the source files in several revisions of a git repository; unchanged files are read once.
 
     Args:
@@ -207,7 +210,7 @@ def _revisions(location: git.RepositoryPaths, name: str, tags: int, tally: Tally
     """
     name, seen = name.removesuffix(".git"), set[str]()
     try:
-        with git.open_repository(location) as repository:
+        with open_repository(location) as repository:
             for revision in [repository.head, *_tags(repository, tags, tally)]:
                 try:
                     yield from _revision(repository, revision, name, seen, tally)
@@ -217,7 +220,7 @@ def _revisions(location: git.RepositoryPaths, name: str, tags: int, tally: Tally
         tally.add("unreadable repository", str(error))
 
 
-def _tags(repository: git.Repository, limit: int, tally: Tally) -> list[str]:
+def _tags(repository: Repository, limit: int, tally: Tally) -> list[str]:
     """Return the hashes of at most `limit` tagged revisions; none if the tags cannot be read."""
     try:
         return repository.tags(limit) if limit else []
@@ -227,7 +230,7 @@ def _tags(repository: git.Repository, limit: int, tally: Tally) -> list[str]:
 
 
 def _revision(
-    repository: git.Repository, revision: str, name: str, seen: set[str], tally: Tally
+    repository: Repository, revision: str, name: str, seen: set[str], tally: Tally
 ) -> Iterator[Code]:
     """Yield the source files in one revision of a git repository.
 

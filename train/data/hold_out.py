@@ -18,7 +18,7 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io import files
 from train.corpus.sources import match_files
-from train.corpus.text_identity import identity
+from train.corpus.text_hash import identity
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 

@@ -22,7 +22,7 @@ from simllm.model import checkpoint
 from simllm.model.tokenizer import Tokenizer
 from train.distill import student, teachers, texts
 from train.distill.config import DistillConfig
-from train.distill.targets import Targets
+from train.distill.pca_targets import Targets
 from train.distill.task import DistillationTask
 from train.runtime import run_folder, training_loop
 from train.runtime.distributed import World

@@ -18,7 +18,7 @@ from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.distill import teachers
-from train.distill.targets import compute_principal_axes
+from train.distill.pca_targets import compute_principal_axes
 
 _SPACE = "▁"  # first character of a token at the start of a word
 _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mask>", "[MASK]")}

@@ -17,7 +17,7 @@ from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.distill.config import DistillConfig
 from train.distill.losses import cosine_loss, squared_loss
-from train.distill.targets import Targets
+from train.distill.pca_targets import Targets
 from train.distill.texts import Group
 from train.pretrain.batches import combined_seed
 from train.runtime.distributed import World

@@ -19,13 +19,13 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.io.files import lines, text_under
 from simllm.perturb.summaries import lexicon
-from simllm.perturb.summaries.meaning_changes import change
+from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text_cleaning import clean
 from train.corpus import decontaminate
 from train.corpus.sources import match_files
-from train.corpus.text_identity import identity
-from train.runtime.row_filter import select_rows
+from train.corpus.text_hash import identity
+from train.runtime.json_row_filter import select_rows
 
 Group = tuple[str, ...]
 GROUPS, LINES = "groups.jsonl", "texts.txt"

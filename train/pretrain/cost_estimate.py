@@ -16,7 +16,7 @@ from train.pretrain.task import PretrainingTask
 from train.runtime.config import PretrainConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
-from train.runtime.optimizer import make_optimizer
+from train.runtime.optimizer_and_schedule import make_optimizer
 from train.tokens.shards import Shards
 
 _TYPICAL = 16  # tokens of a typical summary

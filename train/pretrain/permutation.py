@@ -1,4 +1,4 @@
-"""Permuted inputs with placeholders that keep all positions visible (MPNet; SIMLLM, section 4.1).
+"""Permuted inputs with placeholders that keep all positions visible (the masking of MPNet and SIMLLM).
 
 The n tokens of a text are permuted, and the last m tokens are predicted. "Originals" are these m
 tokens. "Slots" are placeholders at the positions of the originals (dummy tokens in the paper). A text

@@ -19,7 +19,7 @@ from train.pretrain.batches import combined_seed
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
-from train.runtime.optimizer import learning_rate, make_optimizer
+from train.runtime.optimizer_and_schedule import learning_rate, make_optimizer
 from train.runtime.signals import Interrupted, StopRequest
 from train.runtime.state import Progress, TrainingState
 

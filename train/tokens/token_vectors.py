@@ -1,6 +1,6 @@
 """Initial token embeddings, computed from counts of neighbouring tokens.
 
-The counts are weighted by positive pointwise mutual information (`simllm.model.ppmi`).
+The counts are weighted by positive pointwise mutual information (`simllm.model.ppmi_vectors`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from simllm.errors import InputError
 from simllm.io.folders import replacing
-from simllm.model import ppmi
+from simllm.model import ppmi_vectors
 from train.tokens.shards import Shards, digest
 
 
@@ -59,7 +59,7 @@ def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
     Returns:
         (V, D) float32 vectors, scaled to standard deviation 1; 0 for tokens that are not in the texts.
     """
-    vectors = ppmi.ppmi_vectors(_count_neighbours(shards, vocab_size), size)
+    vectors = ppmi_vectors.ppmi_vectors(_count_neighbours(shards, vocab_size), size)
     return (vectors / vectors.std()).astype(np.float32)
 
 
@@ -71,5 +71,5 @@ def _count_neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
         ids = np.asarray(part, np.int32)
         text = np.searchsorted(ends, np.arange(first, first + len(ids)), side="right")
         first += len(ids)
-        counts += ppmi.count_neighbours(ids, text, vocab_size)
+        counts += ppmi_vectors.count_neighbours(ids, text, vocab_size)
     return counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm.cli import metric_choice
+from simllm.cli import metrics_option
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
@@ -23,20 +23,20 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--triples", type=Path, metavar="FILE",
         help="JSON lines with reference, rewording, change, kind and form; default: the included ones",
     )  # fmt: skip
-    metric_choice.add_option(command)
+    metrics_option.add_option(command)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate contrast` with the parsed options: write a table of each metric's accuracies."""
-    with metric_choice.require_eval_extra():
+    with metrics_option.require_eval_extra():
         from simllm.evaluation import contrast
         from simllm.metrics import registry
         from simllm.metrics.text import jaccard
     files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
     triples = contrast.clean_triples(contrast.load(options.triples or contrast.CONTRAST_SET))
-    metrics, missing = registry.load_all(metric_choice.chosen_names(options.metrics), options.model)
+    metrics, missing = registry.load_all(metrics_option.chosen_names(options.metrics), options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
-    for name, shares in metric_choice.compute_for_each(
+    for name, shares in metrics_option.compute_for_each(
         metrics, missing, lambda score: contrast.accuracies(score, triples)
     ):
         rows.append((name, *shares))
@@ -48,4 +48,4 @@ def run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"triples": len(triples.references), "chance": 0.5, "ties": "count half"},
     )
-    metric_choice.write_table(table, missing, options)
+    metrics_option.write_table(table, missing, options)

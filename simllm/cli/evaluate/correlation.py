@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm.cli import metric_choice
+from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
@@ -27,15 +27,15 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSON lines with reference, candidate and rating",
     )
-    metric_choice.add_option(command)
+    metrics_option.add_option(command)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate correlation` with the parsed options: write a table of correlations."""
     files.check_output(options.output, [options.ratings], options.overwrite)
-    with metric_choice.require_eval_extra():
+    with metrics_option.require_eval_extra():
         from simllm.evaluation.human_correlation import correlate
-    result = correlate(options.ratings, metric_choice.chosen_names(options.metrics), options.model)
+    result = correlate(options.ratings, metrics_option.chosen_names(options.metrics), options.model)
     if not result.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
     table = Table(
@@ -49,4 +49,4 @@ def run(options: argparse.Namespace) -> None:
             **{f"signature of {row.metric}": row.signature for row in result.rows},
         },
     )
-    metric_choice.write_table(table, result.missing, options)
+    metrics_option.write_table(table, result.missing, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm.cli import metric_choice
+from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
@@ -24,7 +24,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--summaries", type=Path, metavar="FILE",
         help="texts, one per line; default: the references of the included triples",
     )  # fmt: skip
-    metric_choice.add_option(command)
+    metrics_option.add_option(command)
     command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
     command.add_argument(
         "--examples", type=int, default=3, metavar="N", help="failures to show a metric; default: %(default)s"
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     The command edits summaries by rule, and writes a table of how much each metric's scores fall after each
     kind of edit.
     """
-    with metric_choice.require_eval_extra():
+    with metrics_option.require_eval_extra():
         from simllm.evaluation import contrast
         from simllm.evaluation.robustness import KINDS, make_edits, measure_robustness
         from simllm.metrics import registry
@@ -48,9 +48,9 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [file] if file else [], options.overwrite)
     summaries = [line for _, line in files.lines(file)] if file else contrast.load().references
     edits = make_edits(summaries, lexicon.load(), options.seed)
-    metrics, missing = registry.load_all(metric_choice.chosen_names(options.metrics), options.model)
+    metrics, missing = registry.load_all(metrics_option.chosen_names(options.metrics), options.model)
     rows, separation, failures = [], {}, {}
-    for name, result in metric_choice.compute_for_each(
+    for name, result in metrics_option.compute_for_each(
         metrics, missing, lambda score: measure_robustness(score, edits, options.examples)
     ):
         for kind, drop in result.drop.items():
@@ -64,4 +64,4 @@ def run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"summaries": len(edits.summaries), "seed": options.seed, **separation, **failures},
     )
-    metric_choice.write_table(table, missing, options)
+    metrics_option.write_table(table, missing, options)

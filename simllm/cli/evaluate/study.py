@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from simllm.cli import metric_choice
+from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
@@ -24,7 +24,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm evaluate study` to its parser."""
     command.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
-    metric_choice.add_option(command)
+    metrics_option.add_option(command)
     command.add_argument(
         "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
     )
@@ -36,7 +36,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate study` with the parsed options: write a folder with a report, and a table."""
-    with metric_choice.require_eval_extra():
+    with metrics_option.require_eval_extra():
         from simllm.evaluation import study_report
         from simllm.evaluation.study import QUESTIONS, run_study
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.check_output(options.output, options.ratings, options.overwrite)
     study_report.check(options.out)
-    names = metric_choice.chosen_names(options.metrics)
+    names = metrics_option.chosen_names(options.metrics)
     result = run_study(options.ratings, names, options.model, options.checkpoints, questions)
     study_report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
@@ -60,4 +60,4 @@ def run(options: argparse.Namespace) -> None:
         summary={f"summary of {rated.name}": " ".join(rated.words) for rated in result.sets}
         | {"report": f"{options.out}/report.html"},
     )
-    metric_choice.write_table(table, result.missing, options)
+    metrics_option.write_table(table, result.missing, options)

@@ -12,7 +12,7 @@ from importlib import import_module
 from tree_sitter import Language as Grammar
 from tree_sitter import Node, Parser
 
-from simllm.code.languages.node_path import NodePath, TreeCursor
+from simllm.code.languages.syntax_tree_cursor import NodePath, TreeCursor
 
 LONGEST_PARSE = 10.0  # seconds of processor time; code takes a hundredth of it, but some data takes hours
 _CHUNK = 1 << 12  # bytes that the parser reads at once

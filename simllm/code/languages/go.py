@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from simllm.code.languages.base import CommentPlace, Language, field, path_to_type
 from simllm.code.languages.comment_marks import line_comments, strip_block_marks, strip_line_marks
-from simllm.code.languages.node_path import NodePath
+from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*//[^\n]*\n)++)[ \t]*(func\b|[A-Z]\w*\()?")
 _BLOCK = re.compile(rb"(?m)^(/\*(?s:.*?)(?:\*/|\Z))[ \t]*\n?(func\b)?")

@@ -11,7 +11,7 @@ from tree_sitter import Node
 
 from simllm.code.languages.base import Language, field, path_to_type, text
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
-from simllm.code.languages.node_path import NodePath
+from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _NAMED = frozenset(
     {

@@ -2,7 +2,7 @@
 
 from simllm.code.languages.base import Language, field, path_to_type
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
-from simllm.code.languages.node_path import NodePath
+from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _FUNCTIONS = frozenset({"function_definition", "method_declaration"})
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inspect import cleandoc
 
 from simllm.code.languages.base import CommentPlace, Language, field
-from simllm.code.languages.node_path import NodePath
+from simllm.code.languages.syntax_tree_cursor import NodePath
 
 # A colon at the end of a line, empty lines and comments, and a string. The match has the same length
 # without a string, so that each byte is matched once.

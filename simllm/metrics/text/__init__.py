@@ -94,7 +94,7 @@ def data(name: str, argument: str = "") -> dict[str, Path]:
         argument: What a user writes after the name and `=`: a model or a corpus.
 
     Returns:
-        The paths by what they are, such as "model" or "corpus"; empty for most metrics.
+        The paths, each under a name such as "model" or "corpus"; empty for most metrics.
     """
     data_of_module: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
     return data_of_module(*_arguments(argument))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
-from simllm.model.similarity import cosine
+from simllm.model.embedding_similarity import cosine
 
 
 def load(model: str) -> ScoreFunction:

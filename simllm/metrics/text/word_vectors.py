@@ -1,7 +1,7 @@
 """Cosine of mean word vectors, weighted by idf (inverse document frequency).
 
 The words are tokens of the model that comes with simllm, so that no word is unknown. The vectors come
-from counts of neighbouring tokens in a corpus: they factorise a PPMI matrix (`simllm.model.ppmi`).
+from counts of neighbouring tokens in a corpus: they factorise a PPMI matrix (`simllm.model.ppmi_vectors`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.metrics.text import ScoreFunction, UnavailableError
-from simllm.model import ppmi
+from simllm.model import ppmi_vectors
 from simllm.model.checkpoint import TOKENIZER, default_model
-from simllm.model.similarity import cosine
+from simllm.model.embedding_similarity import cosine
 from simllm.model.tokenizer import Tokenizer
 
 _SIZE = 256
@@ -77,8 +77,8 @@ def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.flo
     seen, compact = np.unique(tokens, return_inverse=True)
     if len(seen) < 3:
         raise InputError("word-vectors: no words in the corpus")
-    counts = ppmi.count_neighbours(compact, numbers, len(seen))
-    vectors = ppmi.ppmi_vectors(counts, min(_SIZE, len(seen) - 1))
+    counts = ppmi_vectors.count_neighbours(compact, numbers, len(seen))
+    vectors = ppmi_vectors.ppmi_vectors(counts, min(_SIZE, len(seen) - 1))
     weighted = np.zeros((vocab_size, vectors.shape[1]))
     weighted[seen] = (
         vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12) * idf[seen, None]

@@ -23,7 +23,7 @@ from pathlib import Path
 from simllm.io.files import lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.inflection import Forms, Irregular, inflect
-from simllm.perturb.summaries.templates import Template, load_templates
+from simllm.perturb.summaries.phrase_templates import Template, load_templates
 from simllm.text_cleaning import clean
 
 FOLDER = Path(__file__).parent / "data"

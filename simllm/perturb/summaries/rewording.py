@@ -9,9 +9,9 @@ import numpy as np
 
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.numerals import other_spelling
+from simllm.perturb.summaries.phrase_templates import Template
 from simllm.perturb.summaries.restructuring import restructure
 from simllm.perturb.summaries.sentence import replace, replaceable
-from simllm.perturb.summaries.templates import Template
 from simllm.text_cleaning import clean
 
 _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")

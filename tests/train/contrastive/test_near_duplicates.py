@@ -8,7 +8,7 @@ from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from train.contrastive import near_duplicates
 from train.contrastive.near_duplicates import extract_content_words, find_pairs
-from train.corpus.text_identity import words
+from train.corpus.text_hash import words
 
 LEXICON = lexicon.load()
 

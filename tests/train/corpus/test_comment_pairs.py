@@ -6,7 +6,7 @@ import numpy as np
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import build
 from train.corpus.deduplicate import NearDuplicates, signature
-from train.corpus.text_identity import words
+from train.corpus.text_hash import words
 from train.runtime.config import CorpusConfig
 
 OLD = '"""Module."""\n\ndef area(shape):\n    """Give the surface of a shape."""\n'

@@ -14,7 +14,7 @@ from train.corpus.deduplicate import (
     signature,
     similarity,
 )
-from train.corpus.text_identity import identity, words
+from train.corpus.text_hash import identity, words
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["the", "list", "of", "a", "name", "key"]), max_size=30).map(" ".join),

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from simllm.errors import InputError
-from train.corpus import git as git_reader
+from train.corpus import git_repository as git_reader
 from train.corpus import sources
-from train.corpus.comment import Comment
 from train.corpus.counts import Tally
+from train.corpus.function_comment import Comment
 from train.corpus.source_trees import Code
 from train.corpus.sources import Docstring
 

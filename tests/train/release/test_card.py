@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from simllm import SimLLM
 from simllm.analysis import golden_scores
 from simllm.io.files import objects
-from simllm.model import checkpoint, ppmi
+from simllm.model import checkpoint, ppmi_vectors
 from tests.train.training_processes import content
 from train.release import __main__ as release_
 from train.release import measure as measure_
@@ -58,7 +58,7 @@ def test_the_model_is_loaded_and_the_word_vectors_are_built_once(model_folder, s
     measured = MeasureConfig(**config | {"rated": rated, "baselines": [f"word-vectors={corpus}"]})
     with (
         mock.patch.object(checkpoint, "load", wraps=checkpoint.load) as load_,
-        mock.patch.object(ppmi, "ppmi_vectors", wraps=ppmi.ppmi_vectors) as vectors,
+        mock.patch.object(ppmi_vectors, "ppmi_vectors", wraps=ppmi_vectors.ppmi_vectors) as vectors,
     ):
         figures = measure(model_folder, measured)
     assert figures["spearman"]["second/rated"].keys() == {"pairs", "simllm", "word-vectors"}

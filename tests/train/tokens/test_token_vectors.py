@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simllm.errors import InputError
-from simllm.model.ppmi import ppmi_matrix
+from simllm.model.ppmi_vectors import ppmi_matrix
 from train.tokens import token_vectors
 from train.tokens.shards import Shards
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.train.corpus.conftest import lines
 from train.corpus import build
-from train.corpus.split import choose_held_out
+from train.corpus.train_test_split import choose_held_out
 from train.runtime.config import CorpusConfig
 
 

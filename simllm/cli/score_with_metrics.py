@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import metric_choice, pair_source
+from simllm.cli import metrics_option, pair_source
 from simllm.cli.pair_source import PairSource
 from simllm.errors import InputError
 from simllm.io import tables
@@ -32,9 +32,9 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
     for name, default in _LEARNED_ONLY.items():
         if getattr(options, name) != default:
             raise InputError(f"--{name.replace('_', '-')} does not go with --metrics")
-    chosen = metric_choice.chosen_names(options.metrics)
+    chosen = metrics_option.chosen_names(options.metrics)
     rows = list(source.rows())
-    with metric_choice.require_eval_extra():
+    with metrics_option.require_eval_extra():
         from simllm.metrics import registry
         from simllm.metrics.protocol import Example
         from simllm.metrics.text import UnavailableError

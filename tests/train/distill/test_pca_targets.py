@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 from simllm import InputError
 from train.distill import teachers
 from train.distill.losses import cosine_loss, squared_loss
-from train.distill.targets import Targets, compute_principal_axes
+from train.distill.pca_targets import Targets, compute_principal_axes
 
 
 def embeddings(seed, count, width):

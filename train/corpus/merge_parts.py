@@ -23,7 +23,7 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals, signature
 from train.corpus.part_file import KEYS, OVERRIDES, TEXT, CommentTexts, Part
 from train.corpus.report import Report
-from train.corpus.split import choose_held_out
+from train.corpus.train_test_split import choose_held_out
 from train.runtime.config import CorpusConfig
 
 
@@ -144,7 +144,7 @@ def _join_safely(paragraphs: list[str], near_held_out: NearDuplicates) -> str:
     """Join nonempty paragraphs into one text; return "" if the text nearly repeats a held-out text.
 
     Args:
-        paragraphs: Paragraphs, of which none is a near duplicate of a held-out text.
+        paragraphs: The paragraphs. Each one alone is no near duplicate of a held-out text.
         near_held_out: Finds near duplicates of held-out texts.
     """
     kept = [text for text in paragraphs if text]
