@@ -12,10 +12,10 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.io.files import lines, text_under
-from simllm.perturb.summaries.lexicon import Lexicon
+from simllm.perturb.summaries.lexicon import Lexicon, Replacements
 from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.rewording import reword
-from simllm.perturb.summaries.sentence import replace
+from simllm.perturb.summaries.sentence import replace, replaceable
 from simllm.text_cleaning import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
@@ -97,6 +97,7 @@ class RuleMadePairs:
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
         self.texts, self.lexicon = texts, lexicon
+        self._rare = [RareWords(texts, table) for table in (lexicon.opposites, lexicon.neighbours)]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -118,13 +119,57 @@ class RuleMadePairs:
                 second, label = self.texts[int(random.integers(len(self.texts)))], DIFFERENT
             elif chance < 0.5:
                 second = reword(text, self.lexicon, random)
-            elif changed := change(text, self.lexicon, random):
-                # A change is often reworded, too, so that few changed words are no sign of either label.
-                second = reword(changed[1], self.lexicon, random) if random.random() < 0.4 else changed[1]
+            elif chance < 0.7:
+                text, second = self._rare[int(random.integers(2))].exchange(self.lexicon, random)
                 label = DIFFERENT
+            elif changed := change(text, self.lexicon, random):
+                second, label = changed[1], DIFFERENT
+            # A change is often reworded, too, so that few changed words are no sign of either label.
+            if chance >= 0.5 and second != text and random.random() < 0.4:
+                second = reword(second, self.lexicon, random)
             if second != text:
                 return MeaningPair(text, second, label)
         raise InputError("meaning: none of 100 drawn texts can be reworded or changed")
+
+
+class RareWords:
+    """The words of a lexicon table that occur in texts; all are drawn equally often.
+
+    "ascending" is so exchanged as often as "get".
+
+    Args:
+        texts: Cleaned texts.
+        table: For each word, the words that may replace it, which have another meaning.
+    """
+
+    def __init__(self, texts: Sequence[str], table: Replacements) -> None:
+        self.table = table
+        self._texts: dict[str, list[str]] = defaultdict(list)  # the texts that contain each word
+        for text in texts:
+            for word in table.keys() & set(text.split()):
+                self._texts[word].append(text)
+        self._words = sorted(self._texts)
+
+    def exchange(self, lexicon: Lexicon, random: np.random.Generator) -> tuple[str, str]:
+        """Draw a word and a text that contains it, and replace the word.
+
+        Args:
+            lexicon: Tells which words are verbs and nouns.
+            random: The random generator.
+
+        Returns:
+            The text and the changed text; they are equal if the word cannot be replaced there.
+        """
+        if not self._words:
+            return "", ""
+        word = self._words[random.integers(len(self._words))]
+        options = self._texts[word]
+        words = (text := options[random.integers(len(options))]).split()
+        for start, end, others in replaceable(words, self.table, lexicon):
+            new = [other for other in others if other not in words]
+            if words[start:end] == [word] and new:
+                return text, " ".join(replace(words, start, end, new[random.integers(len(new))]))
+        return text, text
 
 
 class WordPairs:

@@ -235,10 +235,15 @@ class MeaningSourceConfig:
         if self.sentences and len(self.fields) < 2:
             raise InputError("sentences need pairs of words: name their fields")
 
+    @property
+    def patterns(self) -> list[str]:
+        """The files and glob patterns that this source reads."""
+        return [self.source, *self.sentences]
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningConfig:
-    """Settings for training the meaning head together with the encoder.
+    """Settings for training the meaning head, alone or together with the encoder.
 
     The meaning head predicts the probability that two texts have the same meaning.
     """
@@ -247,7 +252,6 @@ class MeaningConfig:
     sources: tuple[MeaningSourceConfig, ...]
     pairs: int  # number of pairs per update
     weight: float  # weight of this loss; the loss of the positives has weight 1
-    freeze_encoder: bool = False  # whether this loss trains only the head
 
     def __post_init__(self) -> None:
         if not self.sources:
