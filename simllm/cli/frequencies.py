@@ -1,30 +1,49 @@
-"""`simllm frequencies`: count how many references contain each token, to give rare tokens more weight."""
+"""`simllm frequencies`: count tokens in references, or frequent n-grams in code, for use as weights."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
+from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import files
 
 FORMATS: tuple[str, ...] = ()  # the table is always JSON
-HELP = "count how many references contain each token, to weigh tokens"
-EXAMPLES = """example:
+HELP = "count tokens in references, to weigh tokens; or n-grams in code, for CrystalBLEU"
+EXAMPLES = """examples:
   simllm frequencies references.txt -o frequencies.json
   simllm score -c c.txt -r r.txt --similarity f1 --frequencies frequencies.json
+  simllm frequencies --ngrams 500 --language java my/code -o shared.json
+  simllm score --jsonl fixes.jsonl --metrics crystalbleu=shared.json
 """
+_LARGEST = 1_000_000  # bytes; larger files are generated code or data
 
 
 def add_options(frequencies: argparse.ArgumentParser) -> None:
     """Add the arguments of `simllm frequencies` to its parser."""
-    frequencies.add_argument("references", type=Path, metavar="FILE", help="references, one per line")
+    frequencies.add_argument(
+        "references", type=Path, metavar="FILE",
+        help="references, one per line; with --ngrams: a file or folder of code",
+    )  # fmt: skip
+    frequencies.add_argument(
+        "--ngrams", type=int, metavar="K", help="find the K most frequent n-grams of tokens in code"
+    )
+    frequencies.add_argument("--language", metavar="NAME", help="with --ngrams: the language of the code")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm frequencies` with the parsed options: count tokens and write the counts as JSON."""
+    """Run `simllm frequencies` with the parsed options: count, and write the counts as JSON."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the table to")
+    if (options.ngrams is None) != (options.language is None):
+        raise InputError("--ngrams K and --language NAME go together")
+    if options.ngrams is not None:
+        _write_ngrams(options.references, options.ngrams, options.language, options.output, options.overwrite)
+        return
     files.check_output(options.output, [options.references], options.overwrite)
     from simllm.metric import SimLLM
 
@@ -33,3 +52,53 @@ def run(options: argparse.Namespace) -> None:
     if not table.documents:
         raise InputError(f"{options.references}: empty; expected one text per line")
     table.save(options.output)
+
+
+def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: bool) -> None:
+    """Write the most frequent n-grams in a file or folder of code.
+
+    Args:
+        place: The file, or the folder; of a folder, all files with a suffix of the language are read.
+        k: The number of n-grams.
+        language: The language of the code.
+        output: The JSON file to write.
+        overwrite: Whether an existing output file is replaced.
+
+    Raises:
+        InputError: `k` is not positive, the language is not supported, there is no code, or a file cannot
+            be read.
+    """
+    with metrics_option.require_code_extra():
+        from simllm.code import languages
+        from simllm.metrics.code import crystalbleu
+    languages.find(language)
+    if k < 1:
+        raise InputError(f"--ngrams {k}: expected 1 or more")
+    suffixes = {suffix for suffix, name in languages.LANGUAGES.items() if name == language}
+    found = sorted(_code_files(place, suffixes)) if place.is_dir() else [place]
+    if not found:
+        raise InputError(f"{place}: no files of {language} ({', '.join(sorted(suffixes))})")
+    files.check_output(output, found, overwrite)
+    shared = crystalbleu.count_shared(_texts(found), language, k)
+    if not shared:
+        raise InputError(f"{place}: no code")
+    crystalbleu.save_shared(output, {language: shared})
+
+
+def _code_files(folder: Path, suffixes: set[str]) -> Iterator[Path]:
+    """Yield the files in a folder whose names end in one of the suffixes; hidden folders are left out."""
+    for here, inner, names in os.walk(folder):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        yield from (Path(here, name) for name in names if Path(name).suffix in suffixes)
+
+
+def _texts(found: list[Path]) -> Iterator[str]:
+    """Yield the texts of code files; warn about files that are too large."""
+    for file in found:
+        try:
+            if file.stat().st_size > _LARGEST:
+                warnings.warn(f"{file}: larger than {_LARGEST:,} bytes; left out", stacklevel=2)
+                continue
+            yield file.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None

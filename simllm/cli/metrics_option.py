@@ -80,14 +80,24 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
     tables.write(replace(table, summary={**table.summary, **left_out}), options.format, options.output)
 
 
+def require_eval_extra() -> contextlib.AbstractContextManager[None]:
+    """Tell the user to install the extra `eval` if an import inside a `with` block fails."""
+    return _require_extra("eval")
+
+
+def require_code_extra() -> contextlib.AbstractContextManager[None]:
+    """Tell the user to install the extra `code` if an import inside a `with` block fails."""
+    return _require_extra("code")
+
+
 @contextlib.contextmanager
-def require_eval_extra() -> Iterator[None]:
+def _require_extra(extra: str) -> Iterator[None]:
     """Tell the user what to install if an import inside a `with` block fails.
 
     Raises:
-        InputError: A package is missing. The message asks to install simllm with its extra `eval`.
+        InputError: A package is missing. The message asks to install simllm with the extra.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed; install simllm with its extra `eval`") from None
+        raise InputError(f"{error.name} is not installed; install simllm with its extra `{extra}`") from None

@@ -42,7 +42,14 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument("--jsonl", type=Path, metavar="FILE", help="pairs as JSON lines; - is standard input")
     score.add_argument("--candidate-field", default="candidate", metavar="NAME", help="default: %(default)s")
     score.add_argument("--reference-field", default="reference", metavar="NAME", help="default: %(default)s")
+    score.add_argument(
+        "--source-field", default="source", metavar="NAME",
+        help="for metrics of edits: the code before the change; default: %(default)s",
+    )  # fmt: skip
     score.add_argument("--id-field", metavar="NAME", help="a field of the JSON lines that is carried through")
+    score.add_argument(
+        "--language", metavar="NAME", help="for metrics of code: the language of lines without `language`"
+    )
     score.add_argument(
         "--metrics", metavar="A,B,…",
         help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",

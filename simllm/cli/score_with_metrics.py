@@ -1,17 +1,20 @@
-"""`simllm score --metrics A,B,…`: score text pairs by several metrics, one column for each metric."""
+"""`simllm score --metrics A,B,…`: score examples by several metrics, one column for each metric."""
 
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simllm.cli import metrics_option, pair_source
-from simllm.cli.pair_source import PairSource
+from simllm.cli.pair_source import PairSource, PairWithId
 from simllm.errors import InputError
 from simllm.io import tables
 
 if TYPE_CHECKING:
-    from simllm.metrics.protocol import MetricScores
+    from simllm.metrics.protocol import Example, MetricScores
 
 # Options of `simllm score` that only the learned metric has, with their defaults.
 _LEARNED_ONLY: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
@@ -19,12 +22,21 @@ _LEARNED_ONLY |= {"mode": "exact", "on_long": "truncate", "scale": "raw"}
 _LEARNED_ONLY |= {"measure": "similarity", "resume": False}
 
 
+@dataclass(frozen=True)
+class _Read:
+    """The examples to score, with their ids for the table, and facts for its summary."""
+
+    rows: list[PairWithId]
+    examples: list[Example]
+    facts: dict[str, Any]
+
+
 def run(options: argparse.Namespace, source: PairSource) -> None:
-    """Score all text pairs by each metric in `--metrics`, and write a table with a column for each metric.
+    """Score all examples by each metric in `--metrics`, and write a table with a column for each metric.
 
     Args:
         options: The parsed options of `simllm score`.
-        source: The text pairs.
+        source: The text pairs. Metrics for code need JSON lines and read further keys from them.
 
     Raises:
         InputError: A metric is unknown or unavailable, or an option does not go with `--metrics`.
@@ -32,30 +44,65 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
     for name, default in _LEARNED_ONLY.items():
         if getattr(options, name) != default:
             raise InputError(f"--{name.replace('_', '-')} does not go with --metrics")
-    chosen = metrics_option.chosen_names(options.metrics)
-    rows = list(source.rows())
+    chosen = list(dict.fromkeys(metrics_option.chosen_names(options.metrics)))
     with metrics_option.require_eval_extra():
         from simllm.metrics import registry
-        from simllm.metrics.protocol import Example
         from simllm.metrics.text import UnavailableError
-    examples = [Example(row.candidate, row.reference) for row in rows]
+    read = _read(options, source, chosen)
     scored: dict[str, MetricScores] = {}
-    summary: dict[str, Any] = {"pairs": len(rows)}
-    for name in dict.fromkeys(chosen):
+    summary: dict[str, Any] = {"pairs": len(read.rows), **read.facts}
+    for name in chosen:
         try:
-            scored[name] = registry.load(name, options.model).score(examples)
+            scored[name] = registry.load(name, options.model).score(read.examples)
         except UnavailableError as error:
             raise InputError(f"metric {name}: {error}") from None
-        summary[f"mean {name}"] = float(scored[name].values.mean())
-        summary[f"signature of {name}"] = scored[name].signature
+        summary |= _facts(name, scored[name], registry.lower_is_better(name))
     form = tables.format_for(options.format, options.output)
     columns = [scores.values.tolist() for scores in scored.values()]
     table = tables.Table(
         [*(["id"] if options.id_field else []), *scored, "candidate", "reference"],
         [
             [*pair_source.shown_id(row, form if options.id_field else None), *values, *row[:2]]
-            for row, *values in zip(rows, *columns, strict=True)
+            for row, *values in zip(read.rows, *columns, strict=True)
         ],
         summary,
     )
     tables.write(table, form, options.output)
+
+
+def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:
+    """Read all examples; metrics for code need their language, and metrics of edits their source."""
+    from simllm.metrics import registry
+    from simllm.metrics.protocol import Example
+
+    if not any(map(registry.is_code_metric, chosen)):
+        if options.language:
+            raise InputError("--language goes with metrics for code")
+        rows = list(source.rows())
+        return _Read(rows, [Example(row.candidate, row.reference) for row in rows], {})
+    if options.jsonl is None:
+        raise InputError("metrics for code need --jsonl FILE")
+    with metrics_option.require_code_extra():
+        from simllm.evaluation.code_items import CodeFields, read_items
+    fields = CodeFields(
+        options.candidate_field, options.reference_field, options.source_field, options.id_field
+    )
+    needs_source = any(map(registry.needs_source, chosen))
+    items = list(read_items(options.jsonl, fields, options.language, needs_source))
+    without_code = sum(not item.has_code for item in items)
+    return _Read(
+        [PairWithId(item.example.candidate, item.example.reference, item.id) for item in items],
+        [item.example for item in items],
+        {"replies without code": without_code} if any("reply" in item.row for item in items) else {},
+    )
+
+
+def _facts(name: str, scores: MetricScores, lower_is_better: bool) -> dict[str, Any]:
+    """Summarize the scores of a metric: mean, signature, and examples without a score (NaN)."""
+    known = [value for value in scores.values.tolist() if not math.isnan(value)]
+    facts: dict[str, Any] = {f"mean {name}": sum(known) / len(known) if known else math.nan}
+    if left_out := len(scores.values) - len(known):
+        facts[f"left out of mean {name}"] = left_out
+    if lower_is_better:
+        facts[f"better {name}"] = "lower"
+    return facts | {f"signature of {name}": scores.signature}

@@ -20,12 +20,14 @@ from typing import Any
 import simllm
 from simllm.errors import InputError
 from simllm.metrics import text
+from simllm.metrics.code import CODE_METRICS
 from simllm.metrics.protocol import Example, Floats, FunctionMetric, Metric, PlainScores, pair_scores
 from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import BASELINES, UnavailableError
 
 GROUP = "simllm.metrics"  # group of entry points
 BUILT_IN = ("simllm", "simllm-same", *BASELINES)
+CODE = tuple(CODE_METRICS)  # for code; `names` leaves them out, because they do not score summaries
 _COLUMN = "column"
 
 
@@ -52,7 +54,7 @@ class ColumnMetric:
 
 
 def names() -> tuple[str, ...]:
-    """List the names of all metrics: first those of simllm, then those of installed packages."""
+    """List the names of all metrics for texts: first those of simllm, then those of installed packages."""
     return (*BUILT_IN, *sorted(_entry_points()))
 
 
@@ -62,8 +64,23 @@ def check_names(chosen: Iterable[str]) -> None:
     Only the name is checked, not the argument.
     """
     for name in chosen:
-        if (kind := name.partition("=")[0]) not in (*names(), _COLUMN):
-            raise InputError(f"metric {kind!r}: expected one of {', '.join(names())}, column=NAME")
+        if (kind := name.partition("=")[0]) not in (*names(), *CODE, _COLUMN):
+            raise InputError(f"metric {kind!r}: expected one of {', '.join((*names(), *CODE))}, column=NAME")
+
+
+def is_code_metric(name: str) -> bool:
+    """Return whether a metric, given as `name` or `name=argument`, scores code and not summaries."""
+    return name.partition("=")[0] in CODE
+
+
+def needs_source(name: str) -> bool:
+    """Return whether a metric, given as `name` or `name=argument`, needs the code before the change."""
+    return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].needs_source
+
+
+def lower_is_better(name: str) -> bool:
+    """Return whether a lower score of a metric, given as `name` or `name=argument`, is better."""
+    return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].lower_is_better
 
 
 def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
@@ -95,6 +112,8 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         return model_metric(name, learned) if kind == "simllm" else same_metric(name, learned)
     if kind in BASELINES:
         return _baseline(name, kind, argument)
+    if kind in CODE:
+        return _code_metric(name)
     metric: Metric = _entry_points()[kind].load()(argument)
     return metric
 
@@ -179,12 +198,23 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
     return CachedMetric(FunctionMetric(name, signature, compute))
 
 
+def _code_metric(name: str) -> Metric:
+    """Load a metric for code; its libraries are in the extra `code`."""
+    try:
+        metric: Metric = import_module("simllm.metrics.code.code_metric").load(name)
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"{error.name} is not installed; install simllm with its extra `code`"
+        ) from None
+    return metric
+
+
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points for metrics in installed packages, by the name of the metric.
 
     Entry points with the name of a simllm metric are left out, so that they cannot replace the metric.
     """
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in (*BUILT_IN, *CODE)}
 
 
 def _digest(path: Path) -> str:

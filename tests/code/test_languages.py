@@ -217,7 +217,42 @@ trait Lists {
     function all() {}
 }
 """
+CPP = b"""
+/** A class is no function. */
+class Stack : public Container<int> {
+ public:
+  /** Puts a value on top. */
+  void push(int value) { values.push_back(value); }
+
+  /** Returns the top value. */
+  const int& top() const;
+
+  /** The values. */
+  std::vector<int> values;
+};
+
+namespace shapes {
+/**
+ * Computes the area.
+ * @param r the radius
+ */
+template <typename T>
+T area(T r) { return 3 * r * r; }
+}
+
+/** @brief Empties the stack. */
+void Stack::clear() { values.clear(); }
+"""
 EXPECTED = {
+    "cpp": (
+        CPP,
+        [
+            ("Stack.push", "Puts a value on top.", ""),
+            ("Stack.top", "Returns the top value.", ""),
+            ("shapes.area", "Computes the area.", ""),
+            ("Stack.clear", "Empties the stack.", ""),
+        ],
+    ),
     "python": (
         PYTHON,
         [

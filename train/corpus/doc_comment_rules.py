@@ -147,4 +147,5 @@ DIALECTS = {
         code_indent=2,
     ),
     "typescript": _JSDOC,
+    "cpp": _JSDOC,  # Doxygen has the same tags
 }

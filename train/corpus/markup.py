@@ -14,7 +14,7 @@ from train.corpus.doc_comment_rules import DIALECTS, Rules
 LONGEST = 10_000  # characters that are read; the time of the rules grows faster than the length
 NARROW = 60  # characters; authors do not break lines before this width
 _LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")  # @private, then the prose
-_DESCRIPTION = re.compile(r"(?m)^[ \t]*@(?:desc(?:ription)?|summary|details)\b[ \t]*")
+_DESCRIPTION = re.compile(r"(?m)^[ \t]*[@\\](?:brief|desc(?:ription)?|summary|details)\b[ \t]*")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S|=+[ \t]+\S|[-=~^*_]{3,}\s*\Z")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\([a-z0-9]\))\s+(?=\S)")
 _CAPITALIZED = re.compile(r"\s*[A-Z][a-z]*\s")

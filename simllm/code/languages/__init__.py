@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from simllm.code.languages.base import Function, Language
+from simllm.errors import InputError
 
-__all__ = ["LANGUAGES", "Function", "Language", "load"]
+__all__ = ["LANGUAGES", "Function", "Language", "find", "load"]
 
 # The language of each file suffix.
 LANGUAGES = {
@@ -25,7 +26,25 @@ LANGUAGES = {
     ".rb": "ruby",
     ".rake": "ruby",
     ".php": "php",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".cxx": "cpp",
+    ".hh": "cpp",
+    ".hpp": "cpp",
 }
+
+
+def find(name: str) -> Language:
+    """Return the rules for a programming language that a user named, such as "python".
+
+    Raises:
+        InputError: The language is not supported; the message lists those that are.
+    """
+    try:
+        return load(name)
+    except KeyError:
+        supported = ", ".join(sorted(set(LANGUAGES.values())))
+        raise InputError(f"language {name!r}: expected one of {supported}") from None
 
 
 def load(name: str) -> Language:

@@ -70,6 +70,8 @@ class Language:
         name: Takes the syntax node of a function and returns the function's name.
         classes: Types of syntax nodes, such as "class_definition". The name of such a node becomes a part
             of the names of the functions inside.
+        tag: The mark that code in a file must have, such as "<?" for PHP; empty for most languages.
+        grammar_without_tag: The grammar for code without this mark.
     """
 
     grammars: tuple[tuple[str, str], ...]
@@ -78,6 +80,8 @@ class Language:
     strip_marks: Callable[[str], str]
     name: Callable[[Node], str]
     classes: frozenset[str] = frozenset()
+    tag: bytes = b""
+    grammar_without_tag: tuple[str, str] | None = None
 
     def parse(self, code: bytes) -> Node:
         """Parse source code and return the root of the syntax tree.
@@ -91,7 +95,10 @@ class Language:
             TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds.
         """
         roots = []
-        for grammar in self.grammars:
+        grammars = self.grammars
+        if self.grammar_without_tag and self.tag not in code:
+            grammars = (self.grammar_without_tag,)
+        for grammar in grammars:
             roots.append(_parse(Parser(_grammar(*grammar)), code))
             if not roots[-1].has_error:
                 return roots[-1]

@@ -28,4 +28,6 @@ LANGUAGE = Language(
     classes=frozenset(
         {"class_declaration", "enum_declaration", "interface_declaration", "trait_declaration"}
     ),
+    tag=b"<?",
+    grammar_without_tag=("tree_sitter_php", "language_php_only"),
 )

@@ -1,0 +1,54 @@
+"""Rules for C++: the documentation is a Doxygen comment before a function definition or declaration."""
+
+from __future__ import annotations
+
+from tree_sitter import Node
+
+from simllm.code.languages.base import Language, path_to_type, text
+from simllm.code.languages.comment_marks import block_comments, strip_block_marks
+from simllm.code.languages.syntax_tree_cursor import NodePath
+
+_FUNCTIONS = frozenset({"function_definition", "declaration", "field_declaration", "template_declaration"})
+
+
+def _function(path: NodePath) -> NodePath | None:
+    """Find the C++ function that begins at the same byte as a given node.
+
+    Args:
+        path: The syntax nodes from the root to the given node.
+
+    Returns:
+        The syntax nodes from the root to the function; None if no function begins there.
+    """
+    found = path_to_type(path, _FUNCTIONS)
+    return found if found and _declarator(found[-1]) else None
+
+
+def _declarator(node: Node) -> Node | None:
+    """Return the `function_declarator` in a definition, declaration or template; None if there is none."""
+    inner: Node | None = node
+    while inner is not None and inner.type != "function_declarator":
+        if inner.type == "template_declaration":
+            inner = inner.named_children[-1]
+        elif inner.type == "reference_declarator":  # has no field
+            inner = inner.named_children[0] if inner.named_children else None
+        else:
+            inner = inner.child_by_field_name("declarator")
+    return inner
+
+
+def _name(node: Node) -> str:
+    """Return the name of a function, such as "Stack::push"; destructors and operators have one, too."""
+    declarator = _declarator(node)
+    name = declarator.child_by_field_name("declarator") if declarator else None
+    return text(name) if name else ""
+
+
+LANGUAGE = Language(
+    grammars=(("tree_sitter_cpp", "language"),),
+    places=block_comments,
+    function=_function,
+    strip_marks=strip_block_marks,
+    name=_name,
+    classes=frozenset({"class_specifier", "namespace_definition", "struct_specifier", "union_specifier"}),
+)

@@ -1,0 +1,25 @@
+"""Line edits: the lines that are deleted and inserted between two versions of code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+
+def line_edit(source: Sequence[str], target: Sequence[str]) -> list[str]:
+    """List the lines that differ between two versions, each with a sign before it.
+
+    The blocks of equal lines come from `difflib.SequenceMatcher` without its heuristic for frequent lines.
+
+    Args:
+        source: The lines before the change.
+        target: The lines after the change.
+
+    Returns:
+        For each changed block, its deleted lines ("-" before each) and then its inserted lines ("+").
+    """
+    edit = []
+    for tag, i, j, k, m in SequenceMatcher(None, source, target, autojunk=False).get_opcodes():
+        if tag != "equal":
+            edit += [f"-{line}" for line in source[i:j]] + [f"+{line}" for line in target[k:m]]
+    return edit

@@ -1,0 +1,98 @@
+"""Ordered labelled trees as arrays, and the removal of what two trees have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OrderedTree:
+    """A tree with n nodes in postorder: children before their parent, the root last.
+
+    Attributes:
+        labels: The label of each node.
+        sizes: The number of nodes in the subtree of each node, itself included.
+    """
+
+    labels: Sequence[str]
+    sizes: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def children(self, node: int) -> list[int]:
+        """Return the children of a node, from left to right."""
+        found, first, child = [], node - self.sizes[node] + 1, node - 1
+        while child >= first:
+            found.append(child)
+            child -= self.sizes[child]
+        return found[::-1]
+
+    def mirrored(self) -> OrderedTree:
+        """Return the tree with the order of all children reversed."""
+        order, stack = [], [len(self) - 1]
+        while stack:  # visits each node before its children, and these from left to right
+            order.append(node := stack.pop())
+            stack += reversed(self.children(node))
+        order.reverse()
+        return OrderedTree([self.labels[node] for node in order], [self.sizes[node] for node in order])
+
+
+Forest = list[int]  # the roots of neighbouring subtrees, from left to right
+
+
+def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
+    """Remove equal parts of two trees that leave their edit distance with unit costs unchanged.
+
+    Equal first subtrees of two forests can be removed: in an optimal mapping, nodes of one of them are
+    mapped only to nodes of the other, or the other way round, so that mapping both onto each other costs
+    no more. The same holds for equal last subtrees, and for equal roots of two trees.
+
+    Args:
+        a: A tree.
+        b: Another tree.
+
+    Returns:
+        The remaining forests of both trees; both are empty if the trees are equal.
+    """
+    numbers: dict[tuple[str, tuple[int, ...]], int] = {}
+    shapes_a, shapes_b = (_number_subtrees(tree, numbers) for tree in (a, b))
+    left, right = [len(a) - 1], [len(b) - 1]
+    while True:
+        start, end = 0, min(len(left), len(right))
+        while start < end and shapes_a[left[start]] == shapes_b[right[start]]:
+            start += 1
+        left, right, end = left[start:], right[start:], end - start
+        kept = 0
+        while kept < end and shapes_a[left[-1 - kept]] == shapes_b[right[-1 - kept]]:
+            kept += 1
+        left, right = left[: len(left) - kept], right[: len(right) - kept]
+        if not (len(left) == len(right) == 1 and a.labels[left[0]] == b.labels[right[0]]):
+            return left, right
+        left, right = a.children(left[0]), b.children(right[0])
+
+
+def _number_subtrees(tree: OrderedTree, numbers: dict[tuple[str, tuple[int, ...]], int]) -> list[int]:
+    """Return a number for the subtree of each node; equal subtrees get equal numbers.
+
+    Args:
+        tree: The tree.
+        numbers: The numbers that are given already; new ones are added.
+    """
+    found: list[int] = []
+    for node, label in enumerate(tree.labels):
+        key = (label, tuple(found[child] for child in tree.children(node)))
+        found.append(numbers.setdefault(key, len(numbers)))
+    return found
+
+
+def join(tree: OrderedTree, forest: Forest) -> OrderedTree:
+    """Return a tree whose root, with an empty label, has the subtrees of a forest as children."""
+    labels: list[str] = []
+    sizes: list[int] = []
+    for node in forest:
+        nodes = slice(node - tree.sizes[node] + 1, node + 1)
+        labels += tree.labels[nodes]
+        sizes += tree.sizes[nodes]
+    return OrderedTree([*labels, ""], [*sizes, len(sizes) + 1])

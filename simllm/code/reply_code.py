@@ -1,0 +1,136 @@
+"""Extraction of the code from a model's reply, which may have text and Markdown around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from markdown_it import MarkdownIt
+from tree_sitter import Node
+
+from simllm.code import languages
+from simllm.code.languages import Language
+
+# Labels of code fences besides the names of the languages.
+_LABELS = {
+    "c++": "cpp",
+    "cc": "cpp",
+    "golang": "go",
+    "js": "javascript",
+    "jsx": "javascript",
+    "py": "python",
+    "python2": "python",
+    "python3": "python",
+    "rb": "ruby",
+    "ts": "typescript",
+    "tsx": "typescript",
+}
+_DEFINITIONS = frozenset(
+    {
+        "annotation_type_declaration",
+        "class",
+        "class_declaration",
+        "class_definition",
+        "class_specifier",
+        "constructor_declaration",
+        "decorated_definition",
+        "enum_declaration",
+        "export_statement",
+        "function_declaration",
+        "function_definition",
+        "generator_function_declaration",
+        "interface_declaration",
+        "method",
+        "method_declaration",
+        "method_definition",
+        "module",
+        "namespace_definition",
+        "record_declaration",
+        "singleton_method",
+        "struct_specifier",
+        "template_declaration",
+        "trait_declaration",
+        "type_declaration",
+    }
+)
+_MOST_LINES = 200  # longer replies without a code fence are not searched for runs of lines that parse
+
+
+def code_of_reply(reply: str, language: str) -> str | None:
+    """Find the code in a model's reply.
+
+    Of the code fences that have the language as label or no label, the longest is taken. A reply without
+    fences is code as a whole if it parses. Otherwise the code reaches from the first to the last definition
+    of a function or class, in the reply or in its longest run of lines that parses.
+
+    Args:
+        reply: The reply, in Markdown.
+        language: The language of the code, such as "java".
+
+    Returns:
+        The code; None if there is none.
+
+    Raises:
+        InputError: The language is not supported.
+        TimeoutError: Parsing takes too long.
+    """
+    rules = languages.find(language)
+    fences = [token for token in MarkdownIt().parse(reply) if token.type == "fence"]
+    if fences:
+        own = [token.content.removesuffix("\n") for token in fences if _label(token.info) in (language, "")]
+        code = max(own, key=lambda text: len(text.splitlines()), default="")
+        return code if code.strip() else None
+    if not reply.strip():
+        return None
+    if _parses(reply, rules):
+        return reply
+    return _definitions(reply, rules) or _definitions(_longest_parsed_run(reply, rules), rules)
+
+
+def _label(info: str) -> str:
+    """Return the language that the label of a code fence names, in lower case; empty without a label."""
+    word = info.split()[0].lower() if info.split() else ""
+    return _LABELS.get(word, word)
+
+
+def _parses(text: str, rules: Language) -> bool:
+    return not rules.parse(text.encode(errors="replace")).has_error
+
+
+def _definitions(text: str, rules: Language) -> str | None:
+    """Return the part of a text from its first to its last definition; None without a definition."""
+    code = text.encode(errors="replace")
+    found = list(_outermost_definitions(rules.parse(code)))
+    if not found:
+        return None
+    start, end = found[0].start_byte, max(node.end_byte for node in found)
+    lines = code[:start].decode().split("\n")
+    first = [lines.pop()]
+    if not first[0].strip():  # keep the indentation, and decorators that the parser took for errors
+        while lines and lines[-1].lstrip().startswith("@"):
+            first.insert(0, lines.pop())
+        return "\n".join(first) + code[start:end].decode()
+    return code[start:end].decode()
+
+
+def _outermost_definitions(root: Node) -> Iterator[Node]:
+    """Yield the nodes of functions and classes that are not inside other functions and classes."""
+    stack = list(reversed(root.children))  # the root of a Python file is a "module", too
+    while stack:
+        node = stack.pop()
+        if node.is_named and node.type in _DEFINITIONS:
+            yield node
+        else:
+            stack += reversed(node.children)
+
+
+def _longest_parsed_run(text: str, rules: Language) -> str:
+    """Return the longest run of lines that parses, the first of equally long ones; empty if none does."""
+    lines = text.splitlines()
+    if len(lines) > _MOST_LINES:
+        return ""
+    for length in range(len(lines) - 1, 0, -1):
+        for start in range(len(lines) - length + 1):
+            run = "\n".join(lines[start : start + length])
+            if run.strip() and _parses(run, rules):
+                return run
+    return ""

@@ -1,0 +1,57 @@
+"""Labelled trees of code, for the tree edit distance."""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Node
+
+from simllm.code import languages
+from simllm.code.ordered_tree import OrderedTree
+
+_OPERATOR = re.compile(r"[-+*/%<>=!&|^~?@]+|(?:and|or|not|in|is)(?: (?:not|in))?")
+
+
+def syntax_tree(code: str, language: str) -> OrderedTree:
+    """Parse code and return its syntax tree, without comments and punctuation.
+
+    The nodes are the named nodes of tree-sitter and the operators. The label of a node is its type, and
+    also its text if none of its children is kept; white space between tokens does not count.
+
+    Args:
+        code: The code; syntax errors are allowed.
+        language: The language, such as "java".
+
+    Raises:
+        InputError: The language is not supported.
+        TimeoutError: Parsing takes too long.
+    """
+    root = languages.find(language).parse(code.encode(errors="replace"))
+    labels: list[str] = []
+    sizes: list[int] = []
+    stack = [(root, False, 0)]  # a node, whether its children are done, and how many nodes were before it
+    while stack:
+        node, done, before = stack.pop()
+        if not done:
+            stack.append((node, True, len(labels)))
+            if node.is_named:
+                stack += [(child, False, 0) for child in reversed(node.children) if _is_kept(child)]
+        else:
+            size = len(labels) - before + 1
+            labels.append(node.type if size > 1 else f"{node.type} {_token_text(node)}".rstrip())
+            sizes.append(size)
+    return OrderedTree(labels, sizes)
+
+
+def _is_kept(node: Node) -> bool:
+    """Return whether a syntax node belongs to the tree: named nodes but comments, and operators."""
+    if node.is_named:
+        return "comment" not in node.type
+    return bool(_OPERATOR.fullmatch(node.type))
+
+
+def _token_text(node: Node) -> str:
+    """Return the text of all tokens in a node, without the white space and comments between them."""
+    if not node.child_count:
+        return (node.text or b"").decode(errors="replace")
+    return "".join(_token_text(child) for child in node.children if "comment" not in child.type)

@@ -1,0 +1,197 @@
+"""Tree edit distance: the fewest nodes to insert, delete and relabel (Zhang and Shasha, 1989).
+
+The algorithm computes the distances between all pairs of subtrees, small ones first. It does so for each
+pair of *keyroots*: the root, and the nodes with a sibling to the left. Here, one pass handles one keyroot of
+the first tree with many keyroots of the second tree, so that numpy can work on long rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.code.ordered_tree import OrderedTree, join, remove_common
+
+Ints = NDArray[np.int64]
+_LARGEST = 4_000_000  # numbers in one table of forest distances
+
+
+def tree_edit_distance(a: OrderedTree, b: OrderedTree) -> int:
+    """Compute the edit distance of two trees; each insertion, deletion and relabelling costs 1."""
+    left, right = remove_common(a, b)
+    if not left or not right:
+        return sum(a.sizes[node] for node in left) + sum(b.sizes[node] for node in right)
+    a, b = join(a, left), join(b, right)
+    mirrored = a.mirrored(), b.mirrored()
+    if _cost(*mirrored) < _cost(a, b):
+        a, b = mirrored
+    return _distance(a, b)
+
+
+def _leftmost(tree: OrderedTree) -> list[int]:
+    """Return the leftmost leaf below each node."""
+    return [node - size + 1 for node, size in enumerate(tree.sizes)]
+
+
+def _keyroots(tree: OrderedTree) -> list[int]:
+    """Return the nodes that no other node with the same leftmost leaf is above, in postorder."""
+    return sorted({leaf: node for node, leaf in enumerate(_leftmost(tree))}.values())
+
+
+def _cost(a: OrderedTree, b: OrderedTree) -> int:
+    """Estimate the time for a distance: the number of forest distances to compute."""
+    rows, columns = (sum(tree.sizes[root] for root in _keyroots(tree)) for tree in (a, b))
+    return rows * columns
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a table of forest distances: one segment for each of some keyroots of a tree.
+
+    The first column of a segment stands for the empty forest. The others stand for the nodes below the
+    keyroot, in postorder; such a node ends the forest whose distances are in its column.
+
+    Attributes:
+        nodes: The node of each column; 0 for the first columns of segments.
+        before: The column of the forest that remains if the subtree of the node is cut off.
+        is_first: Whether a column is the first of its segment.
+        on_path: Whether the node has the same leftmost leaf as the keyroot.
+        insertions: Number of nodes in the forest.
+        offset: A number for each segment, far above all distances; it falls from segment to segment.
+        levels: Slices of segments. A segment needs the results of earlier slices only.
+    """
+
+    nodes: Ints
+    before: Ints
+    is_first: NDArray[np.bool_]
+    on_path: NDArray[np.bool_]
+    insertions: Ints
+    offset: Ints
+    levels: list[slice]
+
+    def running_minimum(self, row: Ints, part: slice) -> Ints:
+        """Allow insertions: the distance in a column is at most that in the column before it, plus 1."""
+        shifted = row - self.insertions[part] + self.offset[part]
+        return np.minimum.accumulate(shifted) + self.insertions[part] - self.offset[part]
+
+
+def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
+    """Yield all columns of a tree, in several parts if there are too many.
+
+    Args:
+        tree: The second tree.
+        widest: The largest number of columns in a part with several segments.
+        largest: A number that no distance exceeds.
+    """
+    leftmost, levels = _leftmost(tree), _levels(tree)
+    part: list[int] = []
+    width = 0
+    for root in sorted(levels, key=lambda root: (levels[root], root)):
+        if part and width + tree.sizes[root] + 1 > widest:
+            yield _make_columns(part, leftmost, levels, largest)
+            part, width = [], 0
+        part.append(root)
+        width += tree.sizes[root] + 1
+    yield _make_columns(part, leftmost, levels, largest)
+
+
+def _levels(tree: OrderedTree) -> dict[int, int]:
+    """Return the level of each keyroot: above the levels of all keyroots below it."""
+    leftmost, roots = _leftmost(tree), _keyroots(tree)
+    levels: dict[int, int] = {}
+    highest = [0] * len(tree)  # the smallest level that a keyroot with this subtree may have
+    keys = set(roots)
+    for node in range(len(tree)):
+        for child in tree.children(node):
+            highest[node] = max(highest[node], highest[child] + (leftmost[child] != leftmost[node]))
+        if node in keys:
+            levels[node] = highest[node]
+    return levels
+
+
+def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int], largest: int) -> _Columns:
+    """Make the columns of some keyroots, which are sorted by level."""
+    nodes: list[int] = []
+    before: list[int] = []
+    first: list[bool] = []
+    path: list[bool] = []
+    insertions: list[int] = []
+    offset: list[int] = []
+    slices: list[slice] = []
+    for number, root in enumerate(roots):
+        begin, leaf = len(nodes), leftmost[root]
+        below = range(leaf, root + 1)
+        nodes += [0, *below]
+        before += [begin, *(begin + leftmost[node] - leaf for node in below)]
+        first += [True, *([False] * len(below))]
+        path += [False, *(leftmost[node] == leaf for node in below)]
+        insertions += range(len(below) + 1)
+        offset += [-number * 4 * largest] * (len(below) + 1)
+        if slices and levels[roots[number - 1]] == levels[root]:
+            slices[-1] = slice(slices[-1].start, len(nodes))
+        else:
+            slices.append(slice(begin, len(nodes)))
+    return _Columns(
+        np.array(nodes), np.array(before), np.array(first), np.array(path), np.array(insertions),
+        np.array(offset), slices,
+    )  # fmt: skip
+
+
+def _distance(a: OrderedTree, b: OrderedTree) -> int:
+    """Compute the edit distance of two trees by dynamic programming."""
+    numbers = {label: number for number, label in enumerate({*a.labels, *b.labels})}
+    labels_a, labels_b = (np.array([numbers[label] for label in tree.labels]) for tree in (a, b))
+    largest = len(a) + len(b)
+    distances = np.zeros((len(a), len(b)), np.int64)  # of the subtrees of all pairs of nodes
+    parts = list(_columns(b, max(1, _LARGEST // (len(a) + 1)), largest))
+    leftmost = _leftmost(a)
+    for root in _keyroots(a):
+        for columns in parts:
+            _fill(distances, columns, leftmost, root, labels_a, labels_b, largest)
+    return int(distances[-1, -1])
+
+
+def _fill(
+    distances: Ints,
+    columns: _Columns,
+    leftmost: list[int],
+    root: int,
+    labels_a: Ints,
+    labels_b: Ints,
+    largest: int,
+) -> None:
+    """Compute the distances between the nodes on one keyroot's leftmost path and nodes of the second tree.
+
+    Args:
+        distances: (n, m) distances of subtrees; those of smaller keyroots are there, new ones are added.
+        columns: Keyroots of the second tree.
+        leftmost: The leftmost leaf below each node of the first tree.
+        root: The keyroot of the first tree.
+        labels_a: (n,) labels of the first tree, as numbers.
+        labels_b: (m,) labels of the second tree.
+        largest: A number that no distance exceeds.
+    """
+    leaf = leftmost[root]
+    table = np.empty((root - leaf + 2, len(columns.nodes)), np.int64)
+    table[0] = columns.insertions
+    for row, node in enumerate(range(leaf, root + 1), 1):
+        deleted = table[row - 1] + 1
+        if leftmost[node] != leaf:
+            cut = table[leftmost[node] - leaf][columns.before] + distances[node][columns.nodes]
+            cut[columns.is_first] = 2 * largest
+            table[row] = columns.running_minimum(np.minimum(deleted, cut), slice(None))
+            continue
+        # Here both forests may be trees, whose roots are mapped onto each other.
+        relabelled = np.empty_like(deleted)
+        relabelled[0] = 2 * largest
+        relabelled[1:] = table[row - 1][:-1] + (labels_b[columns.nodes[1:]] != labels_a[node])
+        for part in columns.levels:
+            nodes, path = columns.nodes[part], columns.on_path[part]
+            cut = columns.insertions[columns.before[part]] + distances[node][nodes]
+            best = np.where(path, relabelled[part], cut)
+            best[columns.is_first[part]] = 2 * largest
+            table[row, part] = columns.running_minimum(np.minimum(deleted[part], best), part)
+            distances[node][nodes[path]] = table[row, part][path]

@@ -1,0 +1,87 @@
+"""Items of code to judge: candidates with their references and sources, read from JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simllm.code import languages
+from simllm.code.reply_code import code_of_reply
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.metrics.protocol import Example
+
+
+@dataclass(frozen=True)
+class CodeFields:
+    """The keys of the JSON lines.
+
+    Attributes:
+        candidate: The key of the code to judge; without it, a line must have a `reply`.
+        reference: The key of the reference.
+        source: The key of the code before the change.
+        id: The key of the item's id; None if the lines need no id.
+    """
+
+    candidate: str = "candidate"
+    reference: str = "reference"
+    source: str = "source"
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class CodeItem:
+    """One candidate with its reference.
+
+    Attributes:
+        example: Candidate, reference, source and language.
+        id: A JSON value that identifies the item; None without ids.
+        has_code: False if the candidate comes from a reply in which no code was found; it is empty then.
+        row: The JSON object of the line, for further keys.
+        where: The place of the line for errors, such as "FILE, line 3".
+    """
+
+    example: Example
+    id: Any
+    has_code: bool
+    row: dict[str, Any]
+    where: str
+
+
+def read_items(
+    file: Path, fields: CodeFields, language: str | None = None, needs_source: bool = False
+) -> Iterator[CodeItem]:
+    """Read items from JSON lines, one per line.
+
+    Args:
+        file: The file.
+        fields: The keys of the JSON lines.
+        language: The language of lines without the key `language`.
+        needs_source: Whether each line must have a source.
+
+    Raises:
+        InputError: The file is empty, or a line lacks a key, has another value than a text, or names an
+            unsupported language. The message names the line.
+    """
+    where = ""
+    for where, row in files.objects(file):
+        named = language if language and "language" not in row else files.text_under(row, "language", where)
+        try:
+            languages.find(named)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        candidate: str | None
+        if fields.candidate in row or "reply" not in row:
+            candidate = files.text_under(row, fields.candidate, where)
+        else:
+            candidate = code_of_reply(files.text_under(row, "reply", where), named)
+        has_source = needs_source or fields.source in row
+        source = files.text_under(row, fields.source, where) if has_source else None
+        reference = files.text_under(row, fields.reference, where)
+        id_ = None if fields.id is None else files.value_under(row, fields.id, where)
+        example = Example(candidate or "", reference, source, named)
+        yield CodeItem(example, id_, candidate is not None, row, where)
+    if not where:
+        raise InputError(f"{file}: empty; expected a JSON object per line")

@@ -1,0 +1,47 @@
+"""Metrics for generated code and code edits: exact match, BLEU, CrystalBLEU, CodeBLEU, LEMOD, tree distances.
+
+The table `CODE_METRICS` imports nothing heavy; `code_metric.py` has the class of these metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CodeMetricKind:
+    """Description of a metric for code, from which `simllm.metrics.code.code_metric.load` makes the metric.
+
+    Attributes:
+        adapter: The function in `simllm.metrics.code.code_metric` that makes the metric.
+        options: Keyword arguments for the adapter.
+        argument: What a user may write after the name and `=`; empty if nothing.
+        needs_source: Whether the examples must have a source, the code before the change.
+        lower_is_better: Whether a lower score is better.
+    """
+
+    adapter: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    argument: str = ""
+    needs_source: bool = False
+    lower_is_better: bool = False
+
+
+CODE_METRICS = {
+    "exact-match": CodeMetricKind("exact_match"),
+    "lemod": CodeMetricKind("lemod", {"part": "f1"}, "multiset", needs_source=True),
+    "lemod-precision": CodeMetricKind("lemod", {"part": "precision"}, "multiset", needs_source=True),
+    "lemod-recall": CodeMetricKind("lemod", {"part": "recall"}, "multiset", needs_source=True),
+    "token-bleu": CodeMetricKind("token_bleu", {"of_edits": False}),
+    "bleu-diff": CodeMetricKind("token_bleu", {"of_edits": True}, needs_source=True),
+    "crystalbleu": CodeMetricKind("crystalbleu", {"of_edits": False}, "FILE"),
+    "crystalbleu-diff": CodeMetricKind("crystalbleu", {"of_edits": True}, "FILE", needs_source=True),
+    "edit-similarity": CodeMetricKind("edit_similarity", argument="indel"),
+    "code-chrf": CodeMetricKind("code_chrf"),
+    "tree-similarity": CodeMetricKind("tree_similarity"),
+    "codebleu": CodeMetricKind("codebleu"),
+    "rps": CodeMetricKind("patch_size", {"ratio": False}, needs_source=True, lower_is_better=True),
+    "rpsr": CodeMetricKind("patch_size", {"ratio": True}, needs_source=True, lower_is_better=True),
+}

@@ -1,0 +1,184 @@
+"""The class of all metrics for code, and one adapter for each kind in the table `CODE_METRICS`.
+
+An adapter takes the argument that a user wrote after the metric's name and `=`. It returns a function that
+takes all examples, and that returns the function that scores one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import simllm
+from simllm.code import languages
+from simllm.errors import InputError
+from simllm.metrics.code import CODE_METRICS, line_edits, similarities, tree_distances
+from simllm.metrics.code.codebleu import code_bleu
+from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared
+from simllm.metrics.code.token_bleu import bleu_of_tokens
+from simllm.metrics.code.versions import compare_edits, compare_whole
+from simllm.metrics.protocol import Example, Floats, candidates_and_references
+
+ExampleScore = Callable[[Example], float]
+Prepare = Callable[[Sequence[Example]], ExampleScore]
+
+
+@dataclass(frozen=True)
+class CodeScores:
+    """The scores of n examples.
+
+    Attributes:
+        values: (n,) scores; NaN where an example has no score.
+        signature: Text that names everything that can change a score.
+    """
+
+    values: Floats
+    signature: str
+
+    @property
+    def unscored(self) -> int:
+        """Number of examples without a score, such as those with too large a syntax tree."""
+        return int(np.isnan(self.values).sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean of the scores; examples without a score are left out. NaN if no example has a score."""
+        return float(np.nanmean(self.values)) if self.unscored < len(self.values) else float("nan")
+
+
+@dataclass(frozen=True)
+class CodeMetric:
+    """A metric for code, or for an edit of code.
+
+    Attributes:
+        name: The name of the metric, such as "lemod", with its argument if it has one.
+        prepare: Takes all examples and returns the function that scores one of them.
+        needs_source: Whether the examples must have a source.
+    """
+
+    name: str
+    prepare: Prepare
+    needs_source: bool
+
+    @property
+    def signature(self) -> str:
+        """Name and version; the version pins the rules of the normal form."""
+        return f"{self.name}|version:{simllm.__version__}"
+
+    def score(self, examples: Sequence[Example]) -> CodeScores:
+        """Score n examples of code.
+
+        Args:
+            examples: The candidates and references, with their language and, if the metric needs it, with
+                their source.
+
+        Returns:
+            The scores, in the order of the examples.
+
+        Raises:
+            InputError: An example lacks its language or source, or the language is not supported.
+        """
+        candidates_and_references(examples)  # for its TypeError
+        for index, example in enumerate(examples):
+            if example.language is None:
+                raise InputError(f"examples[{index}]: the metric {self.name} needs a language")
+            if self.needs_source and example.source is None:
+                raise InputError(f"examples[{index}]: the metric {self.name} needs a source")
+        for language in {example.language for example in examples if example.language is not None}:
+            languages.find(language)
+        score = self.prepare(examples)
+        return CodeScores(np.array([score(example) for example in examples], np.float64), self.signature)
+
+
+def load(name: str) -> CodeMetric:
+    """Load a metric for code.
+
+    Args:
+        name: The name in `CODE_METRICS`, such as "lemod", or `name=argument`.
+
+    Raises:
+        InputError: The metric does not take this argument, or a file cannot be read.
+    """
+    kind, _, argument = name.partition("=")
+    chosen = CODE_METRICS[kind]
+    if argument and chosen.argument not in (argument, "FILE"):
+        expected = f"{kind}={chosen.argument} or {kind}" if chosen.argument else kind
+        raise InputError(f"metric {name!r}: name it as {expected}")
+    return CodeMetric(name, globals()[chosen.adapter](argument, **chosen.options), chosen.needs_source)
+
+
+def exact_match(argument: str) -> Prepare:
+    """Make the metric that is 1 for equal normal forms, and 0 else."""
+    return lambda _: line_edits.exact_match
+
+
+def lemod(argument: str, part: str) -> Prepare:
+    """Make LEMOD; the argument "multiset" keeps signs and repeated lines apart."""
+    return lambda _: partial(line_edits.lemod, part=part, multiset=bool(argument))
+
+
+def token_bleu(argument: str, of_edits: bool) -> Prepare:
+    """Make BLEU-4 of whole texts or of edits."""
+    compare = compare_edits if of_edits else compare_whole
+    return lambda _: partial(compare, score=bleu_of_tokens)
+
+
+def crystalbleu(argument: str, of_edits: bool) -> Prepare:
+    """Make CrystalBLEU of whole texts or of edits.
+
+    The argument is the file of the shared n-grams. Without a file, they are counted in the references.
+    """
+    compare = compare_edits if of_edits else compare_whole
+    given = load_shared(Path(argument)) if argument else None
+
+    def prepare(examples: Sequence[Example]) -> ExampleScore:
+        references: dict[str, dict[str, None]] = {}
+        for example in examples:
+            references.setdefault(example.language or "", {})[example.reference] = None
+        shared = given
+        if shared is None:
+            shared = {
+                language: frozenset(ngram for ngram, _ in count_shared(texts, language))
+                for language, texts in references.items()
+            }
+        if missing := sorted(references.keys() - shared.keys()):
+            raise InputError(f"{argument}: has no n-grams of {missing[0]}")
+        scores = {name: partial(crystal_bleu, shared=ngrams) for name, ngrams in shared.items()}
+        return lambda example: compare(example, score=scores[example.language or ""])
+
+    return prepare
+
+
+def edit_similarity(argument: str) -> Prepare:
+    """Make the similarity by Levenshtein distance; the argument "indel" forbids substitutions."""
+    score = similarities.indel_similarity if argument else similarities.edit_similarity
+    return lambda _: partial(compare_whole, score=score)
+
+
+def code_chrf(argument: str) -> Prepare:
+    """Make chrF of code."""
+    return lambda _: partial(compare_whole, score=similarities.code_chrf)
+
+
+def tree_similarity(argument: str) -> Prepare:
+    """Make the similarity of syntax trees."""
+    return lambda _: tree_distances.tree_similarity
+
+
+def codebleu(argument: str) -> Prepare:
+    """Make CodeBLEU of normal forms."""
+
+    def score(example: Example) -> float:
+        language = example.language or ""
+        return compare_whole(example, lambda a, b: code_bleu(a, b, language).mean)
+
+    return lambda _: score
+
+
+def patch_size(argument: str, ratio: bool) -> Prepare:
+    """Make RPS or, with `ratio`, RPSR."""
+    return lambda _: tree_distances.relative_patch_size_ratio if ratio else tree_distances.relative_patch_size

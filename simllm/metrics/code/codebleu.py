@@ -1,0 +1,151 @@
+"""CodeBLEU (Ren et al., 2020): the mean of n-gram, weighted n-gram, syntax and data flow matches."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import mean
+
+from tree_sitter import Node
+
+from simllm.code import languages
+from simllm.io import files
+from simllm.metrics.code.data_flow import data_flow
+from simllm.metrics.code.versions import ngrams, tokenize
+
+_OTHER_TOKENS = 0.2  # weight of a token that is no keyword
+_SMOOTHING = 0.1  # replaces a numerator of 0
+_Parts = list[tuple[str | None, int]]  # the named children in an s-expression: field and number of each
+
+
+@dataclass(frozen=True)
+class CodeBleuParts:
+    """The parts of CodeBLEU, each from 0 to 1.
+
+    Attributes:
+        ngram: BLEU-4 of the tokens.
+        weighted_ngram: Recall of n-grams, in which keywords weigh more than other tokens.
+        syntax: Share of the reference's subtrees that the candidate's syntax tree has, too.
+        data_flow: Share of the reference's data flow that the candidate has, too. None if the reference has
+            none, or if the language is not Python or Java.
+    """
+
+    ngram: float
+    weighted_ngram: float
+    syntax: float
+    data_flow: float | None
+
+    @property
+    def mean(self) -> float:
+        """CodeBLEU: the mean of the parts that exist."""
+        parts = (self.ngram, self.weighted_ngram, self.syntax, self.data_flow)
+        return mean(part for part in parts if part is not None)
+
+
+def code_bleu(candidate: str, reference: str, language: str) -> CodeBleuParts:
+    """Compute the parts of CodeBLEU.
+
+    Args:
+        candidate: The code to judge.
+        reference: The code to compare it with; it must have a token.
+        language: Their language, such as "java".
+
+    Raises:
+        TimeoutError: Parsing takes too long.
+    """
+    tokens, expected = tokenize(candidate), tokenize(reference)
+    roots = [languages.find(language).parse(text.encode(errors="replace")) for text in (candidate, reference)]
+    flow: float | None = None
+    if expected_items := data_flow(roots[1], language):
+        common = Counter(data_flow(roots[0], language)) & Counter(expected_items)
+        flow = common.total() / len(expected_items)
+    return CodeBleuParts(
+        1.0 if tokens == expected else _bleu(tokens, expected),
+        1.0 if tokens == expected else weighted_recall(tokens, expected, keywords()[language]),
+        syntax_match(*roots),
+        flow,
+    )
+
+
+def _bleu(tokens: Sequence[str], expected: Sequence[str]) -> float:
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    return float(sentence_bleu([expected], tokens, smoothing_function=SmoothingFunction().method1))
+
+
+def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: Collection[str]) -> float:
+    """Compute the weighted n-gram match: the geometric mean of the recall of n-grams, for n from 1 to 4.
+
+    Args:
+        tokens: The tokens of the candidate.
+        expected: The tokens of the reference.
+        important: The keywords of the language; other single tokens have a fifth of their weight.
+    """
+    logs = 0.0
+    for order in (1, 2, 3, 4):
+        found, wanted = (Counter(ngrams(text, order)) for text in (tokens, expected))
+        matches = found & wanted
+        if order == 1 and not matches:
+            return 0.0
+        weights = {
+            ngram: _OTHER_TOKENS if order == 1 and ngram[0] not in important else 1.0 for ngram in wanted
+        }
+        numerator, total = (
+            sum(weights[ngram] * count for ngram, count in counts.items()) for counts in (matches, wanted)
+        )
+        logs += math.log((numerator or _SMOOTHING) / max(1, total))
+    return min(1.0, math.exp(logs / 4))
+
+
+@cache
+def keywords() -> dict[str, frozenset[str]]:
+    """Return the keywords of each language."""
+    lines = (line for _, line in files.lines(Path(__file__).with_name("keywords.txt")))
+    rows = (line.split(": ") for line in lines if not line.startswith("#"))
+    return {language: frozenset(words.split()) for language, words in rows}
+
+
+def syntax_match(candidate: Node, reference: Node) -> float:
+    """Compute the share of the reference's subtrees that also occur in the candidate.
+
+    The subtrees are those of the root and of all nodes with children. Two subtrees are equal if tree-sitter
+    prints the same s-expression for them; comments do not count.
+
+    Args:
+        candidate: The root of the candidate's syntax tree.
+        reference: The root of the reference's syntax tree.
+    """
+    numbers: dict[object, int] = {}
+    found, wanted = set(_subtrees(candidate, numbers)), _subtrees(reference, numbers)
+    return sum(number in found for number in wanted) / len(wanted)
+
+
+def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
+    """Return a number for the root and for each node with children; equal s-expressions have equal numbers.
+
+    Args:
+        root: The root of a syntax tree.
+        numbers: The numbers that are given already; new ones are added.
+    """
+    found: list[int] = []
+    # A node, the name of its field, the parts of its parent, its own parts, and whether these are complete.
+    stack: list[tuple[Node, str | None, _Parts, _Parts, bool]] = [(root, None, [], [], False)]
+    while stack:
+        node, name, above, parts, is_complete = stack.pop()
+        if "comment" in node.type:
+            continue
+        if not is_complete:
+            stack.append((node, name, above, parts, True))
+            for at, child in reversed(list(enumerate(node.children))):
+                stack.append((child, node.field_name_for_child(at), parts, [], False))
+        elif node.is_named or node.is_missing:
+            error = node.text if node.is_error and not node.child_count else None
+            number = numbers.setdefault((node.type, node.is_missing, error, *parts), len(numbers))
+            above.append((name, number))
+            if node.child_count or node is root:
+                found.append(number)
+    return found

@@ -1,0 +1,271 @@
+"""The data flow of Python and Java code, as CodeBLEU compares it (Ren et al., 2020, section 3.3).
+
+An item says that the value of a name at some place comes from, or is computed from, other places. The code
+is walked in order, with a table of the places where each name was last set. Branches start with the same
+table, and their tables are united afterwards. Loops are walked twice, so that values can flow backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tree_sitter import Node
+
+COMES, COMPUTED = "comesFrom", "computedFrom"
+Item = tuple[str, str, tuple[str, ...]]  # a name, the relation, and the names of its sources
+_Table = dict[str, list[int]]  # the places where a name was last set, as bytes from the beginning
+_LITERALS = frozenset({"character_literal", "string", "string_literal"})
+_DEEPEST = 150  # levels of the syntax tree; code below is ignored
+_DEEPEST_LOOP = 5  # loops around a loop that is walked twice; deeper ones are walked once
+
+
+def data_flow(root: Node, language: str) -> list[Item]:
+    """Extract the items of the data flow, with names replaced by var_0, var_1, … in order of appearance.
+
+    Args:
+        root: The root of the syntax tree.
+        language: The language; all but "java" and "python" have no items.
+    """
+    if language not in _WALKERS:
+        return []
+    walker = _WALKERS[language]()
+    walker.walk(root, {}, 0)
+    return _normalize(walker.links)
+
+
+@dataclass
+class _Links:
+    """The sources of the values at one place.
+
+    Attributes:
+        name: The name at the place.
+        sources: For each relation, the places of the sources and their names.
+    """
+
+    name: str
+    sources: dict[str, dict[int, str]] = field(default_factory=dict)
+
+
+def _normalize(links: dict[int, _Links]) -> list[Item]:
+    """Turn links into items, in the order of their places.
+
+    Links without sources are dropped if no other link comes from their place.
+    """
+    used = {place for link in links.values() for sources in link.sources.values() for place in sources}
+    names: dict[str, str] = {}
+    items = []
+    for place, link in sorted(links.items()):
+        for relation, sources in link.sources.items():
+            if sources or place in used:
+                found = dict.fromkeys(name for _, name in sorted(sources.items()))
+                for name in (*found, link.name):
+                    names.setdefault(name, f"var_{len(names)}")
+                items.append((names[link.name], relation, tuple(names[name] for name in found)))
+    return items
+
+
+class _Walker:
+    """Walk over a syntax tree that collects the links of its data flow; subclasses know the node types."""
+
+    def __init__(self) -> None:
+        self.links: dict[int, _Links] = {}
+        self._loops = 0  # around the current node
+
+    def walk(self, node: Node, table: _Table, depth: int) -> _Table:
+        """Walk over a node.
+
+        Args:
+            node: The node.
+            table: The places where each name was last set before the node; it is not changed.
+            depth: The number of nodes above.
+
+        Returns:
+            The table after the node.
+        """
+        if "comment" in node.type or depth > _DEEPEST:
+            return table
+        if _is_leaf(node):
+            return self._use(node, table)
+        rule = getattr(self, f"_{node.type}", None)
+        if rule:
+            walked: _Table = rule(node, table, depth + 1)
+            return walked
+        return self._walk_all(node.children, table, depth + 1)
+
+    def _walk_all(self, nodes: Iterable[Node | None], table: _Table, depth: int) -> _Table:
+        for node in nodes:
+            if node:
+                table = self.walk(node, table, depth)
+        return table
+
+    def _use(self, leaf: Node, table: _Table) -> _Table:
+        """Link a name to the places where it was set; a new identifier enters the table."""
+        name = _name(leaf)
+        if not name:
+            return table
+        if name in table:
+            self._link(leaf, COMES, dict.fromkeys(table[name], name))
+            return table
+        self._link(leaf, COMES, {})
+        return {**table, name: [leaf.start_byte]} if leaf.type == "identifier" else table
+
+    def _link(self, leaf: Node, relation: str, sources: dict[int, str]) -> None:
+        link = self.links.setdefault(leaf.start_byte, _Links(_name(leaf)))
+        link.sources.setdefault(relation, {}).update(sources)
+
+    def _set(self, targets: Sequence[Node], values: Sequence[Node], table: _Table, relation: str) -> _Table:
+        """Link the names in some targets to all leaves of their values, and enter them into the table."""
+        sources = {leaf.start_byte: _name(leaf) for value in values for leaf in _named_leaves(value)}
+        for leaf in (leaf for target in targets for leaf in _named_leaves(target)):
+            self._link(leaf, relation, sources)
+            table = {**table, _name(leaf): [leaf.start_byte]}
+        return table
+
+    def _passes(self) -> Iterator[None]:
+        """Yield twice, to walk over a loop twice; only once if the loop is deep inside other loops."""
+        self._loops += 1
+        for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
+            yield
+        self._loops -= 1
+
+    def _while_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+        for _ in self._passes():
+            table = self._walk_all(node.children, table, depth)
+        return table
+
+
+class _PythonWalker(_Walker):
+    def _default_parameter(self, node: Node, table: _Table, depth: int) -> _Table:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        return self._set(_some(name), _some(value), self._walk_all([value], table, depth), COMES)
+
+    def _assignment(self, node: Node, table: _Table, depth: int) -> _Table:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if not left or not right:
+            return table
+        return self._assign(left, right, table, depth)
+
+    _augmented_assignment = _assignment
+
+    def _assign(self, left: Node, right: Node, table: _Table, depth: int) -> _Table:
+        """Walk over the right side and then set the left side, part by part if both have as many parts."""
+        targets, values = ([c for c in side.children if c.type != ","] for side in (left, right))
+        if len(targets) != len(values) or not targets:
+            targets, values = [left], [right]
+        table = self._walk_all(values, table, depth)
+        for target, value in zip(targets, values, strict=True):
+            table = self._set([target], [value], table, COMPUTED)
+        return table
+
+    def _for_in_clause(self, node: Node, table: _Table, depth: int) -> _Table:
+        left, right = node.child_by_field_name("left"), node.children[-1]
+        table = self.walk(right, table, depth)
+        return self._set(_some(left), [right], table, COMPUTED)
+
+    def _for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+        left, right, body = (node.child_by_field_name(name) for name in ("left", "right", "body"))
+        for _ in self._passes():
+            if left and right:
+                table = self._assign(left, right, table, depth)
+            table = self._walk_all([body], table, depth)
+        return table
+
+    def _if_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+        after, tables, has_else = table, [], False
+        for child in node.children:
+            if child.type in ("elif_clause", "else_clause"):
+                tables.append(self.walk(child, table, depth))
+                has_else = True
+            else:
+                after = self.walk(child, after, depth)
+        return _unite([*tables, after, *([] if has_else else [table])])
+
+    def _comprehension(self, node: Node, table: _Table, depth: int) -> _Table:
+        """Walk over the loops of a comprehension before its element."""
+        clauses = [child for child in node.children if child.type == "for_in_clause"]
+        others = [child for child in node.children if child.type != "for_in_clause"]
+        return self._walk_all([*clauses, *others], table, depth)
+
+    _list_comprehension = _set_comprehension = _dictionary_comprehension = _comprehension
+    _generator_expression = _comprehension
+
+
+class _JavaWalker(_Walker):
+    def _variable_declarator(self, node: Node, table: _Table, depth: int) -> _Table:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        return self._set(_some(name), _some(value), self._walk_all([value], table, depth), COMES)
+
+    def _assignment_expression(self, node: Node, table: _Table, depth: int) -> _Table:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        table = self._walk_all([right], table, depth)
+        return self._set(_some(left), _some(right), table, COMPUTED)
+
+    def _update_expression(self, node: Node, table: _Table, depth: int) -> _Table:
+        return self._set([node], [node], table, COMPUTED)
+
+    def _if_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+        after, tables, has_else = table, [], False
+        for child in node.children:
+            if has_else:
+                tables.append(self.walk(child, table, depth))
+            elif child.type == "else":
+                has_else = True
+            else:
+                after = self.walk(child, after, depth)
+        return _unite([*tables, after, *([] if has_else else [table])])
+
+    def _for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+        first = node.child_by_field_name("init")
+        nodes = node.children
+        for _ in self._passes():
+            table = self._walk_all(nodes, table, depth)
+            nodes = [child for child in node.children if first and child.start_byte >= first.end_byte]
+        return table
+
+    def _enhanced_for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+        name, value, body = (node.child_by_field_name(key) for key in ("name", "value", "body"))
+        for _ in self._passes():
+            table = self._walk_all([value], table, depth)
+            table = self._set(_some(name), _some(value), table, COMPUTED)
+            table = self._walk_all([body], table, depth)
+        return table
+
+
+_WALKERS: dict[str, type[_Walker]] = {"java": _JavaWalker, "python": _PythonWalker}
+
+
+def _some(node: Node | None) -> list[Node]:
+    return [node] if node else []
+
+
+def _unite(tables: Iterable[_Table]) -> _Table:
+    """Unite the tables of several branches: a name was set at the places of all of them."""
+    united: dict[str, set[int]] = {}
+    for table in tables:
+        for name, places in table.items():
+            united.setdefault(name, set()).update(places)
+    return {name: sorted(places) for name, places in united.items()}
+
+
+def _is_leaf(node: Node) -> bool:
+    return not node.child_count or node.type in _LITERALS
+
+
+def _name(leaf: Node) -> str:
+    """Return the text of a leaf; empty for a keyword or a sign."""
+    text = (leaf.text or b"").decode(errors="replace")
+    return "" if text == leaf.type else text
+
+
+def _named_leaves(node: Node) -> list[Node]:
+    """Return the leaves of a node that are no keywords, signs or comments."""
+    found, stack = [], [node]
+    while stack:
+        inner = stack.pop()
+        if _is_leaf(inner):
+            if _name(inner) and "comment" not in inner.type:
+                found.append(inner)
+        else:
+            stack += reversed(inner.children)
+    return found

@@ -1,0 +1,81 @@
+"""Comparison of candidate and reference in normal form: of whole texts, or of edits of the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from simllm.code.line_edit import line_edit
+from simllm.code.normal_form import normal_forms
+from simllm.metrics.protocol import Example
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+NGram = tuple[str, ...]
+TextScore = Callable[[str, str], float]  # takes the text of the candidate and that of the reference
+
+
+@dataclass(frozen=True)
+class Edits:
+    """The edits that lead from the source to the candidate and to the reference.
+
+    Attributes:
+        candidate: The lines that are deleted ("-" before each) and inserted ("+"), in normal form.
+        reference: The same for the reference.
+        no_code: Whether the candidate has no code, but the reference has.
+    """
+
+    candidate: list[str]
+    reference: list[str]
+    no_code: bool
+
+
+def edits(example: Example) -> Edits:
+    """Compute the edits of an example that has a source."""
+    texts = [example.source or "", example.candidate, example.reference]
+    source, candidate, reference = normal_forms(texts, example.language or "")
+    no_code = bool(reference) and not candidate
+    return Edits(line_edit(source, candidate), line_edit(source, reference), no_code)
+
+
+def compare_whole(example: Example, score: TextScore) -> float:
+    """Compare the normal forms of candidate and reference.
+
+    Returns:
+        The score; 1 if both are empty, and 0 if one is.
+    """
+    candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
+    return _compare(candidate, reference, score)
+
+
+def compare_edits(example: Example, score: TextScore) -> float:
+    """Compare the edits of candidate and reference, without their signs.
+
+    Returns:
+        The score; 1 if both edits are empty, and 0 if one is or the candidate has no code.
+    """
+    found = edits(example)
+    if found.no_code:
+        return 0.0
+    return _compare(without_signs(found.candidate), without_signs(found.reference), score)
+
+
+def _compare(candidate: list[str], reference: list[str], score: TextScore) -> float:
+    if not candidate or not reference:
+        return float(not candidate and not reference)
+    return score("\n".join(candidate), "\n".join(reference))
+
+
+def without_signs(edit: Sequence[str]) -> list[str]:
+    """Return the lines of an edit without the signs "-" and "+"."""
+    return [line[1:] for line in edit]
+
+
+def tokenize(text: str) -> list[str]:
+    """Split code into tokens: words and single other characters, without white space."""
+    return _TOKEN.findall(text)
+
+
+def ngrams(tokens: Sequence[str], order: int) -> Iterator[NGram]:
+    """Return all runs of `order` tokens that follow each other."""
+    return zip(*(tokens[start:] for start in range(order)), strict=False)

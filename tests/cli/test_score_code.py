@@ -1,0 +1,121 @@
+"""`simllm score` and `simllm frequencies` for code: JSON lines in, one column for each metric out."""
+
+import json
+
+import pytest
+
+from tests.command import process, run
+
+SOURCE = "int half(int x) {\n  // TODO: halve\n  return x;\n}\n"
+FIXED = "int half(int x) {\n  return x / 2;\n}\n"
+
+
+@pytest.fixture
+def fixes(tmp_path):
+    """Write three items: a right reply, an unchanged candidate, and a reply without code."""
+    rows = [
+        {
+            "id": 1,
+            "source": SOURCE,
+            "reference": FIXED,
+            "reply": f"So:\n```java\n{FIXED}```",
+            "language": "java",
+        },
+        {"id": 2, "source": SOURCE, "reference": FIXED, "candidate": SOURCE, "language": "java"},
+        {"id": 3, "source": SOURCE, "reference": FIXED, "reply": "I cannot do that.", "language": "java"},
+    ]
+    (tmp_path / "fixes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "fixes.jsonl"
+
+
+def test_metrics_for_code_in_a_new_process(fixes):
+    names = "exact-match,lemod,crystalbleu-diff,rpsr,jaccard"
+    done = process("score", "--metrics", names, "--jsonl", fixes, "--id-field", "id", "-f", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert [row["id"] for row in result["rows"]] == [1, 2, 3]
+    assert [row["exact-match"] for row in result["rows"]] == [1, 0, 0]
+    assert [row["lemod"] for row in result["rows"]] == [1, 0, 0]
+    assert [row["rpsr"] for row in result["rows"]][:2] == [1, 0]
+    assert result["rows"][0]["candidate"] == FIXED.rstrip()
+    assert result["replies without code"] == 1
+    assert result["mean exact-match"] == pytest.approx(1 / 3)
+    assert result["better rpsr"] == "lower"
+    assert result["signature of lemod"].startswith("lemod|version:")
+
+
+def test_examples_without_a_score_are_left_out_of_the_mean(tmp_path):
+    row = {"source": FIXED, "reference": FIXED, "candidate": SOURCE}
+    (tmp_path / "same.jsonl").write_text(json.dumps(row) + "\n")
+    done = run(
+        "score", "--metrics", "rpsr", "--language", "java", "--jsonl", tmp_path / "same.jsonl", "-f", "json"
+    )
+    result = json.loads(done.stdout)
+    assert result["rows"][0]["rpsr"] is None
+    assert (result["mean rpsr"], result["left out of mean rpsr"]) == (None, 1)
+
+
+def test_shared_ngrams_of_a_folder_are_ignored(fixes, tmp_path):
+    (tmp_path / "code" / "inner").mkdir(parents=True)
+    (tmp_path / "code" / ".git").mkdir()
+    (tmp_path / "code" / "A.java").write_text("class A { int f(int x) { return x; } }")
+    (tmp_path / "code" / "inner" / "B.java").write_text("class B { int g(int x) { return x; } }")
+    (tmp_path / "code" / ".git" / "C.java").write_text("hidden hidden hidden hidden")
+    shared = tmp_path / "shared.json"
+    done = run("frequencies", "--ngrams", "5", "--language", "java", tmp_path / "code", "-o", shared)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(shared.read_text())["shared_ngrams"]["java"] == [
+        [["int"], 4], [["x"], 4], [["{"], 4], [["}"], 4], [["("], 2],
+    ]  # fmt: skip
+    done = run("score", "--metrics", f"crystalbleu={shared}", "--jsonl", fixes, "-f", "json")
+    values = [row[f"crystalbleu={shared}"] for row in json.loads(done.stdout)["rows"]]
+    assert values[0] == 1 > values[1] > values[2] == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "arguments", "message"),
+    [
+        ({"reference": "a", "candidate": "b"}, [], 'line 1: expected a text under "language"'),
+        (
+            {"reference": "a", "candidate": "b"},
+            ["--language", "java"],
+            'line 1: expected a text under "source"',
+        ),
+        (
+            {"reference": "a", "source": "b", "language": "java"},
+            [],
+            'line 1: expected a text under "candidate"',
+        ),
+        (
+            {"reference": "a", "source": "b", "candidate": "c", "language": "cobol"},
+            [],
+            "line 1: language 'cobol': expected one of cpp, go, java, javascript, php, python, ruby, typ",
+        ),
+    ],
+)
+def test_incomplete_items_are_errors(tmp_path, row, arguments, message):
+    (tmp_path / "items.jsonl").write_text(json.dumps(row) + "\n")
+    done = run("score", "--metrics", "lemod", "--jsonl", tmp_path / "items.jsonl", *arguments)
+    assert done.returncode == 2
+    assert f"items.jsonl, {message}" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["score", "a", "b", "--metrics", "lemod"], "metrics for code need --jsonl FILE"),
+        (["score", "a", "b", "--metrics", "jaccard", "--language", "java"], "--language goes with metrics"),
+        (["frequencies", ".", "--ngrams", "3", "-o", "x.json"], "--ngrams K and --language NAME go together"),
+        (["frequencies", ".", "--ngrams", "0", "--language", "go", "-o", "x.json"], "--ngrams 0: expected"),
+        (["frequencies", ".", "--ngrams", "3", "--language", "go", "-o", "x.json"], ".: no files of go"),
+        (["frequencies", ".", "--ngrams", "3", "--language", "x", "-o", "x.json"], "language 'x': expected"),
+        (["frequencies", "no.go", "--ngrams", "3", "--language", "go", "-o", "x.json"], "no.go"),
+    ],
+)  # fmt: skip
+def test_wrong_options_are_errors(tmp_path, arguments, message):
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,40 @@
+"""The code in a model's reply."""
+
+import json
+
+import pytest
+
+from simllm.code.reply_code import code_of_reply
+
+
+def test_replies_of_the_reference_vectors(shared):
+    cases = json.loads((shared / "reference" / "code-metrics.json").read_text())["extraction"]
+    cases += json.loads((shared / "reference" / "repair_extract.json").read_text())["cases"]
+    for case in cases:
+        expected = case["code"] and case["code"].removesuffix("\n")
+        found = code_of_reply(case["reply"], case["language"])
+        assert (found and found.removesuffix("\n")) == expected, case["name"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "language", "code"),
+    [
+        ("```js\nf()\n```", "javascript", "f()"),
+        ("```json\n{}\n```", "javascript", None),
+        ("```diff\n-a\n+b\n```\n```\nf()\n```", "java", "f()"),
+        ("Use:\n\n@cached\ndef f():\n    return 1\n", "python", "@cached\ndef f():\n    return 1"),
+        ("class A:\n  a\n\nSo:\n\ndef g():\n  b\n?", "python", "class A:\n  a\n\nSo:\n\ndef g():\n  b"),
+    ],
+)  # fmt: skip
+def test_fences_and_definitions(reply, language, code):
+    assert code_of_reply(reply, language) == code
+
+
+def test_text_with_code_in_it_gives_its_longest_run_of_lines_that_parses():
+    reply = "It's (simple:\n\ndef half(x):\n    y = x // 2\n    return y\n\nIsn't it?"
+    assert code_of_reply(reply, "python") == "def half(x):\n    y = x // 2\n    return y"
+
+
+@pytest.mark.parametrize("reply", ["", " \n", "I cannot do that.", "word " * 5000, "`" * 10_000])
+def test_reply_without_code(reply):
+    assert code_of_reply(reply, "java") is None

@@ -1,0 +1,184 @@
+"""Metrics for code and code edits: golden values, the policy for empty texts, bad input."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simllm import metrics
+from simllm.errors import InputError
+from simllm.metrics import Example, registry
+from simllm.metrics.code import CODE_METRICS
+from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared, save_shared
+from simllm.metrics.code.token_bleu import bleu_of_tokens
+from simllm.metrics.code.versions import edits
+
+SIMILARITIES = [name for name, kind in CODE_METRICS.items() if not kind.lower_is_better]
+NAMES = {
+    "exact_match": "exact-match",
+    "token_bleu": "token-bleu",
+    "bleu_diff": "bleu-diff",
+    "edit_similarity": "edit-similarity",
+    "indel_similarity": "edit-similarity=indel",
+    "code_chrf": "code-chrf",
+    "rps": "rps",
+    "rpsr": "rpsr",
+    "tree_similarity": "tree-similarity",
+}
+
+
+@pytest.fixture(scope="module")
+def vectors(shared):
+    return json.loads((shared / "reference" / "code-metrics.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def rows(vectors):
+    """Return the examples of the reference vectors, and their expected values."""
+    return [
+        (Example(row["candidate"], item["reference"], item["source"], item["language"]), row["expected"])
+        for item in vectors["items"]
+        for row in item["candidates"].values()
+    ]
+
+
+def scores(name, examples):
+    return metrics.load(name).score(examples).values
+
+
+@pytest.mark.parametrize(("key", "name"), NAMES.items())
+def test_golden_values(rows, key, name):
+    expected = [math.nan if row[key] is None else row[key] for _, row in rows]
+    np.testing.assert_allclose(scores(name, [example for example, _ in rows]), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("key", "argument"), [("lemod", ""), ("lemod_multiset", "=multiset")])
+def test_golden_values_of_line_edits(rows, key, argument):
+    examples, parts = [example for example, _ in rows], ("-precision", "-recall", "")
+    found = np.stack([scores(f"lemod{part}{argument}", examples) for part in parts], axis=1)
+    np.testing.assert_allclose(found, [row[key] for _, row in rows], atol=1e-6)
+    assert all(edits(example).candidate == row["edit"] for example, row in rows)
+
+
+def test_golden_values_of_crystalbleu(rows, vectors, tmp_path):
+    shared = {
+        language: [(tuple(ngram), count) for ngram, count in row["ngrams"]]
+        for language, row in vectors["shared_ngrams"].items()
+    }
+    save_shared(tmp_path / "shared.json", shared)
+    for key, name in (("crystalbleu", "crystalbleu"), ("crystalbleu_diff", "crystalbleu-diff")):
+        found = scores(f"{name}={tmp_path}/shared.json", [example for example, _ in rows])
+        np.testing.assert_allclose(found, [row[key] for _, row in rows], atol=1e-6)
+
+
+def test_shared_ngrams_of_the_reference_vectors(vectors):
+    for language, row in vectors["shared_ngrams"].items():
+        texts = [item["reference"] for item in vectors["items"] if item["language"] == language]
+        found = count_shared(texts, language, row["k"])
+        assert [[list(ngram), count] for ngram, count in found] == row["ngrams"]
+
+
+def test_token_lists_of_the_reference_vectors(vectors):
+    for row in vectors["token_lists"]:
+        if row["candidate"] and row["reference"] and "==" not in row["candidate"] + row["reference"]:
+            candidate, reference = " ".join(row["candidate"]), " ".join(row["reference"])
+            ignored = {tuple(ngram) for ngram in row["ignored"]}
+            assert crystal_bleu(candidate, reference, ignored) == pytest.approx(row["crystalbleu"], abs=1e-6)
+            assert bleu_of_tokens(candidate, reference) == pytest.approx(row["bleu"], abs=1e-6)
+
+
+def test_figure_3_of_the_paper(rows, shared):
+    """BLEU of the unchanged function and of the candidate with `os.path.join`, to three digits."""
+    published = json.loads((shared / "reference" / "code-metrics-published.json").read_text())["figure_3"]
+    unchanged, joined = (example for example, _ in rows[:2])
+    found = scores("token-bleu", [unchanged, joined])
+    assert found.round(3).tolist() == [published["bleu_unchanged"], published["bleu_joined"]]
+
+
+SOURCE = "int f(int a) {\n  int b = a;\n  // TODO: halve\n  return b;\n}\n"
+FIXED = "int f(int a) {\n  int b = a;\n  return b / 2;\n}\n"
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_the_policy_for_empty_texts(name):
+    found = scores(
+        name,
+        [
+            Example("", "", "", "java"),
+            Example("// none", "// nothing", "int a;", "java"),
+            Example("", FIXED, SOURCE, "java"),
+            Example("int f(int a) { int b = a; return b/2; }", FIXED, SOURCE, "java"),
+        ],
+    )
+    assert found.tolist() == [1, 1, 0, 1]
+    if not CODE_METRICS[name].needs_source:  # for others, an empty reference deletes the source
+        assert scores(name, [Example(FIXED, "", SOURCE, "java")]).tolist() == [0]
+
+
+def test_patch_sizes():
+    halved, twice = Example(FIXED, FIXED, SOURCE, "java"), Example(SOURCE, FIXED, SOURCE, "java")
+    assert scores("rpsr", [halved, twice]).tolist() == [1, 0]
+    assert scores("rps", [twice]).tolist() == [0]
+    nothing_to_do = metrics.load("rpsr").score([Example(FIXED, SOURCE, SOURCE, "java"), halved])
+    assert np.isnan(nothing_to_do.values).tolist() == [True, False]
+    assert (nothing_to_do.unscored, nothing_to_do.mean) == (1, 1.0)
+    assert math.isnan(metrics.load("rpsr").score([replace(halved, reference=SOURCE)]).mean)
+
+
+def test_large_trees_get_no_score():
+    large = "x = [" + "1, " * 3000 + "]"
+    found = metrics.load("tree-similarity").score([Example(large, large + "\ny", None, "python")])
+    assert (found.unscored, len(found.values)) == (1, 1)
+
+
+@given(st.sampled_from(SIMILARITIES), st.data())
+@settings(max_examples=60, deadline=None)
+def test_similarities_are_between_0_and_1_and_1_for_equal_code(name, data):
+    lines = st.lists(
+        st.sampled_from(["a = 1", "b = f(a)", "if a:\n    b = 2", "print(b)", "x y"]), max_size=5
+    )
+    candidate, reference, source = ("\n".join(data.draw(lines)) for _ in range(3))
+    first, same = scores(
+        name, [Example(*texts, source, "python") for texts in ((candidate, reference), (candidate,) * 2)]
+    )
+    assert 0 <= first <= 1
+    assert same == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("lemod=x", "metric 'lemod=x': name it as lemod=multiset or lemod"),
+        ("exact-match=x", "metric 'exact-match=x': name it as exact-match"),
+        ("crystalbleu=none.json", "none.json"),
+    ],
+)
+def test_wrong_argument_is_an_error(name, message):
+    with pytest.raises(InputError, match=message):
+        metrics.load(name)
+
+
+def test_missing_parts_of_an_example_are_errors(tmp_path):
+    with pytest.raises(InputError, match=r"examples\[0\]: the metric lemod needs a source"):
+        scores("lemod", [Example("a", "b", language="java")])
+    with pytest.raises(InputError, match=r"examples\[1\]: the metric exact-match needs a language"):
+        scores("exact-match", [Example("a", "b", language="java"), Example("a", "b")])
+    with pytest.raises(InputError, match="language 'cobol': expected one of"):
+        scores("exact-match", [Example("a", "b", language="cobol")])
+    save_shared(tmp_path / "go.json", {"go": [(("a",), 1)]})
+    with pytest.raises(InputError, match=r"go\.json: has no n-grams of java"):
+        scores(f"crystalbleu={tmp_path}/go.json", [Example("a", "b", language="java")])
+    (tmp_path / "wrong.json").write_text('{"shared_ngrams": [1]}')
+    with pytest.raises(InputError, match=r"wrong\.json: was not written by `simllm frequencies --ngrams`"):
+        load_shared(tmp_path / "wrong.json")
+
+
+def test_the_registry_knows_the_direction_of_metrics():
+    assert registry.lower_is_better("rpsr")
+    assert not registry.lower_is_better("lemod=multiset")
+    assert not registry.lower_is_better("bleu")
+    assert not set(CODE_METRICS) & set(registry.names())
