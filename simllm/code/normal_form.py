@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -72,7 +73,9 @@ def _printed_python(text: str) -> tuple[str, ...] | None:
     Imports and statements that are only a string are left out.
     """
     try:
-        tree = ast.parse(_dedent(text))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as for invalid escape sequences in the given code
+            tree = ast.parse(_dedent(text))
         for node in ast.walk(tree):
             for field in ("body", "orelse", "finalbody"):
                 if isinstance(statements := getattr(node, field, None), list):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.evaluation.ratings import Ratings
 from simllm.metrics import registry
-from simllm.metrics.protocol import Metric, pair_scores
+from simllm.metrics.protocol import Floats, Metric, pair_scores
 from simllm.metrics.registry import ColumnMetric
 from simllm.metrics.text import UnavailableError
-from simllm.stats.correlation import spearman
+from simllm.stats.correlation import area_under_roc, kendall, pearson, rank_correlations, spearman
 from simllm.text_cleaning import clean
 
 
@@ -32,6 +32,8 @@ class MetricCorrelation:
         low: Lower bound of rho's 95% bootstrap interval.
         high: Upper bound of that interval.
         signature: A text with everything that can change the metric's scores, such as options and versions.
+        auc: Area under the ROC curve: the probability that a pair with rating 1 scores higher than a pair
+            with rating 0. None if there are other ratings.
     """
 
     metric: str
@@ -41,11 +43,35 @@ class MetricCorrelation:
     low: float
     high: float
     signature: str
+    auc: float | None = None
+
+
+@dataclass(frozen=True)
+class SystemCorrelation:
+    """The correlation between a metric's mean scores and the mean ratings of k systems.
+
+    Attributes:
+        metric: The name of the metric.
+        systems: The number k of systems.
+        pearson: Pearson's r.
+        spearman: Spearman's rho.
+        kendall: Kendall's tau-b.
+        signature: A text with everything that can change the metric's scores.
+    """
+
+    metric: str
+    systems: int
+    pearson: float
+    spearman: float
+    kendall: float
+    signature: str
 
 
 @dataclass(frozen=True)
 class Correlations:
     """Correlations between several metrics and the same human ratings.
+
+    Scores are negated if lower ones are better, so that a positive correlation is agreement.
 
     Attributes:
         rows: The correlation of each available metric.
@@ -63,36 +89,102 @@ def correlate(
 
     Args:
         file: A file of rated pairs (see `simllm.evaluation.ratings`).
-        names: The names of the metrics; None means all metrics.
+        names: The names of the metrics; None means all metrics for texts.
         model: The model folder of the metric `simllm`; None means the included model.
 
     Raises:
         InputError: The file cannot be read, a name is unknown, or no metric is available.
     """
-    rated = clean_ratings(ratings.load(file))
+    rated = ratings.load(file)
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
     correlations = correlate_all(rated, metrics)
-    return Correlations(correlations.rows, {**missing, **correlations.missing})
+    return replace(correlations, missing={**missing, **correlations.missing})
 
 
 def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
     """Correlate the scores of loaded metrics with the human ratings of pairs.
 
+    Pairs to which a metric gives no score (NaN) are left out for this metric.
+
     Args:
-        rated: The rated pairs; their texts should be clean (see `clean_ratings`).
+        rated: The rated pairs.
         metrics: The metrics.
     """
-    rows, missing = [], {}
+    rows: list[MetricCorrelation] = []
+    missing: dict[str, str] = {}
+    for metric, values in _score_by_all(rated, metrics, missing):
+        known = ~np.isnan(values)
+        scores, rating = values[known], rated.values[known]
+        result = spearman(scores, rating)
+        auc = (
+            area_under_roc(scores[rating == 1], scores[rating == 0])
+            if set(rating.tolist()) == {0, 1}
+            else None
+        )
+        row = (len(scores), result.rho, result.p_value, result.low, result.high, metric.signature, auc)
+        rows.append(MetricCorrelation(metric.name, *row))
+    return Correlations(rows, missing)
+
+
+def correlate_systems(
+    file: Path, names: Sequence[str] | None = None, model: str | os.PathLike[str] | None = None
+) -> tuple[list[SystemCorrelation], dict[str, str]]:
+    """Correlate the mean scores of systems with their mean ratings.
+
+    Args:
+        file: A file of rated pairs; each line names its `system`.
+        names: The names of the metrics; None means all metrics for texts.
+        model: The model folder of the metric `simllm`; None means the included model.
+
+    Returns:
+        The correlation of each available metric; and for each unavailable one, by name, advice.
+
+    Raises:
+        InputError: The file cannot be read, names fewer than 3 systems, a name is unknown, or no metric is
+            available.
+    """
+    rated = ratings.load(file)
+    systems = np.array(rated.groups.get("system", []))
+    if len(found := sorted(set(systems.tolist()))) < 3:
+        raise InputError(f'{file}: {len(found)} systems under "system"; a correlation needs at least 3')
+    metrics, missing = registry.load_all(registry.names() if names is None else names, model)
+    means = np.array([rated.values[systems == system].mean() for system in found])
+    rows = []
+    for metric, values in _score_by_all(rated, metrics, missing):
+        known = ~np.isnan(values)
+        if any(not known[systems == system].any() for system in found):
+            missing[metric.name] = "it has no score for a whole system"
+            continue
+        scores = np.array([values[known & (systems == system)].mean() for system in found])
+        results = (
+            pearson(scores, means),
+            float(rank_correlations(scores[None], means[None])[0]),
+            kendall(scores, means),
+        )
+        rows.append(SystemCorrelation(metric.name, len(found), *results, metric.signature))
+    return rows, missing
+
+
+def _score_by_all(
+    rated: Ratings, metrics: Sequence[Metric], missing: dict[str, str]
+) -> Iterator[tuple[Metric, Floats]]:
+    """Score rated pairs by several metrics; scores are negated if lower ones are better.
+
+    Args:
+        rated: The rated pairs, as they stand in the file.
+        metrics: The metrics.
+        missing: Gets the name of each unavailable metric, and the reason.
+
+    Yields:
+        An available metric and its (n,) scores, NaN where it gives none.
+    """
     for metric in metrics:
         try:
-            values = score_rated_pairs(metric, rated)
+            scores = score_rated_pairs(metric, rated)
         except UnavailableError as error:
             missing[metric.name] = str(error)
             continue
-        result = spearman(values, rated.values)
-        row = (len(values), result.rho, result.p_value, result.low, result.high, metric.signature)
-        rows.append(MetricCorrelation(metric.name, *row))
-    return Correlations(rows, missing)
+        yield metric, -scores if registry.lower_is_better(metric.name) else scores
 
 
 def clean_ratings(rated: Ratings) -> Ratings:
@@ -103,17 +195,18 @@ def clean_ratings(rated: Ratings) -> Ratings:
     return replace(rated, references=references, candidates=candidates)
 
 
-def score_rated_pairs(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
+def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
     """Score n pairs of texts by a metric.
 
-    A `ColumnMetric` computes nothing: its scores come from a column in the file of ratings.
+    Metrics for texts get the pairs cleaned (see `clean_ratings`); metrics for code get them as they are. A
+    `ColumnMetric` computes nothing: its scores come from a column in the file of ratings.
 
     Args:
         metric: The metric.
         rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
-        (n,) finite scores.
+        (n,) scores. Metrics for code give NaN to some pairs; all other scores are finite.
 
     Raises:
         UnavailableError: The column is missing or incomplete, a score is not finite, or all scores are
@@ -126,10 +219,25 @@ def score_rated_pairs(metric: Metric, rated: Ratings) -> NDArray[np.float64]:
             raise UnavailableError(
                 f"{rated.name} has no complete column {metric.column}; it has {complete or 'none'}"
             )
+    elif registry.is_code_metric(metric.name):
+        scores = _score_code(metric, rated)
     else:
-        scores = pair_scores(metric, rated.candidates, rated.references)
-    if not np.isfinite(scores).all():
+        cleaned = clean_ratings(rated)
+        scores = pair_scores(metric, cleaned.candidates, cleaned.references)
+    known = scores[~np.isnan(scores)] if registry.is_code_metric(metric.name) else scores
+    if not np.isfinite(known).all():
         raise UnavailableError(f"some of its scores of {rated.name} are not finite")
-    if np.ptp(scores) == 0:
+    if len(known) < 3 or np.ptp(known) == 0:
         raise UnavailableError(f"it gives all pairs of {rated.name} the same score")
     return scores
+
+
+def _score_code(metric: Metric, rated: Ratings) -> Floats:
+    """Score rated pairs of code; the pairs must have a language, and sources if the metric needs them."""
+    needed = {"language": rated.groups.get("language")}
+    if registry.needs_source(metric.name):
+        needed["source"] = rated.sources
+    for key, values in needed.items():
+        if not values:
+            raise UnavailableError(f'some pairs of {rated.name} have no text under "{key}"')
+    return metric.score(rated.examples()).values

@@ -1,12 +1,15 @@
 """Rated pairs: candidates and references, with human ratings of how similar they are.
 
-A file of rated pairs has one JSON object per line with these keys. `rating` or `ratings` is required.
+A file of rated pairs has one JSON object per line with these keys. `rating`, `ratings` or `passed` is
+required.
 
 reference, candidate   the two texts
 candidate_clean        if given, a text that is used in place of `candidate`
 ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
 raters                 names of the raters, if `ratings` is a list (default: their positions)
 rating                 the only rating, or the mean of `ratings` (rounded to tenths or better)
+passed                 without a rating: true or 1 if the candidate, a piece of code, passed its tests
+source                 the code before the change, for metrics of code edits
 language, system       the language of the code, and the system that wrote the candidate
 metrics                {"name": number, …} scores by other metrics
 
@@ -27,6 +30,7 @@ from simllm.errors import InputError
 from simllm.evaluation import haque_csv
 from simllm.evaluation.display_names import label
 from simllm.io import files
+from simllm.metrics.protocol import Example
 from simllm.stats.rater_agreement import mean_ratings
 
 _ROUNDING = 0.0501  # allowed difference of a mean that was rounded to tenths
@@ -48,6 +52,7 @@ class Ratings:
         groups: Under "language" the n programming languages, under "system" the n systems that wrote the
             candidates. A key is missing if a pair lacks it in the file.
         columns: For each other metric in the file, by name, (n,) scores; NaN if a pair has no score.
+        sources: The code before the change of each pair; empty if a pair lacks it in the file.
     """
 
     name: str
@@ -57,6 +62,13 @@ class Ratings:
     raters: Floats = field(default_factory=lambda: np.empty((0, 0)))
     groups: dict[str, list[str]] = field(default_factory=dict)
     columns: dict[str, Floats] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+
+    def examples(self) -> list[Example]:
+        """Return the pairs as examples for metrics, with their language and source."""
+        nothing: list[str | None] = [None] * len(self.candidates)
+        languages, sources = self.groups.get("language") or nothing, self.sources or nothing
+        return list(map(Example, self.candidates, self.references, sources, languages))
 
 
 def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
@@ -87,6 +99,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
         _matrix(list(_by_rater(rows))),
         {name: [label(str(row[name])) for _, row in rows] for name in _common(rows, ("language", "system"))},
         _columns(rows),
+        _sources(rows),
     )
 
 
@@ -94,7 +107,7 @@ def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
     """Return the keys under which a JSON row holds the reference, the candidate and the rating."""
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
-    rating = "ratings" if "rating" not in row and "ratings" in row else "rating"
+    rating = next((name for name in ("rating", "ratings", "passed") if name in row), "rating")
     return "reference", "candidate_clean" if "candidate_clean" in row else "candidate", rating
 
 
@@ -112,6 +125,10 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
     reference, candidate, rating = fields
     if rating == "ratings":
         value = _mean(row, where)
+    elif rating == "passed":
+        if row[rating] not in (0, 1):
+            raise InputError(f'{where}: expected true or false under "passed"')
+        value = float(row[rating])
     else:
         value = _number(row.get(rating), f'{where}: expected a number under "{rating}"')
         if rating == "rating" and "ratings" in row:
@@ -182,6 +199,12 @@ def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) ->
         names: The keys to test.
     """
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
+
+
+def _sources(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
+    """Return the text under "source" of each row; an empty list if a row has none."""
+    sources = [row["source"] for _, row in rows if isinstance(row.get("source"), str)]
+    return sources if len(sources) == len(rows) else []
 
 
 def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Floats]:

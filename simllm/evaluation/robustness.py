@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from simllm.errors import InputError
 from simllm.metrics.protocol import ScoreFunction
 from simllm.perturb.summaries import meaning_changing_edits, meaning_preserving_edits
 from simllm.perturb.summaries.lexicon import Lexicon
+from simllm.stats.correlation import area_under_roc
 from simllm.text_cleaning import clean
 
 _MOST_WORDS = 200  # longer summaries are cut, because the time for edits grows with the square
@@ -148,20 +148,15 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
     present = [kind for kind in KINDS if kind in edits.kinds]
     return Robustness(
         {kind: float(drops[kinds == kind].mean()) for kind in present},
-        _auc(edited[kept], edited[~kept]),
+        area_under_roc(edited[kept], edited[~kept]),
         {
-            kind: _auc(edited[kinds == kind], edited[~kept])
+            kind: area_under_roc(edited[kinds == kind], edited[~kept])
             if KINDS[kind] == "kept"
-            else _auc(edited[kept], edited[kinds == kind])
+            else area_under_roc(edited[kept], edited[kinds == kind])
             for kind in present
         },
         _failures(edits, edited, kept)[:examples],
     )
-
-
-def _auc(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
-    """Return the probability that a value of `higher` exceeds a value of `lower`; a tie counts half."""
-    return float(stats.mannwhitneyu(higher, lower).statistic / (len(higher) * len(lower)))
 
 
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:

@@ -27,7 +27,7 @@ from tqdm import tqdm
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
 from simllm.evaluation.display_names import label
-from simllm.evaluation.human_correlation import clean_ratings, score_rated_pairs
+from simllm.evaluation.human_correlation import score_rated_pairs
 from simllm.evaluation.ratings import Ratings
 from simllm.evaluation.study_conclusions import write_conclusions
 from simllm.evaluation.study_groups import Group, correlate_groups
@@ -66,7 +66,7 @@ def run_study(
     Raises:
         InputError: A file cannot be read or is given twice, or no metric is available.
     """
-    sets = [clean_ratings(one) for one in _load_sets(rated)]
+    sets = _load_sets(rated)
     trained = model_variants.load_checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
     variants = model_variants.load_variants(model) if "rq2" in questions else []

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simllm.evaluation.ratings import Ratings
 from simllm.stats.correlation import rank_correlations
+from simllm.text_cleaning import clean
 
 _FEWEST = 20  # pairs in a group; the correlation of fewer is too uncertain
 
@@ -75,7 +76,7 @@ def _lengths(references: Sequence[str]) -> list[str]:
     Returns:
         For each text, the range of its length, such as "5 to 8 words".
     """
-    words = np.array([len(text.split()) for text in references])
+    words = np.array([len(clean(text).split()) for text in references])
     third = np.searchsorted(np.quantile(words, [1 / 3, 2 / 3], method="lower"), words)
     names = {}
     for part in set(third.tolist()):

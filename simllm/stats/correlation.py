@@ -192,6 +192,16 @@ def pearson(scores: Floats, ratings: Floats) -> float:
     return float(stats.pearsonr(scores, ratings).statistic)
 
 
+def area_under_roc(positive: Floats, negative: Floats) -> float:
+    """Compute the probability that a positive item scores higher than a negative one; a tie counts half.
+
+    Args:
+        positive: (n,) scores of the positive items.
+        negative: (m,) scores of the negative items.
+    """
+    return float(stats.mannwhitneyu(positive, negative).statistic / (len(positive) * len(negative)))
+
+
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
     """Compute how often scores order two items in the same way as ratings do; ties count as an order.
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.evaluation import contrast, ratings
-from simllm.evaluation.human_correlation import clean_ratings, correlate_all
+from simllm.evaluation.human_correlation import correlate_all
 from simllm.io import files, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
@@ -134,7 +134,7 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
     Raises:
         InputError: The file cannot be read, or a metric is not installed.
     """
-    result = correlate_all(clean_ratings(ratings.load(file)), metrics)
+    result = correlate_all(ratings.load(file), metrics)
     if result.missing:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
     figures = {

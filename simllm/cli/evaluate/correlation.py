@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simllm.cli import metrics_option
 from simllm.errors import InputError
@@ -11,10 +14,14 @@ from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
+if TYPE_CHECKING:
+    from simllm.evaluation.human_correlation import MetricCorrelation, SystemCorrelation
+
 HELP = "correlate metrics with human ratings (Spearman)"
 EXAMPLES = """examples:
   simllm evaluate correlation --ratings haque2022.jsonl
   simllm evaluate correlation --ratings haque2022.jsonl --metrics simllm,bleu --model my/model -f json
+  simllm evaluate correlation --ratings tested.jsonl --metrics lemod,rpsr,codebleu --level system
 """
 
 
@@ -25,8 +32,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="JSON lines with reference, candidate and rating",
+        help="JSON lines with reference, candidate and rating, or with passed for code",
     )
+    command.add_argument(
+        "--level", default="pair", choices=("pair", "system"),
+        help="correlate the scores of pairs (the default), or the mean scores of systems",
+    )  # fmt: skip
     metrics_option.add_option(command)
 
 
@@ -34,19 +45,57 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate correlation` with the parsed options: write a table of correlations."""
     files.check_output(options.output, [options.ratings], options.overwrite)
     with metrics_option.require_eval_extra():
-        from simllm.evaluation.human_correlation import correlate
-    result = correlate(options.ratings, metrics_option.chosen_names(options.metrics), options.model)
-    if not result.rows:
-        raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in result.missing.items()))
-    table = Table(
-        columns=("metric", "spearman", "low", "high", "p_value"),
-        rows=[(row.metric, row.spearman, row.low, row.high, row.p_value) for row in result.rows],
+        from simllm.evaluation import human_correlation
+    names = metrics_option.chosen_names(options.metrics)
+    if options.level == "system":
+        rows, missing = human_correlation.correlate_systems(options.ratings, names, options.model)
+        table = _system_table(rows)
+    else:
+        found = human_correlation.correlate(options.ratings, names, options.model)
+        missing, table = found.missing, _pair_table(found.rows)
+    if not table.rows:
+        raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
+    metrics_option.write_table(
+        replace(table, summary={"ratings": options.ratings.name, **table.summary}), missing, options
+    )
+
+
+def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
+    """Make the table of correlations over pairs; AUC is a column if all ratings are 0 or 1."""
+    has_auc = any(row.auc is not None for row in rows)
+    return Table(
+        columns=("metric", "spearman", "low", "high", "p_value", *(["auc"] if has_auc else [])),
+        rows=[
+            (row.metric, row.spearman, row.low, row.high, row.p_value, *([row.auc] if has_auc else []))
+            for row in rows
+        ],
         summary={
-            "ratings": options.ratings.name,
-            "pairs": result.rows[0].n,
+            "pairs": max((row.n for row in rows), default=0),
             "interval": "95% bootstrap",
             "p": "two-sided permutation test",
-            **{f"signature of {row.metric}": row.signature for row in result.rows},
+            **_negated(row.metric for row in rows),
+            **{f"signature of {row.metric}": row.signature for row in rows},
         },
     )
-    metrics_option.write_table(table, result.missing, options)
+
+
+def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
+    """Make the table of correlations over the means of systems."""
+    return Table(
+        columns=("metric", "pearson", "spearman", "kendall"),
+        rows=[(row.metric, row.pearson, row.spearman, row.kendall) for row in rows],
+        summary={
+            "systems": max((row.systems for row in rows), default=0),
+            **_negated(row.metric for row in rows),
+            **{f"signature of {row.metric}": row.signature for row in rows},
+        },
+    )
+
+
+def _negated(names: Iterable[str]) -> dict[str, str]:
+    """Say which metrics were negated, so that a positive correlation is agreement."""
+    from simllm.metrics import registry
+
+    return {
+        f"sign of {name}": "negated, lower is better" for name in names if registry.lower_is_better(name)
+    }

@@ -136,9 +136,9 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
     given = load_shared(Path(argument)) if argument else None
 
     def prepare(examples: Sequence[Example]) -> ExampleScore:
-        references: dict[str, dict[str, None]] = {}
+        references: dict[str, list[str]] = {}
         for example in examples:
-            references.setdefault(example.language or "", {})[example.reference] = None
+            references.setdefault(example.language or "", []).append(example.reference)
         shared = given
         if shared is None:
             shared = {

@@ -66,7 +66,10 @@ def _normalize(links: dict[int, _Links]) -> list[Item]:
 
 
 class _Walker:
-    """Walk over a syntax tree that collects the links of its data flow; subclasses know the node types."""
+    """Walk over a syntax tree that collects the links of its data flow.
+
+    A subclass has a method `on_TYPE` for each type of node that is not simply walked over.
+    """
 
     def __init__(self) -> None:
         self.links: dict[int, _Links] = {}
@@ -87,7 +90,7 @@ class _Walker:
             return table
         if _is_leaf(node):
             return self._use(node, table)
-        rule = getattr(self, f"_{node.type}", None)
+        rule = getattr(self, f"on_{node.type}", None)
         if rule:
             walked: _Table = rule(node, table, depth + 1)
             return walked
@@ -129,24 +132,24 @@ class _Walker:
             yield
         self._loops -= 1
 
-    def _while_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_while_statement(self, node: Node, table: _Table, depth: int) -> _Table:
         for _ in self._passes():
             table = self._walk_all(node.children, table, depth)
         return table
 
 
 class _PythonWalker(_Walker):
-    def _default_parameter(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_default_parameter(self, node: Node, table: _Table, depth: int) -> _Table:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         return self._set(_some(name), _some(value), self._walk_all([value], table, depth), COMES)
 
-    def _assignment(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_assignment(self, node: Node, table: _Table, depth: int) -> _Table:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if not left or not right:
             return table
         return self._assign(left, right, table, depth)
 
-    _augmented_assignment = _assignment
+    on_augmented_assignment = on_assignment
 
     def _assign(self, left: Node, right: Node, table: _Table, depth: int) -> _Table:
         """Walk over the right side and then set the left side, part by part if both have as many parts."""
@@ -158,12 +161,12 @@ class _PythonWalker(_Walker):
             table = self._set([target], [value], table, COMPUTED)
         return table
 
-    def _for_in_clause(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_for_in_clause(self, node: Node, table: _Table, depth: int) -> _Table:
         left, right = node.child_by_field_name("left"), node.children[-1]
         table = self.walk(right, table, depth)
         return self._set(_some(left), [right], table, COMPUTED)
 
-    def _for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
         left, right, body = (node.child_by_field_name(name) for name in ("left", "right", "body"))
         for _ in self._passes():
             if left and right:
@@ -171,7 +174,7 @@ class _PythonWalker(_Walker):
             table = self._walk_all([body], table, depth)
         return table
 
-    def _if_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_if_statement(self, node: Node, table: _Table, depth: int) -> _Table:
         after, tables, has_else = table, [], False
         for child in node.children:
             if child.type in ("elif_clause", "else_clause"):
@@ -187,24 +190,24 @@ class _PythonWalker(_Walker):
         others = [child for child in node.children if child.type != "for_in_clause"]
         return self._walk_all([*clauses, *others], table, depth)
 
-    _list_comprehension = _set_comprehension = _dictionary_comprehension = _comprehension
-    _generator_expression = _comprehension
+    on_list_comprehension = on_set_comprehension = on_dictionary_comprehension = _comprehension
+    on_generator_expression = _comprehension
 
 
 class _JavaWalker(_Walker):
-    def _variable_declarator(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_variable_declarator(self, node: Node, table: _Table, depth: int) -> _Table:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         return self._set(_some(name), _some(value), self._walk_all([value], table, depth), COMES)
 
-    def _assignment_expression(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_assignment_expression(self, node: Node, table: _Table, depth: int) -> _Table:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         table = self._walk_all([right], table, depth)
         return self._set(_some(left), _some(right), table, COMPUTED)
 
-    def _update_expression(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_update_expression(self, node: Node, table: _Table, depth: int) -> _Table:
         return self._set([node], [node], table, COMPUTED)
 
-    def _if_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_if_statement(self, node: Node, table: _Table, depth: int) -> _Table:
         after, tables, has_else = table, [], False
         for child in node.children:
             if has_else:
@@ -215,7 +218,7 @@ class _JavaWalker(_Walker):
                 after = self.walk(child, after, depth)
         return _unite([*tables, after, *([] if has_else else [table])])
 
-    def _for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
         first = node.child_by_field_name("init")
         nodes = node.children
         for _ in self._passes():
@@ -223,7 +226,7 @@ class _JavaWalker(_Walker):
             nodes = [child for child in node.children if first and child.start_byte >= first.end_byte]
         return table
 
-    def _enhanced_for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
+    def on_enhanced_for_statement(self, node: Node, table: _Table, depth: int) -> _Table:
         name, value, body = (node.child_by_field_name(key) for key in ("name", "value", "body"))
         for _ in self._passes():
             table = self._walk_all([value], table, depth)
