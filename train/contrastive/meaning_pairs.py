@@ -65,7 +65,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
         pairs = [pair for pair in pairs if pair.second not in excluded]
         held_out = lexicon.held_out_words
         pairs = [pair for pair in pairs if not held_out.holds_out(pair.first, pair.second)]
-        source = LabelledPairs(pairs)
+        source = LabelledPairs(pairs, config.changed, lexicon)
         if config.sentences:
             pairs = [pair for pair in pairs if not held_out.words & {pair.first, pair.second}]
             files = (file for pattern in config.sentences for file in match_files(pattern))
@@ -77,9 +77,19 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 
 
 class LabelledPairs:
-    """Labelled text pairs from a file; if both labels occur, both are drawn equally often."""
+    """Labelled text pairs from a file; if both labels occur, both are drawn equally often.
 
-    def __init__(self, pairs: Sequence[MeaningPair]) -> None:
+    Args:
+        pairs: The pairs.
+        changed: Share of drawn pairs with the same meaning whose second text gets another meaning by rule.
+            The head so learns what matters in free paraphrases, too.
+        lexicon: The word lists for these changes; None: no pair is changed.
+    """
+
+    def __init__(
+        self, pairs: Sequence[MeaningPair], changed: float = 0.0, lexicon: Lexicon | None = None
+    ) -> None:
+        self.changed, self.lexicon = changed, lexicon
         groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
         self.groups = [group for group in groups if group]
 
@@ -89,7 +99,12 @@ class LabelledPairs:
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Draw one labelled pair with a random generator."""
         group = self.groups[int(random.integers(len(self.groups)))]
-        return group[int(random.integers(len(group)))]
+        pair = group[int(random.integers(len(group)))]
+        if self.lexicon and pair.label == SAME and random.random() < self.changed:
+            first, second = (pair.first, pair.second) if random.random() < 0.5 else (pair.second, pair.first)
+            if found := change(second, self.lexicon, random):
+                return MeaningPair(first, found[1], DIFFERENT)
+        return pair
 
 
 class RuleMadePairs:

@@ -223,6 +223,7 @@ class MeaningSourceConfig:
     same: tuple[str, ...] = ("same",)  # labels of pairs with the same meaning
     different: tuple[str, ...] = ("different",)  # labels of other pairs; all other labels are left out
     sentences: tuple[str, ...] = ()  # files of sentences to put word pairs into; none: pairs of texts
+    changed: float = 0.0  # share of pairs with the same meaning whose second text is changed by rule
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
     leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     max_words: int = 40  # longer texts are left out
@@ -232,6 +233,8 @@ class MeaningSourceConfig:
             raise InputError(f"fields must name up to three fields, not {len(self.fields)}")
         if not (self.share > 0 and self.max_words > 0):
             raise InputError("share and max_words must be positive")
+        if not 0 <= self.changed < 1 or (self.changed and (len(self.fields) < 2 or self.sentences)):
+            raise InputError("changed must be from 0 to below 1, and goes with pairs of texts")
         if self.sentences and len(self.fields) < 2:
             raise InputError("sentences need pairs of words: name their fields")
 

@@ -108,6 +108,20 @@ def test_labelled_pairs(labelled, words, options, excluded, expected):
     assert {(pair.first, pair.label) for pair in drawn(source)} == expected
 
 
+def test_paraphrases_are_changed_by_rule(tmp_path, words):
+    row = {"a": "removes all open files", "b": "deletes every file that is open"}
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(row) + "\n")
+    config = MeaningSourceConfig(source=f"{tmp_path}/pairs.jsonl", share=1.0, fields=("a", "b"), changed=0.5)
+    found = drawn(open_source(config, NOTHING, words))
+    same = {pair for pair in found if pair.label == SAME}
+    assert {(pair.first, pair.second) for pair in same} == {(row["a"], row["b"])}
+    different = [pair for pair in found if pair.label == DIFFERENT]
+    assert len(different) == pytest.approx(0.5 * len(found), abs=0.1 * len(found))
+    assert all(pair.first in row.values() and pair.second not in row.values() for pair in different)
+    with pytest.raises(InputError, match="changed must be from 0 to below 1, and goes with pairs of texts"):
+        MeaningSourceConfig(source="x", share=1.0, changed=0.5)
+
+
 def test_words_are_put_into_sentences(tmp_path, words):
     rows = [{"a": "big", "b": "large", "l": "same"}, {"a": "big", "b": "small", "l": "different"}]
     (tmp_path / "words.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -1,0 +1,286 @@
+"""A study of code edits: which system's candidates come closest to the references?"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simllm.analysis.comparison import Comparison, compare_scores
+from simllm.code.line_edit import line_edit
+from simllm.errors import InputError
+from simllm.evaluation.code_items import CodeFields, CodeItem, read_items
+from simllm.evaluation.display_names import label
+from simllm.metrics import registry
+from simllm.metrics.code.line_edits import exact_match
+from simllm.metrics.code.versions import Edits, edits
+from simllm.metrics.protocol import Example, Floats
+from simllm.stats.pass_rates import average_pass_rate, pass_at_k
+
+UNCHANGED = "unchanged source"  # the name of the baseline
+METRICS = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff", "codebleu", "tree-similarity", "rpsr")
+_EASY = 2  # largest number of inserted lines of an easy item
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A candidate of one system for one item.
+
+    Attributes:
+        example: The candidate with its source and reference.
+        has_code: False if the candidate is a reply without code.
+        passed: Whether it passed its tests; without tests, whether it equals the reference.
+    """
+
+    example: Example
+    has_code: bool
+    passed: bool
+
+
+@dataclass
+class System:
+    """The candidates of one system, and their figures.
+
+    Attributes:
+        name: The name of the system, with its variant after a slash.
+        family: The name without the variant.
+        attempts: For each item, by its id, one or more candidates.
+        scores: For each metric, (n,) mean scores of the attempts at n items; NaN without a score.
+    """
+
+    name: str
+    family: str
+    attempts: dict[str, list[Attempt]]
+    scores: dict[str, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EditStudy:
+    """The results of a study of code edits.
+
+    Attributes:
+        ids: The ids of the items.
+        systems: The systems, the unchanged source last.
+        comparisons: For each metric, means with intervals and paired tests over the items that have a score
+            of every system.
+        summaries: For each system, by its name, further figures by name.
+        coverage: Items that all systems solve, at least one solves, and exactly one solves.
+        best: For each family with several variants, for each metric, the mean of each item's best variant.
+        easy: Whether each item is easy: its reference inserts at most two lines.
+    """
+
+    ids: list[str]
+    systems: list[System]
+    comparisons: dict[str, Comparison]
+    summaries: dict[str, dict[str, float | None]]
+    coverage: dict[str, int]
+    best: dict[str, dict[str, float]]
+    easy: list[bool]
+
+
+def run_study(
+    paths: Sequence[Path],
+    names: Sequence[str] = METRICS,
+    top: Sequence[int] = (1,),
+    language: str | None = None,
+) -> EditStudy:
+    """Compare systems that edit code.
+
+    Args:
+        paths: JSON-lines files (see `simllm.evaluation.code_items`); each line has an `id` and a `source`.
+            A file holds one system, or each line names its `system`. Lines may name a `variant` and
+            whether the candidate `passed`.
+        names: The names of the metrics.
+        top: The numbers k for which TOP-k is computed.
+        language: The language of lines without the key `language`.
+
+    Raises:
+        InputError: A file is wrong, systems have different items, a metric is unknown or unavailable, or an
+            item has fewer than k candidates.
+    """
+    systems = _read_systems(paths, language)
+    registry.check_names(names)
+    for name in names:
+        if not registry.is_code_metric(name):
+            raise InputError(f"metric {name!r}: expected a metric for code")
+    ids = list(systems[0].attempts)
+    systems.append(_unchanged(systems[0]))
+    for name in names:
+        _score(systems, registry.load(name), ids)
+    real = systems[:-1]
+    first = [real[0].attempts[id_][0].example for id_ in ids]
+    easy = [inserted_lines(example) <= _EASY for example in first]
+    solved = np.array([[any(a.passed for a in system.attempts[id_]) for id_ in ids] for system in real])
+    times = solved.sum(axis=0)
+    return EditStudy(
+        ids,
+        systems,
+        {name: _compare(systems, name) for name in names},
+        {system.name: _summarize(system, ids, easy, top if system in real else ()) for system in systems},
+        {
+            "items": len(ids),
+            "by all": int((times == len(real)).sum()),
+            "by at least one": int((times > 0).sum()),
+            "by exactly one": int((times == 1).sum()),
+        },
+        dict(_best_variants(real, names)),
+        easy,
+    )
+
+
+def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
+    """Read the candidates of all systems, and check that all systems have the same items."""
+    systems: dict[str, System] = {}
+    for path in paths:
+        for item in read_items(path, CodeFields(id="id"), language, needs_source=True):
+            family = label(str(item.row.get("system", Path(path.name.removesuffix(".gz")).stem)))
+            name = f"{family}/{label(str(item.row['variant']))}" if "variant" in item.row else family
+            system = systems.setdefault(name, System(name, family, {}))
+            system.attempts.setdefault(str(item.id), []).append(_attempt(item))
+    first, *others = systems.values()
+    for system in others:
+        if different := sorted(first.attempts.keys() ^ system.attempts.keys()):
+            lacking = system if different[0] in first.attempts else first
+            raise InputError(f"system {lacking.name} has no item {different[0]}; all need the same items")
+        for id_, attempts in first.attempts.items():
+            known, other = attempts[0].example, system.attempts[id_][0].example
+            if (known.source, known.reference) != (other.source, other.reference):
+                raise InputError(f"item {id_}: {first.name} and {system.name} differ in source or reference")
+    if UNCHANGED in systems:
+        raise InputError(f"system {UNCHANGED!r}: this name is taken by the baseline")
+    return list(systems.values())
+
+
+def _attempt(item: CodeItem) -> Attempt:
+    passed: Any = item.row.get("passed")
+    if passed not in (None, 0, 1):
+        raise InputError(f'{item.where}: expected true or false under "passed"')
+    is_right = exact_match(item.example) == 1 if passed is None else bool(passed)
+    return Attempt(item.example, item.has_code, is_right)
+
+
+def _unchanged(system: System) -> System:
+    """Make the baseline that returns every source as it is."""
+    attempts = {}
+    for id_, (one, *_) in system.attempts.items():
+        old = one.example
+        example = Example(old.source or "", old.reference, old.source, old.language)
+        attempts[id_] = [Attempt(example, True, exact_match(example) == 1)]
+    return System(UNCHANGED, UNCHANGED, attempts)
+
+
+def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
+    """Score all attempts of all systems by one metric, and store the mean of each item."""
+    flat = [
+        (system, id_, attempt.example)
+        for system in systems
+        for id_ in ids
+        for attempt in system.attempts[id_]
+    ]
+    values = metric.score([example for *_, example in flat]).values
+    rows = zip(flat, values.tolist(), strict=True)
+    for system in systems:
+        system.scores[metric.name] = np.full(len(ids), np.nan)
+    place = {id_: number for number, id_ in enumerate(ids)}
+    for _, group in groupby(rows, key=lambda row: (row[0][0].name, row[0][1])):
+        known = [(system, id_, value) for (system, id_, _), value in group if not math.isnan(value)]
+        if known:
+            system, id_, _ = known[0]
+            system.scores[metric.name][place[id_]] = np.mean([value for *_, value in known])
+
+
+def _compare(systems: Sequence[System], name: str) -> Comparison:
+    """Compare systems by one metric, over the items that have a score of every system."""
+    scores = {system.name: system.scores[name] for system in systems}
+    known = ~np.isnan(np.stack(list(scores.values()))).any(axis=0)
+    if not known.any():
+        raise InputError(f"metric {name}: no item has a score of every system")
+    return compare_scores({system: values[known] for system, values in scores.items()}, name)
+
+
+def _summarize(
+    system: System, ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
+) -> dict[str, float | None]:
+    """Compute the figures of one system besides the means of metrics.
+
+    Args:
+        system: The system.
+        ids: The ids of the items.
+        easy: Whether each item is easy.
+        top: The numbers k for which TOP-k is computed.
+    """
+    attempts = [system.attempts[id_] for id_ in ids]
+    flat = [attempt for each in attempts for attempt in each]
+    found = [edits(attempt.example) for attempt in flat]
+    passed = [[attempt.passed for attempt in each] for each in attempts]
+    rates = [average_pass_rate([each]) for each in passed]
+    groups = {"easy": easy, "hard": [not each for each in easy]}
+    precision, recall, f1 = corpus_lemod(found)
+    return {
+        "AVG": average_pass_rate(passed),
+        **{f"TOP-{k}": pass_at_k(passed, k) for k in top},
+        **{
+            f"solved, {name}": float(np.mean(np.array(rates)[chosen])) if any(chosen) else None
+            for name, chosen in groups.items()
+        },
+        "lines deleted": float(np.mean([_count(edit, "-") for edit in found])),
+        "lines inserted": float(np.mean([_count(edit, "+") for edit in found])),
+        "corpus LEMOD precision": precision,
+        "corpus LEMOD recall": recall,
+        "corpus LEMOD": f1,
+        "without code": float(sum(not attempt.has_code for attempt in flat)),
+    }
+
+
+def _count(edit: Edits, sign: str) -> int:
+    return sum(line.startswith(sign) for line in edit.candidate)
+
+
+def corpus_lemod(found: Sequence[Edits]) -> tuple[float, float, float]:
+    """Compute precision, recall and F1 of edited lines over all items together.
+
+    The numbers of common, edited and expected lines are summed first; each line of an edit counts once.
+
+    Args:
+        found: The edits of all candidates and references.
+    """
+    common = edited = expected = 0
+    for edit in found:
+        candidate, reference = (
+            {line[1:].strip() for line in lines} for lines in (edit.candidate, edit.reference)
+        )
+        common += 0 if edit.no_code else len(candidate & reference)
+        edited += len(candidate)
+        expected += len(reference)
+    precision, recall = (common / total if total else 0.0 for total in (edited, expected))
+    return precision, recall, 2 * precision * recall / (precision + recall) if common else 0.0
+
+
+def inserted_lines(example: Example) -> int:
+    """Count the lines that the reference inserts into the source; white space is ignored, comments count."""
+    source, reference = (
+        [_SPACE.sub("", line) for line in text.splitlines()]
+        for text in (example.source or "", example.reference)
+    )
+    return sum(line.startswith("+") and line != "+" for line in line_edit(source, reference))
+
+
+def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield, for each family with several variants, the mean score of each item's best variant by metric."""
+    for family in dict.fromkeys(system.family for system in systems):
+        variants = [system for system in systems if system.family == family]
+        if len(variants) > 1:
+            best = {}
+            for name in names:
+                scores = np.stack([system.scores[name] for system in variants])
+                scores = scores[:, ~np.isnan(scores).all(axis=0)]
+                choose = np.nanmin if registry.lower_is_better(name) else np.nanmax
+                best[name] = float(choose(scores, axis=0).mean()) if scores.size else math.nan
+            yield family, best

@@ -1,0 +1,36 @@
+"""Pass rates of several attempts at each item: TOP-k, which is pass@k, and AVG-k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+
+from simllm.errors import InputError
+
+
+def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
+    """Estimate the probability that at least one of k attempts passes, averaged over items.
+
+    For c of n attempts that passed it is 1 - C(n - c, k) / C(n, k) (Chen et al., "Evaluating large language
+    models trained on code", 2021). Yang et al. (CREF) call it TOP-k.
+
+    Args:
+        passed: For each item, whether each of its attempts passed.
+        k: The number of attempts.
+
+    Raises:
+        InputError: An item has fewer than k attempts.
+    """
+    if fewest := min((len(attempts) for attempts in passed if len(attempts) < k), default=0):
+        raise InputError(f"TOP-{k} needs {k} candidates of each item; an item has {fewest}")
+    shares = [comb(len(attempts) - sum(attempts), k) / comb(len(attempts), k) for attempts in passed]
+    return 1 - sum(shares) / len(shares)
+
+
+def average_pass_rate(passed: Sequence[Sequence[bool]]) -> float:
+    """Compute AVG-k (Yang et al., CREF): the share of attempts that passed, averaged over items.
+
+    Args:
+        passed: For each item, whether each of its attempts passed.
+    """
+    return sum(sum(attempts) / len(attempts) for attempts in passed) / len(passed)
