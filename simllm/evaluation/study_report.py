@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import platform, python_version
 from typing import Any
 
-import simllm
 from simllm.evaluation import study_figures
 from simllm.evaluation.display_names import short_label
 from simllm.evaluation.study_conclusions import format_number, format_p_value
@@ -21,7 +16,8 @@ from simllm.evaluation.study_groups import largest_groups
 from simllm.evaluation.study_results import MetricResult, SetStudy, Study
 from simllm.io import files, folders, tables
 from simllm.io.html_page import render
-from simllm.io.latex import escape_latex
+from simllm.io.installed_versions import versions
+from simllm.io.latex import escape_latex, latex_table
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
 _NAMES = ("study.json", "tables.tex", "report.html")
@@ -51,7 +47,7 @@ def write(study: Study, folder: Path, command: str) -> None:
     Raises:
         InputError: `check` fails, or a file cannot be written.
     """
-    facts = {"command": command, "versions": _versions(), "signatures": study.signatures}
+    facts = {"command": command, "versions": versions(_LIBRARIES), "signatures": study.signatures}
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
     with folders.replacing(folder) as partial:
         files.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
@@ -110,7 +106,7 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
         rows.append([_name(name), *cells])
     header = ["Metric", *(f"{_name(one.name)} ($n={one.pairs}$)" for one in sets)]
     caption = "Spearman's $\\rho$ and 95\\% intervals; bold: not significantly worse than the best."
-    return _tabular(caption, "agreement", header, rows)
+    return latex_table(caption, "agreement", header, rows)
 
 
 def _cell(row: MetricResult, rank: int) -> str:
@@ -134,7 +130,7 @@ def _variants(sets: Sequence[SetStudy]) -> str:
         "Spearman's $\\rho$ by pooling and similarity, 95\\% intervals; "
         "bold: not significantly worse than the best."
     )
-    return _tabular(caption, "variants", ["Variant", *(_name(s.name) for s in sets)], rows)
+    return latex_table(caption, "variants", ["Variant", *(_name(s.name) for s in sets)], rows)
 
 
 def _between(study: SetStudy) -> str:
@@ -149,7 +145,7 @@ def _between(study: SetStudy) -> str:
         for i, row in enumerate(study.results)
     ]
     caption = f"Spearman's $\\rho$ between metrics on {_name(study.name)}."
-    return _tabular(caption, f"between-{study.name}", ["Metric", *map(str, range(1, last + 1))], rows)
+    return latex_table(caption, f"between-{study.name}", ["Metric", *map(str, range(1, last + 1))], rows)
 
 
 def _groups(study: SetStudy) -> str:
@@ -164,27 +160,8 @@ def _groups(study: SetStudy) -> str:
         [_name(row.metric), *(format_number(part.spearman[row.metric]) for part in parts)]
         for row in study.results
     ]
-    return _tabular(
+    return latex_table(
         f"Spearman's $\\rho$ on parts of {_name(study.name)}.", f"parts-{study.name}", header, rows
-    )
-
-
-def _tabular(caption: str, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    r"""Return a LaTeX table.
-
-    Args:
-        caption: The caption, as LaTeX.
-        label: The label for `\ref`, without the prefix "tab:".
-        header: The column names, as LaTeX.
-        rows: The cells of each row, as LaTeX.
-    """
-    label = "tab:" + re.sub(r"[^\w/-]", "-", label)
-    body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
-    columns = "l" + "r" * (len(header) - 1)
-    return (
-        f"\\begin{{table}}\n\\caption{{{caption}}}\\label{{{label}}}\n\\begin{{tabular}}{{{columns}}}\n"
-        f"  \\toprule\n  {' & '.join(header)} \\\\\n  \\midrule\n{body}  \\bottomrule\n"
-        "\\end{tabular}\n\\end{table}\n"
     )
 
 
@@ -198,12 +175,3 @@ def _one_by_one(values: Sequence[float]) -> str:
     if len(values) <= _MOST_RATERS or not defined:
         return ", ".join(map(format_number, values[:_MOST_RATERS]))
     return f"{format_number(defined[0])} to {format_number(defined[-1])}"
-
-
-def _versions() -> dict[str, str]:
-    """Return the versions of simllm, Python, the operating system and the installed libraries, by name."""
-    versions = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
-    for name in _LIBRARIES:
-        with contextlib.suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions

@@ -1,6 +1,9 @@
-"""Escaping of text for LaTeX."""
+"""LaTeX tables, and escaping of text for LaTeX."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}  # wrong in old fonts
@@ -10,3 +13,22 @@ _SPECIAL |= {character: f"\\{character}" for character in "&%$#_{}"}
 def escape_latex(text: str) -> str:
     """Escape the characters of a text that are special in LaTeX, and put the text on one line."""
     return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+
+
+def latex_table(caption: str, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""Return a LaTeX table; it needs the LaTeX package booktabs.
+
+    Args:
+        caption: The caption, as LaTeX.
+        label: The label for `\ref`, without the prefix "tab:".
+        header: The column names, as LaTeX.
+        rows: The cells of each row, as LaTeX.
+    """
+    label = "tab:" + re.sub(r"[^\w/-]", "-", label)
+    body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
+    columns = "l" + "r" * (len(header) - 1)
+    return (
+        f"\\begin{{table}}\n\\caption{{{caption}}}\\label{{{label}}}\n\\begin{{tabular}}{{{columns}}}\n"
+        f"  \\toprule\n  {' & '.join(header)} \\\\\n  \\midrule\n{body}  \\bottomrule\n"
+        "\\end{tabular}\n\\end{table}\n"
+    )

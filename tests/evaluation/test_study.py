@@ -15,9 +15,10 @@ from scipy.stats import spearmanr
 
 from simllm import InputError
 from simllm.cli import main
-from simllm.evaluation import model_variants, ratings, study_report
+from simllm.evaluation import model_variants, ratings
 from simllm.evaluation.human_correlation import clean_ratings
 from simllm.evaluation.study import run_study
+from simllm.io.installed_versions import versions
 from simllm.metrics.text import jaccard
 from simllm.stats import correlation_tests
 from tests.browser import check_page, needs_browser
@@ -341,9 +342,8 @@ def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path
     assert "Significantly below zero: column=reverse." in json.loads(printed)["summary of rated"]
 
 
-def test_versions_of_missing_libraries_are_left_out(monkeypatch):
-    monkeypatch.setattr(study_report, "_LIBRARIES", ("numpy", "no-such-library"))
-    assert study_report._versions().keys() == {"simllm", "python", "system", "numpy"}
+def test_versions_of_missing_libraries_are_left_out():
+    assert versions(("numpy", "no-such-library")).keys() == {"simllm", "python", "system", "numpy"}
 
 
 @pytest.mark.parametrize("updates", [None, "many", True, [3], -1])

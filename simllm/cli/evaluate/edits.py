@@ -1,0 +1,65 @@
+"""`simllm evaluate edits`: compare systems that edit code, and write a report."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from simllm.cli import metrics_option
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.io.tables import FORMATS as FORMATS
+from simllm.io.tables import Table
+
+HELP = "compare systems that edit code: a page, JSON and LaTeX"
+EXAMPLES = """examples:
+  simllm evaluate edits gpt.jsonl llama.jsonl --out report
+  simllm evaluate edits tested.jsonl --top 1,5 --metrics exact-match,lemod,rpsr --out report
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm evaluate edits` to its parser."""
+    command.add_argument(
+        "items", type=Path, nargs="+", metavar="FILE",
+        help="JSON lines with id, source, reference, candidate or reply, language; optional system, variant, "
+        "passed. Without system, a file is a system",
+    )  # fmt: skip
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
+    command.add_argument("--metrics", metavar="A,B,…", help="metrics for code; default: seven of them")
+    command.add_argument("--top", default="1", metavar="K,…", help="the k of TOP-k; default: %(default)s")
+    command.add_argument("--language", metavar="NAME", help="the language of lines without `language`")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run `simllm evaluate edits` with the parsed options: write a folder with a report, and a table."""
+    with metrics_option.require_eval_extra(), metrics_option.require_code_extra():
+        from simllm.evaluation import edit_report
+        from simllm.evaluation.edit_study import METRICS, run_study
+    try:
+        top = sorted({int(k) for k in options.top.split(",")})
+    except ValueError:
+        top = [0]
+    if top[0] < 1:
+        raise InputError(f"--top {options.top}: expected whole numbers from 1, such as 1,5")
+    files.check_output(options.output, options.items, options.overwrite)
+    edit_report.check(options.out)
+    names = metrics_option.chosen_names(options.metrics) if options.metrics is not None else METRICS
+    study = run_study(options.items, names, top, options.language)
+    edit_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    rates = [f"TOP-{k}" for k in top]
+    table = Table(
+        columns=("system", *study.comparisons, *rates),
+        rows=[
+            [
+                system.name,
+                *(found.systems[place].mean for found in study.comparisons.values()),
+                *(study.summaries[system.name].get(rate) for rate in rates),
+            ]
+            for place, system in enumerate(study.systems)
+        ],
+        summary={"items": len(study.ids), "report": f"{options.out}/report.html"},
+    )
+    metrics_option.write_table(table, {}, options)

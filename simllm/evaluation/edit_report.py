@@ -1,0 +1,228 @@
+"""The report of a study of code edits: a self-contained HTML page, JSON, and LaTeX tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from simllm.evaluation.display_names import short_label
+from simllm.evaluation.edit_study import UNCHANGED, EditStudy
+from simllm.evaluation.study_conclusions import format_number, format_p_value
+from simllm.io import files, folders, tables
+from simllm.io.html_page import render
+from simllm.io.installed_versions import versions
+from simllm.io.latex import escape_latex, latex_table
+from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
+from simllm.metrics import registry
+from simllm.metrics.code.versions import edits
+
+_LIBRARIES = ("numpy", "nltk", "rapidfuzz", "sacrebleu", "tree-sitter")
+_NAMES = ("edits.json", "tables.tex", "report.html")
+_MOST_EXAMPLES = 10
+_MOST_PANELS = 8  # metrics in the figure
+
+
+def check(folder: Path) -> None:
+    """Check that a report can be written to `folder`; call this before the study.
+
+    Raises:
+        InputError: The report cannot be written there.
+    """
+    folders.check_replaceable(folder, _NAMES)
+
+
+def write(study: EditStudy, folder: Path, command: str) -> None:
+    """Write the report into a folder: `report.html`, `edits.json` and `tables.tex`.
+
+    An earlier report is replaced. Files that simllm did not write are kept.
+
+    Args:
+        study: The results of the study.
+        folder: The folder of the report.
+        command: The command line that ran the study, to be shown in the report.
+
+    Raises:
+        InputError: `check` fails, or a file cannot be written.
+    """
+    facts = {"command": command, "versions": versions(_LIBRARIES)}
+    figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
+    with folders.replacing(folder) as partial:
+        files.write(partial / "edits.json", figures + "\n")
+        files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
+        files.write(partial / "report.html", html(study, facts))
+
+
+def numbers(study: EditStudy) -> dict[str, Any]:
+    """Return all figures of a study as a JSON object."""
+    return {
+        "items": study.ids,
+        "easy": study.easy,
+        "metrics": {
+            name: {
+                "lower is better": registry.lower_is_better(name),
+                "items": found.n,
+                "systems": [asdict(one) for one in found.systems],
+                "differences": [asdict(one) for one in found.differences],
+                "scores": {system.name: system.scores[name].tolist() for system in study.systems},
+            }
+            for name, found in study.comparisons.items()
+        },
+        "systems": study.summaries,
+        "coverage": study.coverage,
+        "best variants": study.best,
+    }
+
+
+def html(study: EditStudy, facts: dict[str, Any]) -> str:
+    """Render the report as an HTML page.
+
+    Args:
+        study: The results of the study.
+        facts: The command line and the versions of the libraries, under "command" and "versions".
+    """
+    return render(
+        Path(__file__).with_name("edit_report.html"),
+        study=study,
+        figure=_figure(study),
+        conclusions=write_conclusions(study),
+        examples=choose_examples(study),
+        lower_is_better=registry.lower_is_better,
+        number=format_number,
+        cell=_cell,
+        probability=format_p_value,
+        **facts,
+    )
+
+
+def write_conclusions(study: EditStudy) -> list[str]:
+    """Write a sentence for each metric: the best system, and whether it is significantly better."""
+    sentences = []
+    for name, found in study.comparisons.items():
+        sign = -1 if registry.lower_is_better(name) else 1
+        # An unchanged source has the smallest patch, but mends nothing.
+        ranked = sorted(
+            (one for one in found.systems if one.name != UNCHANGED), key=lambda one: -sign * one.mean
+        )
+        text = f"By {name}, {ranked[0].name} is best ({format_number(ranked[0].mean)})"
+        if len(ranked) > 1:
+            names = {ranked[0].name, ranked[1].name}
+            (test,) = (one for one in found.differences if {one.a, one.b} == names)
+            verdict = "significantly" if test.permutation_p < 0.05 else "not significantly"
+            text += (
+                f", {verdict} better than {ranked[1].name} ({format_number(ranked[1].mean)}, "
+                f"p {_equals(test.permutation_p)})"
+            )
+        sentences.append(text + ".")
+    return sentences
+
+
+def _equals(p: float) -> str:
+    shown = format_p_value(p)
+    return shown if shown.startswith("<") else f"= {shown}"
+
+
+@dataclass(frozen=True)
+class EditColumn:
+    """An edit in the report.
+
+    Attributes:
+        title: The name of the system, with its LEMOD, or "reference".
+        lines: For each line of the edit, its text with a sign, and whether it is in the other edit, too.
+    """
+
+    title: str
+    lines: list[tuple[str, bool]]
+
+
+def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
+    """Choose the items whose LEMOD differs most between systems, and list their edits.
+
+    Without LEMOD among the metrics, the first metric chooses.
+
+    Returns:
+        For each item, its id and its edits: first the reference's, then each system's.
+    """
+    name = "lemod" if "lemod" in study.comparisons else next(iter(study.comparisons))
+    systems = [system for system in study.systems if system.name != UNCHANGED]
+    scores = np.nan_to_num(np.stack([system.scores[name] for system in systems]))
+    spread = np.ptp(scores, axis=0) if len(systems) > 1 else -scores[0]
+    chosen = np.argsort(-spread, kind="stable")[:_MOST_EXAMPLES]
+    return [(study.ids[i], _columns(study, study.ids[i], name, i)) for i in chosen]
+
+
+def _columns(study: EditStudy, id_: str, metric: str, number: int) -> list[EditColumn]:
+    """List the edits of one item.
+
+    Args:
+        study: The study.
+        id_: The id of the item.
+        metric: The metric whose score is shown.
+        number: The position of the item.
+    """
+    columns: list[EditColumn] = []
+    for system in study.systems:
+        if system.name != UNCHANGED:
+            found = edits(system.attempts[id_][0].example)
+            if not columns:
+                columns.append(EditColumn("reference", [(line, False) for line in found.reference]))
+            known = {line[0] + line[1:].strip() for line in found.reference}
+            score = format_number(float(system.scores[metric][number]))
+            lines = [(line, line[0] + line[1:].strip() in known) for line in found.candidate]
+            columns.append(EditColumn(f"{system.name}, {metric} {score}", lines))
+    return columns
+
+
+def _cell(value: float | None) -> str:
+    return "n/a" if value is None or math.isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _figure(study: EditStudy) -> str:
+    """Draw the mean of each system with its 95% interval, one panel for each metric; return the SVG."""
+    shown = list(study.comparisons.items())[:_MOST_PANELS]
+    with style():
+        figure = Figure(figsize=(9, 0.9 + 0.28 * len(study.systems) * math.ceil(len(shown) / 2)))
+        panels = figure.subplots(math.ceil(len(shown) / 2), 2, squeeze=False).ravel()
+        for axes, (name, found) in zip(panels, shown, strict=False):
+            means = np.array([one.mean for one in found.systems])
+            around = np.nan_to_num([[one.mean - one.low, one.high - one.mean] for one in found.systems]).T
+            places = np.arange(len(means))[::-1]
+            colors = [GREY if one.name == UNCHANGED else BLUE for one in found.systems]
+            axes.barh(places, means, xerr=around.clip(0), color=colors, ecolor=INK, height=0.6)
+            axes.set_yticks(places, [short_label(one.name) for one in found.systems])
+            remark = " (lower is better)" if registry.lower_is_better(name) else ""
+            axes.set_title(name + remark, fontsize=9)
+            axes.spines[["top", "right"]].set_visible(False)
+        for axes in panels[len(shown) :]:
+            axes.set_visible(False)
+        figure.tight_layout()
+    return svg_element(figure)
+
+
+def latex(study: EditStudy) -> str:
+    """Return the LaTeX tables: means with intervals, and further figures of each system."""
+    header = ["System", *map(escape_latex, study.comparisons)]
+    rows = []
+    for place, system in enumerate(study.systems):
+        found = [comparison.systems[place] for comparison in study.comparisons.values()]
+        cells = [
+            f"{format_number(one.mean)} [{format_number(one.low)}, {format_number(one.high)}]"
+            for one in found
+        ]
+        rows.append([escape_latex(short_label(system.name)), *cells])
+    keys = list(next(iter(study.summaries.values())))
+    others = [
+        [escape_latex(short_label(name)), *(_cell(figures.get(key)) for key in keys)]
+        for name, figures in study.summaries.items()
+    ]
+    return "% \\usepackage{booktabs}\n\n" + "\n".join(
+        [
+            latex_table("Means and 95\\% intervals.", "edits", header, rows),
+            latex_table("Further figures.", "edit-figures", ["System", *map(escape_latex, keys)], others),
+        ]
+    )

@@ -1,0 +1,182 @@
+"""`simllm evaluate edits`: figures, report, and bad input."""
+
+import json
+
+import pytest
+
+from simllm.evaluation.edit_study import UNCHANGED, corpus_lemod, inserted_lines, run_study
+from simllm.metrics.code.versions import Edits
+from simllm.metrics.protocol import Example
+from simllm.stats.pass_rates import average_pass_rate, pass_at_k
+from tests.browser import check_page, needs_browser
+from tests.command import process, run
+
+SOURCE = "int half(int x) {\n  // TODO: halve\n  return x;\n}\n"
+FIXED = "int half(int x) {\n  return x / 2;\n}\n"
+OTHER = "int half(int x) {\n  return x >> 1;\n}\n"
+
+
+def write(file, rows):
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def item(id_, candidate, **more):
+    return {
+        "id": id_,
+        "source": SOURCE,
+        "reference": FIXED,
+        "candidate": candidate,
+        "language": "java",
+        **more,
+    }
+
+
+@pytest.fixture
+def systems(tmp_path):
+    good = [item(number, FIXED if number < 3 else OTHER) for number in range(4)]
+    bad = [item(number, SOURCE) for number in range(4)]
+    return write(tmp_path / "good.jsonl", good), write(tmp_path / "bad <b>.jsonl", bad)
+
+
+def test_means_differences_and_further_figures(systems):
+    study = run_study(systems, ["exact-match", "lemod", "rpsr"], [1])
+    exact = study.comparisons["exact-match"]
+    assert [(one.name, one.mean) for one in exact.systems] == [("good", 0.75), ("bad <b>", 0), (UNCHANGED, 0)]
+    assert exact.differences[0].difference == 0.75
+    assert study.comparisons["rpsr"].systems[1].mean == 0
+    good = study.summaries["good"]
+    assert (good["AVG"], good["TOP-1"], good["solved, easy"], good["solved, hard"]) == (
+        0.75,
+        0.75,
+        0.75,
+        None,
+    )
+    assert (good["lines deleted"], good["lines inserted"]) == (1, 1)
+    # Three edits are right; the fourth deletes the right line and inserts another one.
+    assert good["corpus LEMOD precision"] == good["corpus LEMOD recall"] == 7 / 8
+    assert study.coverage == {"items": 4, "by all": 0, "by at least one": 3, "by exactly one": 3}
+
+
+def test_report_in_a_new_process(systems, tmp_path):
+    done = process("evaluate", "edits", *systems, "--out", tmp_path / "report", "-f", "tsv")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].split("\t")[:3] == ["system", "exact-match", "lemod"]
+    written = tmp_path / "report"
+    found = json.loads((written / "edits.json").read_text())
+    assert found["metrics"]["rpsr"]["lower is better"] is True
+    assert found["metrics"]["exact-match"]["scores"]["good"] == [1, 1, 1, 0]
+    page = (written / "report.html").read_text()
+    assert "By exact-match, good is best (.750)" in page
+    assert "bad &lt;b&gt;" in page
+    assert "bad <b>" not in page
+    assert '<span class="same">+return x / 2 ;</span>' in page
+    assert "src=" not in page
+    assert "bad \\textless{}b\\textgreater{}" in (written / "tables.tex").read_text()
+    again = run("evaluate", "edits", *systems, "--out", written, "--metrics", "lemod", "-q")
+    assert again.returncode == 0
+    assert list(json.loads((written / "edits.json").read_text())["metrics"]) == ["lemod"]
+
+
+@needs_browser
+def test_page_in_a_browser(systems, tmp_path):
+    assert run("evaluate", "edits", *systems, "--out", tmp_path / "report", "-q").returncode == 0
+    check_page(tmp_path / "report" / "report.html", tmp_path, 3000)
+
+
+def test_variants_and_attempts(tmp_path):
+    """Two variants of one system, each with two tested attempts."""
+    rows = [
+        item(0, OTHER, system="m", variant="short", passed=True),
+        item(0, SOURCE, system="m", variant="short", passed=False),
+        item(0, FIXED, system="m", variant="long", passed=True),
+        item(0, FIXED, system="m", variant="long", passed=True),
+    ]
+    study = run_study([write(tmp_path / "all.jsonl", rows)], ["exact-match", "rpsr"], [1, 2])
+    assert [system.name for system in study.systems] == ["m/short", "m/long", UNCHANGED]
+    short = study.summaries["m/short"]
+    assert (short["AVG"], short["TOP-1"], short["TOP-2"]) == (0.5, 0.5, 1)
+    short_rpsr = study.systems[0].scores["rpsr"][0]
+    assert 0 < short_rpsr < 1  # lower is better
+    assert study.best == {"m": {"exact-match": 1, "rpsr": short_rpsr}}
+    assert study.coverage["by all"] == 1
+
+
+def test_coverage_and_best_of_the_reference_vectors(shared, tmp_path):
+    vectors = json.loads((shared / "reference" / "code-metrics.json").read_text())["coverage"]
+    rows = [
+        item(id_, FIXED if solved else SOURCE, system=name.split("/")[0], variant=name.split("/")[1])
+        for name, addressed in vectors["addressed"].items()
+        for id_, solved in addressed.items()
+    ]
+    study = run_study([write(tmp_path / "rows.jsonl", rows)], ["exact-match"])
+    expected = {
+        name.replace("_", " "): vectors[name]
+        for name in ("items", "by_all", "by_at_least_one", "by_exactly_one")
+    }
+    assert study.coverage == expected
+    assert {name: row["AVG"] for name, row in study.summaries.items() if name != UNCHANGED} == vectors["rate"]
+    assert {name: best["exact-match"] for name, best in study.best.items()} == vectors["best_of"]
+
+
+def test_pass_rates_of_the_reference_vectors(shared):
+    for case in json.loads((shared / "reference" / "code-metrics.json").read_text())["passes"]:
+        assert average_pass_rate(case["passed"]) == pytest.approx(case["avg"])
+        for k, expected in case["top"].items():
+            assert pass_at_k(case["passed"], int(k)) == pytest.approx(expected)
+
+
+def test_difficulty_of_the_reference_vectors(shared):
+    for row in json.loads((shared / "reference" / "code-metrics.json").read_text())["items"]:
+        example = Example("", row["reference"], row["source"], row["language"])
+        assert inserted_lines(example) == row["inserted_lines"]
+
+
+def test_corpus_lemod_sums_lines_first():
+    found = [Edits(["-a", "+b"], ["-a", "+c"], False), Edits(["+d"], ["+d", "+e", "+f"], False)]
+    assert corpus_lemod(found) == (2 / 3, 2 / 5, pytest.approx(0.5))
+    assert corpus_lemod([Edits([], [], False)]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "message"),
+    [
+        ([[item(0, FIXED)], [item(1, FIXED)]], [], "system b has no item 0; all need the same items"),
+        (
+            [[item(0, FIXED)], [item(0, FIXED) | {"reference": "int x;"}]],
+            [],
+            "item 0: a and b differ in source or",
+        ),
+        ([[item(0, FIXED)]], ["--top", "2"], "TOP-2 needs 2 candidates of each item; an item has 1"),
+        ([[item(0, FIXED)]], ["--top", "0"], "--top 0: expected whole numbers from 1"),
+        ([[item(0, FIXED)]], ["--top", "x"], "--top x: expected whole numbers from 1"),
+        ([[item(0, FIXED)]], ["--metrics", "jaccard"], "metric 'jaccard': expected a metric for code"),
+        ([[item(0, FIXED, passed="no")]], [], 'line 1: expected true or false under "passed"'),
+        ([[item(0, FIXED, system=UNCHANGED)]], [], "this name is taken by the baseline"),
+        (
+            [[{"id": 1, "reference": "a", "candidate": "b", "language": "go"}]],
+            [],
+            'expected a text under "source"',
+        ),
+        (
+            [[{"reference": "a", "source": "", "candidate": "b", "language": "go"}]],
+            [],
+            'expected a value under "id"',
+        ),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, rows, more, message):
+    files = [write(tmp_path / f"{name}.jsonl", each) for name, each in zip("ab", rows, strict=False)]
+    done = run("evaluate", "edits", *files, "--out", tmp_path / "report", *more)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "report").exists()
+
+
+def test_foreign_folder_is_refused(systems, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report.html").write_text("mine")
+    done = run("evaluate", "edits", *systems, "--out", tmp_path / "mine")
+    assert done.returncode == 2
+    assert (tmp_path / "mine" / "report.html").read_text() == "mine"
