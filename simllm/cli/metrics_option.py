@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -38,6 +38,26 @@ def chosen_names(value: str | None) -> list[str]:
     chosen = list(registry.names()) if value is None else [name.strip() for name in value.split(",")]
     registry.check_names(chosen)
     return chosen
+
+
+def add_largest_tree(command: argparse.ArgumentParser) -> None:
+    """Add the option `--largest-tree` to the parser of a command that scores code."""
+    command.add_argument(
+        "--largest-tree", type=int, metavar="NODES",
+        help="for tree-similarity, rps and rpsr: larger syntax trees get no score; default: 3000",
+    )  # fmt: skip
+
+
+def with_largest_tree(names: Iterable[str], largest: int | None) -> list[str]:
+    """Give the value of `--largest-tree` as argument to the metrics of syntax trees that have none."""
+    from simllm.metrics.code import CODE_METRICS, NODES
+
+    if largest is None:
+        return list(names)
+    if largest < 1:
+        raise InputError(f"--largest-tree {largest}: expected 1 or more")
+    trees = [name for name, kind in CODE_METRICS.items() if kind.argument == NODES]
+    return [f"{name}={largest}" if name in trees else name for name in names]
 
 
 def compute_for_each(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import pair_source, score_with_metrics
+from simllm.cli import metrics_option, pair_source, score_with_metrics
 from simllm.cli.score_table import ScoreTable
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
@@ -54,6 +54,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
         "--metrics", metavar="A,B,…",
         help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",
     )  # fmt: skip
+    metrics_option.add_largest_tree(score)
     score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
     score.add_argument(
         "--similarity", metavar="NAME",

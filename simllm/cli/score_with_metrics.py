@@ -44,7 +44,8 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
     for name, default in _LEARNED_ONLY.items():
         if getattr(options, name) != default:
             raise InputError(f"--{name.replace('_', '-')} does not go with --metrics")
-    chosen = list(dict.fromkeys(metrics_option.chosen_names(options.metrics)))
+    names = metrics_option.chosen_names(options.metrics)
+    chosen = list(dict.fromkeys(metrics_option.with_largest_tree(names, options.largest_tree)))
     with metrics_option.require_eval_extra():
         from simllm.metrics import registry
         from simllm.metrics.text import UnavailableError

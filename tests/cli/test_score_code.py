@@ -55,6 +55,13 @@ def test_examples_without_a_score_are_left_out_of_the_mean(tmp_path):
     assert (result["mean rpsr"], result["left out of mean rpsr"]) == (None, 1)
 
 
+def test_largest_tree(fixes):
+    options = ["--metrics", "lemod,rpsr", "--largest-tree", "3", "--jsonl", fixes, "-f", "json"]
+    result = json.loads(run("score", *options).stdout)
+    assert [row["rpsr=3"] for row in result["rows"]] == [None] * 3
+    assert result["left out of mean rpsr=3"] == 3
+
+
 def test_shared_ngrams_of_a_folder_are_ignored(fixes, tmp_path):
     (tmp_path / "code" / "inner").mkdir(parents=True)
     (tmp_path / "code" / ".git").mkdir()

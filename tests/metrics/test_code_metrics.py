@@ -133,6 +133,7 @@ def test_large_trees_get_no_score():
     large = "x = [" + "1, " * 3000 + "]"
     found = metrics.load("tree-similarity").score([Example(large, large + "\ny", None, "python")])
     assert (found.unscored, len(found.values)) == (1, 1)
+    assert scores("tree-similarity=9999", [Example(large, large + "\ny", None, "python")])[0] > 0.9
 
 
 @given(st.sampled_from(SIMILARITIES), st.data())
@@ -153,6 +154,7 @@ def test_similarities_are_between_0_and_1_and_1_for_equal_code(name, data):
     ("name", "message"),
     [
         ("lemod=x", "metric 'lemod=x': name it as lemod=multiset or lemod"),
+        ("rps=many", "metric 'rps=many': name it as rps=NODES or rps"),
         ("exact-match=x", "metric 'exact-match=x': name it as exact-match"),
         ("crystalbleu=none.json", "none.json"),
     ],

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+FILE, NODES = "FILE", "NODES"  # arguments that stand for a path, and for a number of syntax nodes
+
 
 @dataclass(frozen=True)
 class CodeMetricKind:
@@ -17,7 +19,7 @@ class CodeMetricKind:
     Attributes:
         adapter: The function in `simllm.metrics.code.code_metric` that makes the metric.
         options: Keyword arguments for the adapter.
-        argument: What a user may write after the name and `=`; empty if nothing.
+        argument: What a user may write after the name and `=`: a word, "FILE" or "NODES"; empty if nothing.
         needs_source: Whether the examples must have a source, the code before the change.
         lower_is_better: Whether a lower score is better.
     """
@@ -36,12 +38,12 @@ CODE_METRICS = {
     "lemod-recall": CodeMetricKind("lemod", {"part": "recall"}, "multiset", needs_source=True),
     "token-bleu": CodeMetricKind("token_bleu", {"of_edits": False}),
     "bleu-diff": CodeMetricKind("token_bleu", {"of_edits": True}, needs_source=True),
-    "crystalbleu": CodeMetricKind("crystalbleu", {"of_edits": False}, "FILE"),
-    "crystalbleu-diff": CodeMetricKind("crystalbleu", {"of_edits": True}, "FILE", needs_source=True),
+    "crystalbleu": CodeMetricKind("crystalbleu", {"of_edits": False}, FILE),
+    "crystalbleu-diff": CodeMetricKind("crystalbleu", {"of_edits": True}, FILE, needs_source=True),
     "edit-similarity": CodeMetricKind("edit_similarity", argument="indel"),
     "code-chrf": CodeMetricKind("code_chrf"),
-    "tree-similarity": CodeMetricKind("tree_similarity"),
+    "tree-similarity": CodeMetricKind("tree_similarity", argument=NODES),
     "codebleu": CodeMetricKind("codebleu"),
-    "rps": CodeMetricKind("patch_size", {"ratio": False}, needs_source=True, lower_is_better=True),
-    "rpsr": CodeMetricKind("patch_size", {"ratio": True}, needs_source=True, lower_is_better=True),
+    "rps": CodeMetricKind("patch_size", {"ratio": False}, NODES, needs_source=True, lower_is_better=True),
+    "rpsr": CodeMetricKind("patch_size", {"ratio": True}, NODES, needs_source=True, lower_is_better=True),
 }

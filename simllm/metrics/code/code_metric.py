@@ -16,7 +16,7 @@ import numpy as np
 import simllm
 from simllm.code import languages
 from simllm.errors import InputError
-from simllm.metrics.code import CODE_METRICS, line_edits, similarities, tree_distances
+from simllm.metrics.code import CODE_METRICS, FILE, NODES, line_edits, similarities, tree_distances
 from simllm.metrics.code.codebleu import code_bleu
 from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared
 from simllm.metrics.code.token_bleu import bleu_of_tokens
@@ -105,7 +105,8 @@ def load(name: str) -> CodeMetric:
     """
     kind, _, argument = name.partition("=")
     chosen = CODE_METRICS[kind]
-    if argument and chosen.argument not in (argument, "FILE"):
+    is_known = argument.isdecimal() if chosen.argument == NODES else chosen.argument in (argument, FILE)
+    if argument and not is_known:
         expected = f"{kind}={chosen.argument} or {kind}" if chosen.argument else kind
         raise InputError(f"metric {name!r}: name it as {expected}")
     return CodeMetric(name, globals()[chosen.adapter](argument, **chosen.options), chosen.needs_source)
@@ -165,8 +166,9 @@ def code_chrf(argument: str) -> Prepare:
 
 
 def tree_similarity(argument: str) -> Prepare:
-    """Make the similarity of syntax trees."""
-    return lambda _: tree_distances.tree_similarity
+    """Make the similarity of syntax trees; the argument is the size of the largest tree."""
+    largest = int(argument or tree_distances.LARGEST_TREE)
+    return lambda _: partial(tree_distances.tree_similarity, largest=largest)
 
 
 def codebleu(argument: str) -> Prepare:
@@ -180,5 +182,7 @@ def codebleu(argument: str) -> Prepare:
 
 
 def patch_size(argument: str, ratio: bool) -> Prepare:
-    """Make RPS or, with `ratio`, RPSR."""
-    return lambda _: tree_distances.relative_patch_size_ratio if ratio else tree_distances.relative_patch_size
+    """Make RPS or, with `ratio`, RPSR; the argument is the size of the largest tree."""
+    largest = int(argument or tree_distances.LARGEST_TREE)
+    size = tree_distances.relative_patch_size_ratio if ratio else tree_distances.relative_patch_size
+    return lambda _: partial(size, largest=largest)

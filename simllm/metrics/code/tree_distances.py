@@ -10,51 +10,51 @@ from simllm.code.tree_edit_distance import tree_edit_distance
 from simllm.metrics.code.versions import compare_whole
 from simllm.metrics.protocol import Example
 
-LARGEST_TREE = 3000  # nodes; examples with larger trees get no score
+LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no score
 
 
-def tree_similarity(example: Example) -> float:
+def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
     """Compute 1 - tree edit distance / nodes of the larger tree, for the trees of the normal forms.
 
     Returns:
-        A value from 0 to 1; NaN if a tree has more than `LARGEST_TREE` nodes.
+        A value from 0 to 1; NaN if a tree has more than `largest` nodes.
     """
 
     def similarity(candidate: str, reference: str) -> float:
         trees = _trees(example, candidate, reference)
-        return 1 - _distance(*trees) / max(map(len, trees))
+        return 1 - _distance(trees[0], trees[1], largest) / max(map(len, trees))
 
     return compare_whole(example, similarity)
 
 
-def relative_patch_size(example: Example) -> float:
+def relative_patch_size(example: Example, largest: int = LARGEST_TREE) -> float:
     """Compute RPS (Yang et al., CREF): tree edit distance from source to candidate / nodes of the source.
 
     Returns:
-        A value from 0, lower is better; NaN if a tree has more than `LARGEST_TREE` nodes.
+        A value from 0, lower is better; NaN if a tree has more than `largest` nodes.
     """
     source, candidate = _trees(example, example.source or "", example.candidate)
-    return _distance(source, candidate) / len(source)
+    return _distance(source, candidate, largest) / len(source)
 
 
-def relative_patch_size_ratio(example: Example) -> float:
+def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> float:
     """Compute RPSR (Yang et al., CREF), the size of the candidate's patch relative to the reference's.
 
     It is the tree edit distance from source to candidate, divided by that from source to reference.
 
     Returns:
         A value from 0, lower is better; NaN if source and reference have equal trees, or if a tree has more
-        than `LARGEST_TREE` nodes.
+        than `largest` nodes.
     """
     source, candidate, reference = _trees(example, example.source or "", example.candidate, example.reference)
-    expected = _distance(source, reference)
-    return _distance(source, candidate) / expected if expected else math.nan
+    expected = _distance(source, reference, largest)
+    return _distance(source, candidate, largest) / expected if expected else math.nan
 
 
 def _trees(example: Example, *texts: str) -> list[OrderedTree]:
     return [syntax_tree(text, example.language or "") for text in texts]
 
 
-def _distance(a: OrderedTree, b: OrderedTree) -> float:
-    """Return the tree edit distance; NaN if a tree is larger than `LARGEST_TREE`."""
-    return math.nan if max(len(a), len(b)) > LARGEST_TREE else tree_edit_distance(a, b)
+def _distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:
+    """Return the tree edit distance; NaN if a tree has more than `largest` nodes."""
+    return math.nan if max(len(a), len(b)) > largest else tree_edit_distance(a, b)
