@@ -37,9 +37,9 @@ _CORPUS, _DISTILLED = _RUNS / "repositories", _RUNS / "distill"
 _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
-# The control model: shorter runs without the deciding words of the contrast set.
+# The control model: a shorter run without the deciding words of the contrast set.
 _CONTROL, _CONTROL_WORDNET = _RUNS / "meaning-control", _RUNS / "wordnet-held-out.jsonl"
-_WITHOUT_WORDS = ["hold_out_contrast=true", "updates=500"]
+_WITHOUT_WORDS = ["hold_out_contrast=true", f"positives.2.source={_CONTROL_WORDNET}", "updates=500"]
 
 
 def main() -> int:
@@ -60,7 +60,7 @@ def main() -> int:
     )
     parser.add_argument("--host", default=GITHUB, help="where all repositories are; default: %(default)s")
     parser.add_argument(
-        "--seeds", type=int, default=3, help="runs of the last two stages (default: %(default)s)"
+        "--seeds", type=int, default=3, help="runs of the second stage (default: %(default)s)"
     )
     options = parser.parse_args()
     return run_tool(lambda: reproduce(Recipe(**vars(options))))
@@ -77,7 +77,7 @@ class Recipe:
         wordnet: Folder of WordNet's files.
         data: Folder of the data sets; None fetches them.
         host: Where all repositories are.
-        seeds: Number of runs of the last two stages.
+        seeds: Number of runs of the second stage.
     """
 
     trees: Path
@@ -95,8 +95,7 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    runs = [folder for name in _run_names(recipe.seeds) for folder in (_RUNS / name, _head_run(name))]
-    for folder in (_CORPUS, _DISTILLED, *runs, recipe.out):
+    for folder in (_CORPUS, _DISTILLED, *_second_runs(recipe.seeds), _CONTROL, recipe.out):
         folders.check(folder)
     repositories = read_repositories(Path("configs/repositories.tsv"))
     data = str(recipe.data or data_root())
@@ -129,14 +128,9 @@ def is_up_to_date(output: Path, source: Path) -> bool:
     return True
 
 
-def _run_names(seeds: int) -> list[str]:
-    """Return the names of the runs of the last two stages, one for each seed and one for the control."""
-    return ["meaning", *(f"meaning-{seed}" for seed in range(2, seeds + 1)), _CONTROL.name]
-
-
-def _head_run(name: str) -> Path:
-    """Return the folder of the last stage's run, which starts from a run of the second stage."""
-    return _RUNS / f"{name}-head"
+def _second_runs(seeds: int) -> list[Path]:
+    """Return the folders of the runs of the second stage, one for each seed."""
+    return [_RUNS / "meaning", *(_RUNS / f"meaning-{seed}" for seed in range(2, seeds + 1))]
 
 
 def read_repositories(file: Path) -> list[tuple[str, str]]:
@@ -193,34 +187,22 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     teachers = [str(recipe.teachers / name) for name in _TEACHERS]
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
-    for seed, name in enumerate(_run_names(recipe.seeds), 1):
-        second = ["train.contrastive", "configs/meaning.yaml", f"out={_RUNS / name}"]
-        third = ["train.contrastive.head_training", "configs/meaning-head.yaml", f"out={_head_run(name)}"]
-        third.append(f"model={_RUNS / name}/model")
-        if name == _CONTROL.name:
-            second += [*_WITHOUT_WORDS, f"positives.2.source={_CONTROL_WORDNET}"]
-            third += _WITHOUT_WORDS
-        else:
-            second.append(f"seed={seed}")
-            third.append(f"seed={seed}")
-        steps += [second, third]
-    return [*steps, _release_command(recipe, rated[1])]
+    second = ["train.contrastive", "configs/meaning.yaml"]
+    runs = [str(run) for run in _second_runs(recipe.seeds)]
+    steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
+    steps.append([*second, f"out={_CONTROL}", *_WITHOUT_WORDS])
+    return [*steps, _release_command(recipe, runs, rated[1])]
 
 
-def _release_command(recipe: Recipe, rated: str) -> list[str]:
-    """Return the command that makes the model folder from the folders of all stages.
-
-    Args:
-        recipe: The recipe.
-        rated: The file of rated pairs for the score scale.
-    """
-    test, (first, *others, control) = str(_TEST), _run_names(recipe.seeds)
-    release = ["train.release", str(_DISTILLED), str(_RUNS / first), str(_head_run(first))]
-    release += ["--out", str(recipe.out), "--held-out", str(_head_run(control))]
+def _release_command(recipe: Recipe, runs: list[str], rated: str) -> list[str]:
+    """Return the command that makes the model folder from the folders of the second stage's runs."""
+    test = str(_TEST)
+    release = ["train.release", str(_DISTILLED), runs[0], "--start-share", "0.35"]
+    release += ["--out", str(recipe.out), "--held-out", str(_CONTROL)]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
     release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]
-    if others:
-        release += ["--seeds", *(str(_head_run(name)) for name in others)]
+    if runs[1:]:
+        release += ["--seeds", *runs[1:]]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]

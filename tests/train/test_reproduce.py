@@ -15,7 +15,6 @@ from simllm.errors import InputError
 from simllm.io import folders
 from tests.conftest import ROOT
 from train import reproduce
-from train.contrastive.head_training import HeadTrainingConfig
 from train.corpus import source_trees
 from train.corpus.counts import Tally
 from train.data import catalog
@@ -89,28 +88,20 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     distilled = load(DistillConfig, ROOT / distill[1], distill[2:])
     assert {Path(teacher).parent for teacher in distilled.teachers} == {tmp_path}
     assert distilled.start.teacher == distilled.teachers[1]
-    stages = [
-        ("train.contrastive", ContrastiveConfig),
-        ("train.contrastive.head_training", HeadTrainingConfig),
-    ]
-    second, third = (
-        [load(config, ROOT / step[1], step[2:]) for step in steps if step[0] == module]
-        for module, config in stages
-    )
-    for runs in (second, third):
-        assert [run.hold_out_contrast for run in runs] == [False, False, True]
-        assert [run.seed for run in runs] == [1, 2, 1]
-    assert {run.model for run in second} == {run.mix.model for run in third} == {f"{distilled.out}/model"}
-    assert [run.model for run in third] == [f"{run.out}/model" for run in second]
+    second = [step for step in steps if step[0] == "train.contrastive"]
+    runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
+    assert [run.hold_out_contrast for run in runs] == [False, False, True]
+    assert [run.seed for run in runs] == [1, 2, 1]
+    assert {run.model for run in runs} == {f"{distilled.out}/model"}
     (release,) = (step for step in steps if step[0] == "train.release")
-    assert {distilled.out, second[0].out, *(run.out for run in third)} <= set(release)
+    assert {run.out for run in runs} | {distilled.out} <= set(release)
 
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
     steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1), "data", [])
     written = {argument for step in steps for argument in step}
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "meaning-head", "measure")]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
     read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
     made = {path for path in read if any(path == one or path.startswith(f"{one}/") for one in written)}
     assert made == read
@@ -146,7 +137,7 @@ def test_the_data_sets_are_fetched_first(tmp_path, teachers, monkeypatch):
 def test_every_data_file_that_the_configurations_name_is_fetched():
     table = load(Catalog, catalog.CATALOG_FILE, [])
     fetched = [file.path for one in table.choose(reproduce._SETS) for file in one.files]
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "meaning-head", "measure")]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
     for path in named:
@@ -198,8 +189,7 @@ def test_finished_files_are_not_made_again(call, checkout):
         (checkout.folder / "runs" / name).write_text("{}\n")
     checkout.steps.clear()
     assert recipe(call, checkout).returncode == 0
-    trainings = {"train.distill", "train.contrastive", "train.contrastive.head_training"}
-    assert set(checkout.steps) == {*trainings, "train.release"}
+    assert set(checkout.steps) == {"train.distill", "train.contrastive", "train.release"}
 
     os.utime(corpus / "train.txt", (2**32, 2**32))  # because the corpus was built again
     checkout.steps.clear()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,17 +123,14 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute a SHA-256 over all input files of a run: sources, excluded texts, dev files and word lists."""
+    """Compute a SHA-256 over all input files: sources, excluded texts, dev files and word lists."""
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]
     patterns += [config.overlap.source] if config.overlap else []
-    patterns += [file for s in (config.meaning.sources if config.meaning else ()) for file in s.patterns]
+    for source in config.meaning.sources if config.meaning else ():
+        patterns += [source.source, *source.sentences]
     patterns += [config.language_model.texts] if config.language_model else []
-    return hash_files([*patterns, *config.exclude, *config.dev, config.dev_comments])
-
-
-def hash_files(patterns: Iterable[str]) -> str:
-    """Compute a SHA-256 over all files that match glob patterns, the contrast set and the word lists."""
+    patterns += [*config.exclude, *config.dev, config.dev_comments]
     files = [file for pattern in patterns for file in match_files(pattern)]
     digest = hashlib.sha256()
     for file in [*files, contrast.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:

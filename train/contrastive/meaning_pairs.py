@@ -12,10 +12,10 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.io.files import lines, text_under
-from simllm.perturb.summaries.lexicon import Lexicon, Replacements
+from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.rewording import reword
-from simllm.perturb.summaries.sentence import replace, replaceable
+from simllm.perturb.summaries.sentence import replace
 from simllm.text_cleaning import clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
@@ -65,7 +65,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
         pairs = [pair for pair in pairs if pair.second not in excluded]
         held_out = lexicon.held_out_words
         pairs = [pair for pair in pairs if not held_out.holds_out(pair.first, pair.second)]
-        source = LabelledPairs(pairs, config.changed, lexicon)
+        source = LabelledPairs(pairs)
         if config.sentences:
             pairs = [pair for pair in pairs if not held_out.words & {pair.first, pair.second}]
             files = (file for pattern in config.sentences for file in match_files(pattern))
@@ -77,19 +77,9 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 
 
 class LabelledPairs:
-    """Labelled text pairs from a file; if both labels occur, both are drawn equally often.
+    """Labelled text pairs from a file; if both labels occur, both are drawn equally often."""
 
-    Args:
-        pairs: The pairs.
-        changed: Share of drawn pairs with the same meaning whose second text gets another meaning by rule.
-            The head so learns what matters in free paraphrases, too.
-        lexicon: The word lists for these changes; None: no pair is changed.
-    """
-
-    def __init__(
-        self, pairs: Sequence[MeaningPair], changed: float = 0.0, lexicon: Lexicon | None = None
-    ) -> None:
-        self.changed, self.lexicon = changed, lexicon
+    def __init__(self, pairs: Sequence[MeaningPair]) -> None:
         groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
         self.groups = [group for group in groups if group]
 
@@ -99,12 +89,7 @@ class LabelledPairs:
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Draw one labelled pair with a random generator."""
         group = self.groups[int(random.integers(len(self.groups)))]
-        pair = group[int(random.integers(len(group)))]
-        if self.lexicon and pair.label == SAME and random.random() < self.changed:
-            first, second = (pair.first, pair.second) if random.random() < 0.5 else (pair.second, pair.first)
-            if found := change(second, self.lexicon, random):
-                return MeaningPair(first, found[1], DIFFERENT)
-        return pair
+        return group[int(random.integers(len(group)))]
 
 
 class RuleMadePairs:
@@ -112,7 +97,6 @@ class RuleMadePairs:
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
         self.texts, self.lexicon = texts, lexicon
-        self._rare = [RareWords(texts, table) for table in (lexicon.opposites, lexicon.neighbours)]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -134,57 +118,13 @@ class RuleMadePairs:
                 second, label = self.texts[int(random.integers(len(self.texts)))], DIFFERENT
             elif chance < 0.5:
                 second = reword(text, self.lexicon, random)
-            elif chance < 0.7:
-                text, second = self._rare[int(random.integers(2))].exchange(self.lexicon, random)
-                label = DIFFERENT
             elif changed := change(text, self.lexicon, random):
-                second, label = changed[1], DIFFERENT
-            # A change is often reworded, too, so that few changed words are no sign of either label.
-            if chance >= 0.5 and second != text and random.random() < 0.4:
-                second = reword(second, self.lexicon, random)
+                # A change is often reworded, too, so that few changed words are no sign of either label.
+                second = reword(changed[1], self.lexicon, random) if random.random() < 0.4 else changed[1]
+                label = DIFFERENT
             if second != text:
                 return MeaningPair(text, second, label)
         raise InputError("meaning: none of 100 drawn texts can be reworded or changed")
-
-
-class RareWords:
-    """The words of a lexicon table that occur in texts; all are drawn equally often.
-
-    "ascending" is so exchanged as often as "get".
-
-    Args:
-        texts: Cleaned texts.
-        table: For each word, the words that may replace it, which have another meaning.
-    """
-
-    def __init__(self, texts: Sequence[str], table: Replacements) -> None:
-        self.table = table
-        self._texts: dict[str, list[str]] = defaultdict(list)  # the texts that contain each word
-        for text in texts:
-            for word in table.keys() & set(text.split()):
-                self._texts[word].append(text)
-        self._words = sorted(self._texts)
-
-    def exchange(self, lexicon: Lexicon, random: np.random.Generator) -> tuple[str, str]:
-        """Draw a word and a text that contains it, and replace the word.
-
-        Args:
-            lexicon: Tells which words are verbs and nouns.
-            random: The random generator.
-
-        Returns:
-            The text and the changed text; they are equal if the word cannot be replaced there.
-        """
-        if not self._words:
-            return "", ""
-        word = self._words[random.integers(len(self._words))]
-        options = self._texts[word]
-        words = (text := options[random.integers(len(options))]).split()
-        for start, end, others in replaceable(words, self.table, lexicon):
-            new = [other for other in others if other not in words]
-            if words[start:end] == [word] and new:
-                return text, " ".join(replace(words, start, end, new[random.integers(len(new))]))
-        return text, text
 
 
 class WordPairs:

@@ -39,14 +39,13 @@ class MeaningTask:
 
     Args:
         config: The settings of the task.
-        encoder: The encoder. It is also trained if its parameters require gradients.
+        encoder: The encoder. It is also trained, unless the settings freeze it.
         tokenizer: The tokenizer of the encoder.
         excluded: Texts that must not be trained on.
         lexicon: The words for pairs that are made by rule.
         seed: Seed for the head's initial weights and for the choice of pairs.
         precision: Precision of matrix products: "fp32", "bf16" or "fp16".
         world: The processes of the run.
-        head: The head to train further; None: a new head with random weights.
 
     Raises:
         InputError: A source of pairs is missing or has no pair left.
@@ -54,12 +53,12 @@ class MeaningTask:
 
     def __init__(
         self, config: MeaningConfig, encoder: Encoder, tokenizer: Tokenizer, excluded: ExcludedTexts,
-        lexicon: Lexicon, seed: int, precision: str, world: World, head: MeaningHead | None = None,
+        lexicon: Lexicon, seed: int, precision: str, world: World,
     ) -> None:  # fmt: skip
         self.config, self.encoder, self.tokenizer = config, encoder, tokenizer
         self.seed, self.precision, self.world = seed, precision, world
         torch.manual_seed(seed)
-        self.head = (head or MeaningHead(config.head, encoder.config)).to(world.device)
+        self.head = MeaningHead(config.head, encoder.config).to(world.device)
         self.sources: list[MeaningSource] = [open_source(s, excluded, lexicon) for s in config.sources]
         self._updates = Prefetcher(self._make)
 
@@ -90,7 +89,9 @@ class MeaningTask:
         """Compute the head's (n,) logits for n text pairs, given as token ids of first and second texts."""
         tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
         with self.world.autocast(self.precision):
-            projected, n = self.head.project(self.encoder(tokens, mask)), len(first)
+            with torch.set_grad_enabled(not self.config.freeze_encoder):
+                states = self.encoder(tokens, mask)
+            projected, n = self.head.project(states), len(first)
             return self.head(projected[:n], mask[:n], projected[n:], mask[n:]).float()
 
     def draw_pairs(self, update: int) -> list[MeaningPair]:

@@ -223,7 +223,6 @@ class MeaningSourceConfig:
     same: tuple[str, ...] = ("same",)  # labels of pairs with the same meaning
     different: tuple[str, ...] = ("different",)  # labels of other pairs; all other labels are left out
     sentences: tuple[str, ...] = ()  # files of sentences to put word pairs into; none: pairs of texts
-    changed: float = 0.0  # share of pairs with the same meaning whose second text is changed by rule
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
     leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
     max_words: int = 40  # longer texts are left out
@@ -233,20 +232,13 @@ class MeaningSourceConfig:
             raise InputError(f"fields must name up to three fields, not {len(self.fields)}")
         if not (self.share > 0 and self.max_words > 0):
             raise InputError("share and max_words must be positive")
-        if not 0 <= self.changed < 1 or (self.changed and (len(self.fields) < 2 or self.sentences)):
-            raise InputError("changed must be from 0 to below 1, and goes with pairs of texts")
         if self.sentences and len(self.fields) < 2:
             raise InputError("sentences need pairs of words: name their fields")
-
-    @property
-    def patterns(self) -> list[str]:
-        """The files and glob patterns that this source reads."""
-        return [self.source, *self.sentences]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningConfig:
-    """Settings for training the meaning head, alone or together with the encoder.
+    """Settings for training the meaning head together with the encoder.
 
     The meaning head predicts the probability that two texts have the same meaning.
     """
@@ -255,6 +247,7 @@ class MeaningConfig:
     sources: tuple[MeaningSourceConfig, ...]
     pairs: int  # number of pairs per update
     weight: float  # weight of this loss; the loss of the positives has weight 1
+    freeze_encoder: bool = False  # whether this loss trains only the head
 
     def __post_init__(self) -> None:
         if not self.sources:

@@ -11,7 +11,7 @@ from simllm.model import checkpoint
 from simllm.perturb.summaries import lexicon
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask, train
-from train.contrastive.meaning_pairs import DIFFERENT, SAME, RareWords, open_source
+from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.config import MeaningSourceConfig
 from train.runtime.distributed import World
@@ -46,21 +46,6 @@ def test_rule_made_pairs_never_have_equal_texts(update_folder, words):
     assert all(pair.first != pair.second for pair in found)
     assert 0.3 < np.mean([pair.label for pair in found]) < 0.6
     assert {pair.label for pair in found} == {SAME, DIFFERENT}
-
-
-def test_rare_words_are_exchanged_as_often_as_common_ones(words):
-    texts = [
-        *(f"gets the name of item {n}" for n in range(98)),
-        "sorts in ascending order",
-        "removes all rows",
-    ]
-    rare = RareWords(texts, words.opposites)
-    random = np.random.default_rng(0)
-    pairs = [rare.exchange(words, random) for _ in range(600)]
-    changed = [pair for pair in pairs if pair[0] != pair[1]]
-    assert ("sorts in ascending order", "sorts in descending order") in changed
-    assert sum("ascending" in first for first, _ in changed) > 0.1 * len(changed)
-    assert RareWords(["x y"], words.opposites).exchange(words, random) == ("", "")
 
 
 def test_single_text_gives_no_pair(tmp_path, words):
@@ -106,20 +91,6 @@ def labelled(tmp_path):
 def test_labelled_pairs(labelled, words, options, excluded, expected):
     source = open_source(MeaningSourceConfig(**labelled | options), ExcludedTexts(excluded), words)
     assert {(pair.first, pair.label) for pair in drawn(source)} == expected
-
-
-def test_paraphrases_are_changed_by_rule(tmp_path, words):
-    row = {"a": "removes all open files", "b": "deletes every file that is open"}
-    (tmp_path / "pairs.jsonl").write_text(json.dumps(row) + "\n")
-    config = MeaningSourceConfig(source=f"{tmp_path}/pairs.jsonl", share=1.0, fields=("a", "b"), changed=0.5)
-    found = drawn(open_source(config, NOTHING, words))
-    same = {pair for pair in found if pair.label == SAME}
-    assert {(pair.first, pair.second) for pair in same} == {(row["a"], row["b"])}
-    different = [pair for pair in found if pair.label == DIFFERENT]
-    assert len(different) == pytest.approx(0.5 * len(found), abs=0.1 * len(found))
-    assert all(pair.first in row.values() and pair.second not in row.values() for pair in different)
-    with pytest.raises(InputError, match="changed must be from 0 to below 1, and goes with pairs of texts"):
-        MeaningSourceConfig(source="x", share=1.0, changed=0.5)
 
 
 def test_words_are_put_into_sentences(tmp_path, words):
@@ -194,6 +165,13 @@ def test_the_head_adds_its_loss(update_folder, with_head):
     assert both["loss"] > alone["loss"] + 0.1
     assert any(name.startswith("head.") and gradient.any() for name, gradient in both.items())
     assert task.meaning.draw_pairs(3) == task.meaning.draw_pairs(3) != task.meaning.draw_pairs(4)
+
+
+def test_frozen_encoder_gets_no_gradient_from_the_head(update_folder, with_head):
+    task = ContrastiveTask(settings(update_folder, *with_head, "meaning.freeze_encoder=true"), World())
+    sum(part for part, _ in task.meaning.losses(3)).backward()
+    assert all(p.grad is None for p in task.encoder.parameters())
+    assert any(p.grad is not None for p in task.meaning.head.parameters())
 
 
 def without_dropout(update_folder, folder):

@@ -12,8 +12,7 @@ from safetensors.torch import load_file, save_file
 from simllm import InputError
 from simllm.model import checkpoint
 from simllm.model.tokenizer import Tokenizer
-from train.contrastive.weight_interpolation import interpolate_weights
-from train.release.postprocess import postprocess
+from train.release.postprocess import interpolate_weights, postprocess
 
 
 @pytest.fixture
@@ -27,16 +26,8 @@ def runs(model_folder, tmp_path):
     return [tmp_path / "start", tmp_path / "end"]
 
 
-def test_weights_are_interpolated(runs, tmp_path):
-    start, end = (checkpoint.load(run / "model") for run in runs)
-    checkpoint.save(
-        tmp_path / "mix" / "model",
-        (mixed := interpolate_weights(end, start, 0.2)).encoder,
-        end.tokenizer,
-        mixed.info,
-        "",
-    )
-    postprocess(tmp_path / "mix", tmp_path / "out", [])
+def test_weights_are_interpolated_with_the_start(runs, tmp_path):
+    postprocess(runs[1], tmp_path / "out", runs[0], 0.2, [])
     first, mean = (
         load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
     )
@@ -46,8 +37,8 @@ def test_weights_are_interpolated(runs, tmp_path):
     assert checkpoint.load(tmp_path / "out").info.provenance["start_share"] == 0.2
 
 
-def test_released_weights_are_the_trained_ones(runs, tmp_path):
-    postprocess(runs[1], tmp_path / "out", [])
+def test_weights_are_unchanged_without_interpolation(runs, tmp_path):
+    postprocess(runs[1], tmp_path / "out", runs[0], 0.0, [])
     trained, released = (load_file(f / "model.safetensors") for f in (runs[1] / "model", tmp_path / "out"))
     assert all(torch.equal(released[name], tensor.half()) for name, tensor in trained.items())
 
@@ -60,5 +51,5 @@ def test_rejects_interpolation_between_different_vocabularies(runs):
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
     other["model"]["merges"] = []
     swapped = replace(b, tokenizer=Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(other))))
-    with pytest.raises(InputError, match="different shapes or vocabularies"):
+    with pytest.raises(InputError, match="another shape or vocabulary"):
         interpolate_weights(swapped, a, 0.5)
