@@ -40,24 +40,37 @@ def chosen_names(value: str | None) -> list[str]:
     return chosen
 
 
-def add_largest_tree(command: argparse.ArgumentParser) -> None:
-    """Add the option `--largest-tree` to the parser of a command that scores code."""
+def add_code_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of metrics for code to the parser of a command."""
+    command.add_argument(
+        "--as-published", action="store_true",
+        help="compute the metrics of Sheikhaei et al. as their code does, with its defects (java and python)",
+    )  # fmt: skip
     command.add_argument(
         "--largest-tree", type=int, metavar="NODES",
         help="for tree-similarity, rps and rpsr: larger syntax trees get no score; default: 3000",
     )  # fmt: skip
 
 
-def with_largest_tree(names: Iterable[str], largest: int | None) -> list[str]:
-    """Give the value of `--largest-tree` as argument to the metrics of syntax trees that have none."""
-    from simllm.metrics.code import CODE_METRICS, NODES
+def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
+    """Turn the options of metrics for code into arguments of the metrics that have none.
 
-    if largest is None:
-        return list(names)
-    if largest < 1:
+    Args:
+        names: The names of the metrics.
+        options: The parsed options; `as_published` and `largest_tree` are read.
+
+    Returns:
+        The names, such as "lemod=as-published" or "rpsr=5000" in place of "lemod" and "rpsr".
+    """
+    from simllm.metrics.code import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
+
+    largest = options.largest_tree
+    if largest is not None and largest < 1:
         raise InputError(f"--largest-tree {largest}: expected 1 or more")
-    trees = [name for name, kind in CODE_METRICS.items() if kind.argument == NODES]
-    return [f"{name}={largest}" if name in trees else name for name in names]
+    arguments = dict.fromkeys(PUBLISHED, AS_PUBLISHED) if options.as_published else {}
+    if largest is not None:
+        arguments |= {name: str(largest) for name, kind in CODE_METRICS.items() if kind.argument == NODES}
+    return [f"{name}={arguments[name]}" if name in arguments else name for name in names]
 
 
 def compute_for_each(

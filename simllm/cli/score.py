@@ -54,7 +54,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
         "--metrics", metavar="A,B,…",
         help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",
     )  # fmt: skip
-    metrics_option.add_largest_tree(score)
+    metrics_option.add_code_options(score)
     score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
     score.add_argument(
         "--similarity", metavar="NAME",

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
         if getattr(options, name) != default:
             raise InputError(f"--{name.replace('_', '-')} does not go with --metrics")
     names = metrics_option.chosen_names(options.metrics)
-    chosen = list(dict.fromkeys(metrics_option.with_largest_tree(names, options.largest_tree)))
+    chosen = list(dict.fromkeys(metrics_option.with_code_options(names, options)))
     with metrics_option.require_eval_extra():
         from simllm.metrics import registry
         from simllm.metrics.text import UnavailableError

@@ -55,6 +55,13 @@ def test_examples_without_a_score_are_left_out_of_the_mean(tmp_path):
     assert (result["mean rpsr"], result["left out of mean rpsr"]) == (None, 1)
 
 
+def test_values_as_published(fixes):
+    options = ["--metrics", "lemod,rps", "--as-published", "--jsonl", fixes, "-f", "json"]
+    result = json.loads(run("score", *options).stdout)
+    assert [row["lemod=as-published"] for row in result["rows"]] == [1, 0, 0]
+    assert "rps" in result["rows"][0]
+
+
 def test_largest_tree(fixes):
     options = ["--metrics", "lemod,rpsr", "--largest-tree", "3", "--jsonl", fixes, "-f", "json"]
     result = json.loads(run("score", *options).stdout)

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from simllm import metrics
 from simllm.errors import InputError
 from simllm.metrics import Example, registry
-from simllm.metrics.code import CODE_METRICS
+from simllm.metrics.code import CODE_METRICS, as_published
 from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared, save_shared
 from simllm.metrics.code.token_bleu import bleu_of_tokens
 from simllm.metrics.code.versions import edits
@@ -97,6 +98,38 @@ def test_figure_3_of_the_paper(rows, shared):
     unchanged, joined = (example for example, _ in rows[:2])
     found = scores("token-bleu", [unchanged, joined])
     assert found.round(3).tolist() == [published["bleu_unchanged"], published["bleu_joined"]]
+
+
+def test_golden_values_as_published(vectors, shared):
+    """The authors' code gives these values; CrystalBLEU's n-grams come from the references."""
+    rows = [
+        (Example(row["candidate"], item["reference"], item["source"], item["language"]), row["as_published"])
+        for item in vectors["items"]
+        for row in item["candidates"].values()
+        if "as_published" in row
+    ]
+    assert len(rows) > 15
+    examples = [example for example, _ in rows]
+    names = {"exact-match": "exact_match", "token-bleu": "bleu", "bleu-diff": "bleu_diff"}
+    for name, key in names.items():
+        np.testing.assert_allclose(
+            scores(f"{name}=as-published", examples), [float(row[key]) for _, row in rows], atol=1e-6
+        )
+    for place, part in enumerate(("-precision", "-recall", "")):
+        found = scores(f"lemod{part}=as-published", examples)
+        np.testing.assert_allclose(found, [row["lemod"][place] for _, row in rows], atol=1e-6)
+    for language, expected in vectors["published_ignored"].items():
+        texts = [item["reference"] for item in vectors["items"] if item["language"] == language]
+        ignored = as_published.shared_characters(texts)
+        assert ignored == {tuple(ngram) for ngram in expected}
+        score = partial(as_published.crystal_bleu, shared=ignored)
+        for example, row in rows:
+            if example.language == language:
+                assert as_published.whole_score(example, score) == pytest.approx(row["crystalbleu"], abs=1e-6)
+                found = as_published.edit_score(example, score)
+                assert found == pytest.approx(row["crystalbleu_diff"], abs=1e-6)
+    with pytest.raises(InputError, match="language 'go': the published code handles java and python only"):
+        scores("crystalbleu-diff=as-published", [Example("a", "b", "c", "go")])
 
 
 SOURCE = "int f(int a) {\n  int b = a;\n  // TODO: halve\n  return b;\n}\n"

@@ -29,7 +29,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
     command.add_argument("--metrics", metavar="A,B,…", help="metrics for code; default: seven of them")
-    metrics_option.add_largest_tree(command)
+    metrics_option.add_code_options(command)
     command.add_argument("--top", default="1", metavar="K,…", help="the k of TOP-k; default: %(default)s")
     command.add_argument("--language", metavar="NAME", help="the language of lines without `language`")
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, options.items, options.overwrite)
     edit_report.check(options.out)
     names = metrics_option.chosen_names(options.metrics) if options.metrics is not None else METRICS
-    names = metrics_option.with_largest_tree(names, options.largest_tree)
+    names = metrics_option.with_code_options(names, options)
     study = run_study(options.items, names, top, options.language)
     edit_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rates = [f"TOP-{k}" for k in top]

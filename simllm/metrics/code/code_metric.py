@@ -16,7 +16,17 @@ import numpy as np
 import simllm
 from simllm.code import languages
 from simllm.errors import InputError
-from simllm.metrics.code import CODE_METRICS, FILE, NODES, line_edits, similarities, tree_distances
+from simllm.metrics.code import (
+    AS_PUBLISHED,
+    CODE_METRICS,
+    FILE,
+    NODES,
+    PUBLISHED,
+    as_published,
+    line_edits,
+    similarities,
+    tree_distances,
+)  # fmt: skip
 from simllm.metrics.code.codebleu import code_bleu
 from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared
 from simllm.metrics.code.token_bleu import bleu_of_tokens
@@ -105,6 +115,8 @@ def load(name: str) -> CodeMetric:
     """
     kind, _, argument = name.partition("=")
     chosen = CODE_METRICS[kind]
+    if argument == AS_PUBLISHED and kind in PUBLISHED:
+        return CodeMetric(name, partial(as_published.prepare, kind), chosen.needs_source)
     is_known = argument.isdecimal() if chosen.argument == NODES else chosen.argument in (argument, FILE)
     if argument and not is_known:
         expected = f"{kind}={chosen.argument} or {kind}" if chosen.argument else kind

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from simllm.metrics.code.versions import tokenize
 
 
 def bleu_of_tokens(candidate: str, reference: str) -> float:
     """Compute BLEU-4 of a candidate and a reference, from 0 to 1; equal token lists give 1."""
+    tokens, expected = tokenize(candidate), tokenize(reference)
+    return 1.0 if tokens == expected else bleu_of_lists(tokens, expected)
+
+
+def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
+    """Compute BLEU-4 of two lists of tokens as nltk does."""
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-    tokens, expected = tokenize(candidate), tokenize(reference)
-    if tokens == expected:
-        return 1.0
     return float(sentence_bleu([expected], tokens, smoothing_function=SmoothingFunction().method4))

@@ -1,0 +1,189 @@
+"""The metrics of Sheikhaei et al. as their published code computes them, with its defects, for comparison.
+
+The paper is *Understanding the Effectiveness of LLMs in Automated Self-Admitted Technical Debt Repayment*. Its code
+handles Python and Java. Known defects: Java comment marks in strings count as comments; CrystalBLEU compares
+characters instead of tokens; comments are removed from edits once more; all of LEMOD is 0 without an edit.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from difflib import ndiff
+from functools import partial
+
+from simllm.errors import InputError
+from simllm.metrics.code.crystalbleu import SHARED
+from simllm.metrics.code.token_bleu import bleu_of_lists
+from simllm.metrics.code.versions import NGram, ngrams, tokenize
+from simllm.metrics.protocol import Example
+
+_SPACE = re.compile(r"\s+")
+_PYTHON_STRINGS = re.compile(r"('''|\"\"\").*?\1", re.DOTALL)
+_PYTHON_COMMENT = re.compile(r"(?<!\\)#.*")
+_JAVA = [(re.compile(r"//.*"), ""), (re.compile(r"/\*.*?\*/", re.DOTALL), ""), (re.compile(r"\n\s*\n"), "\n")]
+TextScore = Callable[[str, str], float]
+
+
+def exact_match(example: Example) -> float:
+    """Return 1 if candidate and reference are equal without comments, imports and layout, else 0.
+
+    The published code formats Python with black. Here, texts are compared as `ast.unparse` prints them, which
+    is equivalent; texts with syntax errors are compared without white space, as there.
+    """
+    candidate, reference = _stripped(example.candidate, example.reference, example.language)
+    return float(candidate == reference or _SPACE.sub("", candidate) == _SPACE.sub("", reference) != "")
+
+
+def whole_score(example: Example, score: TextScore) -> float:
+    """Compare candidate and reference without comments and imports."""
+    return score(*_stripped(example.candidate, example.reference, example.language))
+
+
+def edit_score(example: Example, score: TextScore) -> float:
+    """Compare the edits that lead from the source to the candidate and to the reference."""
+    texts = (_edit(example, example.candidate), _edit(example, example.reference))
+    return score(*_stripped(*texts, example.language))
+
+
+def lemod(example: Example, part: str) -> float:
+    """Compute precision, recall or F1 of the edited lines; all are 0 if an edit is empty."""
+
+    def compare(candidate: str, reference: str) -> float:
+        edited, expected = (
+            {line for line in (_SPACE.sub("", line) for line in text.split("\n")) if line}
+            for text in (candidate, reference)
+        )
+        common = len(edited & expected)
+        if not common:
+            return 0.0
+        precision, recall = common / len(edited), common / len(expected)
+        f1 = 2 * precision * recall / (precision + recall)
+        return {"precision": precision, "recall": recall, "f1": f1}[part]
+
+    return edit_score(example, compare)
+
+
+def token_bleu(candidate: str, reference: str) -> float:
+    """Compute BLEU-4 of tokens with smoothing method 4 of nltk; two empty texts get 0."""
+    return bleu_of_lists(tokenize(candidate), tokenize(reference))
+
+
+def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
+    """Find the n-grams that CrystalBLEU ignores: those of the k most frequent ones that are characters.
+
+    The references are split at white space and strung together, so that most n-grams are of words.
+    """
+    words = " ".join(references).split()
+    counts = Counter(ngram for order in (1, 2, 3, 4) for ngram in ngrams(words, order))
+    return frozenset(ngram for ngram, _ in counts.most_common(k) if all(len(word) == 1 for word in ngram))
+
+
+def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
+    """Compute CrystalBLEU over characters without smoothing."""
+    logs = 0.0
+    for order in (1, 2, 3, 4):
+        counts, wanted = (
+            Counter(ngram for ngram in ngrams(list(text), order) if ngram not in shared)
+            for text in (candidate, reference)
+        )
+        matches = (counts & wanted).total()
+        if order == 1 and not matches:
+            return 0.0
+        share = matches / max(1, counts.total()) if matches else sys.float_info.min
+        logs += math.log(share)
+    return math.exp(min(0.0, 1 - len(reference) / len(candidate)) + logs / 4)
+
+
+def _edit(example: Example, text: str) -> str:
+    """Return the lines that differ between the source and a text, without signs, in the order of `ndiff`."""
+    changed, source = _stripped(text, example.source or "", example.language)
+    lines = ndiff(source.splitlines(), changed.splitlines())
+    return "\n".join(line[2:] for line in lines if line.startswith(("+ ", "- ")))
+
+
+def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
+    """Remove comments, docstrings and imports from two texts.
+
+    If one of two Python texts has a syntax error, regular expressions strip both.
+    """
+    if language not in ("java", "python"):
+        raise InputError(f"language {language!r}: the published code handles java and python only")
+    strip = _strip_java
+    if language == "python":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                ast.parse(first), ast.parse(second)
+                strip = _print_python
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                strip = _strip_python
+    return _without_imports(strip(first)), _without_imports(strip(second))
+
+
+def _print_python(text: str) -> str:
+    """Print Python code without statements that are only a string."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_string(each)]  # type: ignore[attr-defined]
+    return ast.unparse(tree)
+
+
+def _is_string(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _strip_python(text: str) -> str:
+    stripped = _PYTHON_COMMENT.sub("", _PYTHON_STRINGS.sub("", text))
+    return "\n".join(line for line in stripped.split("\n") if line.strip())
+
+
+def _strip_java(text: str) -> str:
+    for pattern, new in _JAVA:
+        text = pattern.sub(new, text)
+    return text
+
+
+def _without_imports(text: str) -> str:
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not line.lstrip().startswith(("import ", "from ")))
+
+
+def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float]:
+    """Prepare a metric as published, and return the function that scores an example.
+
+    Args:
+        kind: The name of the metric, a key of `METRICS`.
+        examples: All examples; CrystalBLEU takes its n-grams from their references.
+    """
+    if kind in ("crystalbleu", "crystalbleu-diff"):
+        by_language: dict[str | None, list[str]] = {}
+        for example in examples:
+            by_language.setdefault(example.language, []).append(example.reference)
+        shared = {language: shared_characters(texts) for language, texts in by_language.items()}
+        compare = whole_score if kind == "crystalbleu" else edit_score
+        return lambda example: compare(example, partial(crystal_bleu, shared=shared[example.language]))
+    return METRICS[kind]
+
+
+METRICS: dict[str, Callable[[Example], float]] = {
+    "exact-match": exact_match,
+    "lemod": partial(lemod, part="f1"),
+    "lemod-precision": partial(lemod, part="precision"),
+    "lemod-recall": partial(lemod, part="recall"),
+    "token-bleu": partial(whole_score, score=token_bleu),
+    "bleu-diff": partial(edit_score, score=token_bleu),
+}
