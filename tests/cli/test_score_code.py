@@ -58,7 +58,7 @@ def test_examples_without_a_score_are_left_out_of_the_mean(tmp_path):
 def test_values_as_published(fixes):
     options = ["--metrics", "lemod,rps", "--as-published", "--jsonl", fixes, "-f", "json"]
     result = json.loads(run("score", *options).stdout)
-    assert [row["lemod=as-published"] for row in result["rows"]] == [1, 0, 0]
+    assert [row["lemod=as-published"] for row in result["rows"]] == [1, 0, 0.4]
     assert "rps" in result["rows"][0]
 
 

@@ -48,7 +48,7 @@ class ExcludedTexts:
 def read_excluded(patterns: Iterable[str]) -> ExcludedTexts:
     """Read evaluation texts from files of text pairs that people have rated.
 
-    The texts of a pair are under `reference`, `candidate` and `candidate_clean`, or under `a` and `b`.
+    All texts under `reference`, `candidate`, `candidate_clean`, `a` and `b` are read; a line may lack some.
 
     Args:
         patterns: Paths or glob patterns of JSON-lines files.

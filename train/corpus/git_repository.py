@@ -200,7 +200,7 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Return the size in bytes of each git object by its hash, if it is a commit or tag, else 2**62."""
+        """Map the hash of each git object to its size in bytes; 2**62 stands for other than commits and tags."""
         with self._git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))
         return {

@@ -84,7 +84,7 @@ class Part:
         return json.loads(self["facts"].tobytes())
 
     def rows(self) -> Iterator[CommentTexts]:
-        """Yield each comment with its cleaned texts (at least one)."""
+        """Yield each comment with its cleaned texts; every comment has at least one text."""
         for line in self["rows"].tobytes().splitlines():
             yield CommentTexts(*json.loads(line))
 

@@ -57,7 +57,7 @@ def _start(key: str) -> str:
 
 
 def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield the rows without repeated texts, evaluation texts and texts of a single word.
+    """Yield all rows but those whose text was yielded before, is an evaluation text, or has one word.
 
     White space in the texts is collapsed.
 

@@ -73,7 +73,7 @@ def write_release(release: Release) -> None:
         release: The inputs, and the folder to write.
 
     Raises:
-        InputError: An input is missing or wrong, or simllm may not replace the folder.
+        InputError: An input is missing or wrong, or the folder exists and simllm did not write it.
     """
     runs, share = release.runs, release.start_share
     folders.check(release.out)

@@ -367,7 +367,7 @@ def decode_paths(values: Any) -> Any:
 
 
 def _encode_path(text: str) -> str:
-    """Encode a path for file functions in the current locale; this reverses `decode_paths`."""
+    """Return a path in the form that `open` needs in the current locale; the inverse of `decode_paths`."""
     return os.fsdecode(text.encode("utf-8", "surrogateescape"))
 
 

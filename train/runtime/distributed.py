@@ -28,7 +28,7 @@ _LAUNCHERS = (
 
 
 class ReportedError(InputError):
-    """Exception for bad input that the first process has already printed as an error message."""
+    """Exception for bad input; the first process has already printed its error message."""
 
 
 @dataclass(frozen=True)

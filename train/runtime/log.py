@@ -48,7 +48,7 @@ class TrainingLog:
     """
 
     def __init__(self, config: TrainingConfig) -> None:
-        """Read the lines that this run logged before it was resumed.
+        """Open the log; if the run is resumed, read the lines that it logged before.
 
         Args:
             config: The configuration of the run.

@@ -11,8 +11,10 @@ from typing import Any
 
 # The argument of the metrics of Sheikhaei et al. that computes them as the published code does.
 AS_PUBLISHED = "as-published"
-PUBLISHED = ("exact-match", "lemod", "lemod-precision", "lemod-recall", "token-bleu", "bleu-diff")
-PUBLISHED += ("crystalbleu", "crystalbleu-diff")
+PUBLISHED = (
+    *("exact-match", "lemod", "lemod-precision", "lemod-recall", "token-bleu", "bleu-diff"),
+    *("crystalbleu", "crystalbleu-diff"),
+)
 FILE, NODES = "FILE", "NODES"  # arguments that stand for a path, and for a number of syntax nodes
 
 

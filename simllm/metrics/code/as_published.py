@@ -1,8 +1,9 @@
 """The metrics of Sheikhaei et al. as their published code computes them, with its defects, for comparison.
 
-The paper is *Understanding the Effectiveness of LLMs in Automated Self-Admitted Technical Debt Repayment*. Its code
-handles Python and Java. Known defects: Java comment marks in strings count as comments; CrystalBLEU compares
-characters instead of tokens; comments are removed from edits once more; all of LEMOD is 0 without an edit.
+The paper is "Understanding the Effectiveness of LLMs in Automated Self-Admitted Technical Debt Repayment".
+Its code handles Python and Java. Known defects: Java comment marks in strings count as comments; CrystalBLEU
+compares characters instead of tokens; comments are removed from edits once more; all of LEMOD is 0 without an
+edit; an empty candidate may score above 0.
 """
 
 from __future__ import annotations
@@ -139,11 +140,8 @@ def _print_python(text: str) -> str:
 
 
 def _is_string(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def _strip_python(text: str) -> str:

@@ -18,7 +18,8 @@ def inflect(part_of_speech: str, base: str, irregular: Irregular) -> Forms:
     """Return all inflected forms of an English word or phrase.
 
     A verb has five forms: "take", "takes", "took", "taken", "taking". A noun has two: singular and plural.
-    Other words have one. In a phrase, a verb's first word or a noun's last word is inflected.
+    Other words have one. In a verb phrase, the first
+    word is inflected ("set up", "sets up"); in a noun phrase, the last one ("file name", "file names").
 
     Args:
         part_of_speech: "verb", "noun" or another one.

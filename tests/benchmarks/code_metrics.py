@@ -1,0 +1,194 @@
+"""Benchmark of metrics for code edits, against the published code's way, and of the tree edit distance.
+
+    python -m tests.benchmarks.code_metrics
+    python -m tests.benchmarks.code_metrics --json tests/benchmarks/results/code-metrics-cpu.json
+
+The items are functions of Python's standard library in which some names and lines were changed. Each way
+scores the same items, in turns, and the fastest turn counts. If the package black is installed, the published
+way of comparing Python code by black is timed, too; if apted is installed, its tree edit distances are.
+"""
+
+import argparse
+import ast
+import inspect
+import itertools
+import json
+import random
+import re
+import statistics
+import textwrap
+import time
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from simllm import metrics
+from simllm.code import normal_form
+from simllm.code.syntax_tree import syntax_tree
+from simllm.code.tree_edit_distance import tree_edit_distance
+from simllm.metrics import Example
+from tests.benchmarks import machine
+
+MODULES = [
+    *"argparse ast calendar configparser csv datetime difflib inspect json.decoder logging optparse".split(),
+    *"shutil smtplib statistics subprocess tarfile textwrap threading tokenize traceback typing".split(),
+    *"unittest.case zipfile".split(),
+]
+NAMES = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff")
+
+
+def functions():
+    """Return the source texts of functions in the standard library."""
+    found = []
+    for name in MODULES:
+        text = inspect.getsource(import_module(name))
+        nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+        found += [textwrap.dedent(ast.get_source_segment(text, node, padded=True)) for node in nodes]
+    return [text for text in dict.fromkeys(found) if 5 <= text.count("\n") <= 60]
+
+
+def renamed(text, random_, everywhere):
+    """Change two names in a text, in one place each or everywhere."""
+    words = sorted(set(re.findall(r"\b[a-z_]{4,}\b", text)))
+    for word in random_.sample(words, min(2, len(words))):
+        places = list(re.finditer(rf"\b{word}\b", text))
+        for match in reversed(places if everywhere else [random_.choice(places)]):
+            text = text[: match.end()] + "_x" + text[match.end() :]
+    return text
+
+
+def items(count):
+    """Return examples whose reference inserts lines, and whose candidate has other names, too."""
+    random_, texts, made = random.Random(0), functions(), []
+    for source in itertools.cycle(texts):
+        if len(made) == count:
+            break
+        lines = source.split("\n")
+        place = random_.randrange(2, len(lines))
+        indent = " " * (len(lines[place - 1]) - len(lines[place - 1].lstrip()))
+        new = [f"{indent}# checked {len(made)}", f"{indent}check({len(made)})"]
+        reference = "\n".join([*lines[:place], *new, *lines[place:]])
+        candidate = renamed(reference, random_, False)
+        if parses(reference) and parses(candidate):
+            made.append(Example(candidate, reference, source, "python"))
+    return made
+
+
+def parses(text):
+    """Return whether a text is valid Python."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+def black_exact_match(examples):
+    """Compare candidates and references as black formats them, as the published code does."""
+    import black
+
+    for example in examples:
+        for text in (example.candidate, example.reference):
+            try:
+                black.format_str(text, mode=black.Mode())
+            except Exception:
+                continue
+
+
+def score(examples, names, argument):
+    """Score examples by several metrics."""
+    for name in names:
+        metrics.load(name + argument).score(examples)
+
+
+def fastest(function, turns=3):
+    """Return the seconds of the fastest of several turns; each begins without cached normal forms."""
+    times = []
+    for _ in range(turns):
+        for cached in (normal_form._printed_python, normal_form._token_lines):
+            cached.cache_clear()
+        begun = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def tree_pairs(count):
+    """Return pairs of trees with 200 to 400 nodes: two names changed in one place, everywhere, and others."""
+    random_ = random.Random(1)
+    texts = [text for text in functions() if 200 <= len(syntax_tree(text, "python")) <= 400]
+    random_.shuffle(texts)
+    ways = {
+        "two places changed": [(text, renamed(text, random_, False)) for text in texts[:count]],
+        "two names changed everywhere": [(text, renamed(text, random_, True)) for text in texts[:count]],
+        "different functions": list(zip(texts, texts[count:], strict=False))[: count // 2],
+    }
+    return {
+        name: [tuple(syntax_tree(text, "python") for text in pair) for pair in found]
+        for name, found in ways.items()
+    }
+
+
+def apted_distance(first, second):
+    """Compute the distance by the package apted; return it with its seconds, without making its trees."""
+    from apted import APTED
+    from apted.helpers import Tree
+
+    trees = []
+    for tree in (first, second):
+        stack = []
+        for node, label in enumerate(tree.labels):
+            count = len(tree.children(node))
+            children = stack[len(stack) - count :]
+            stack[len(stack) - count :] = [Tree(label, *children)]
+        trees.append(stack[0])
+    begun = time.perf_counter()
+    distance = APTED(*trees).compute_edit_distance()
+    return distance, time.perf_counter() - begun
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--items", type=int, default=500)
+    parser.add_argument("--trees", type=int, default=30)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    examples = items(options.items)
+    result = {**machine.facts(), "items": len(examples), "items per second": {}, "tree edit distance": {}}
+    black = fastest(lambda: black_exact_match(examples[:50]), 1) / 50 if find_spec("black") else 0
+    for label, names in {**{name: [name] for name in NAMES}, "all four": NAMES}.items():
+        ours, theirs = (
+            fastest(lambda names=names, argument=argument: score(examples, names, argument)) / len(examples)
+            for argument in ("", "=as-published")
+        )
+        if "exact-match" in names:
+            theirs += black
+        result["items per second"][label] = {
+            "simllm": 1 / ours,
+            "as published": 1 / theirs,
+            "ratio": theirs / ours,
+        }
+    for name, pairs in tree_pairs(options.trees).items():
+        rows = []
+        for first, second in pairs:
+            begun = time.perf_counter()
+            distance = tree_edit_distance(first, second)
+            rows.append([time.perf_counter() - begun])
+            if find_spec("apted"):
+                expected, seconds = apted_distance(first, second)
+                assert distance == expected
+                rows[-1].append(seconds)
+        found = {"pairs": len(rows), "median ms": 1000 * statistics.median(row[0] for row in rows)}
+        if find_spec("apted"):
+            found["median times as fast as apted"] = statistics.median(row[1] / row[0] for row in rows)
+            found["in sum times as fast as apted"] = sum(row[1] for row in rows) / sum(row[0] for row in rows)
+        result["tree edit distance"][name] = found
+    print(json.dumps(result, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
