@@ -200,7 +200,7 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Map the hash of each git object to its size in bytes; 2**62 stands for other than commits and tags."""
+        """Map each object's hash to its size in bytes; 2**62 if it is neither a commit nor a tag."""
         with self._git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))
         return {

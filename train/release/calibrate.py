@@ -55,8 +55,8 @@ def main() -> int:
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     """Calibrate a model's scores, and write the calibration into the model folder.
 
-    The calibration maps a score to its percentile among the scores of random pairs of comments. It also maps a
-    score to the expected human rating.
+    The calibration maps a score to its percentile among the scores of random pairs of comments, and to the
+    expected human rating.
 
     Args:
         folder: The model folder.
