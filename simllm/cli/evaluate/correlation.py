@@ -96,6 +96,4 @@ def _negated(names: Iterable[str]) -> dict[str, str]:
     """Say which metrics were negated, so that a positive correlation is agreement."""
     from simllm.metrics import registry
 
-    return {
-        f"sign of {name}": "negated, lower is better" for name in names if registry.lower_is_better(name)
-    }
+    return {f"sign of {name}": "negated, lower is better" for name in names if registry.lower_is_better(name)}
