@@ -14,13 +14,15 @@ from types import ModuleType
 from typing import NoReturn
 
 import simllm
-from simllm.cli import compare, evaluate, explain, export, frequencies, info, score, selftest
+from simllm.cli import compare, evaluate, explain, export, frequencies, info, mine, score, selftest
 from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
-# The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options.
+# The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options. If its
+# option --model is not a model folder, it has MODEL: the placeholder of the value, and the help.
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
-_COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export)
+_COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export, mine)
+_MODEL = ("FOLDER", "a model folder; default: the included one")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,18 +104,21 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
         else:
             if hasattr(module, "add_options"):
                 module.add_options(command)
-            _add_common_options(command, module.FORMATS)
+            _add_common_options(command, module.FORMATS, getattr(module, "MODEL", _MODEL))
             command.set_defaults(run=module.run)
 
 
-def _add_common_options(command: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+def _add_common_options(
+    command: argparse.ArgumentParser, formats: tuple[str, ...], model: tuple[str, str]
+) -> None:
     """Add the options that all subcommands share, such as `--model` and `--output`.
 
     Args:
         command: The parser of a subcommand.
         formats: The values that `--format` accepts; empty if the subcommand has no such option.
+        model: The placeholder for the value of `--model`, and its help.
     """
-    command.add_argument("--model", metavar="FOLDER", help="a model folder; default: the included one")
+    command.add_argument("--model", metavar=model[0], help=model[1])
     if formats:
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
         command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from simllm.code import git_repository as git_reader
 from simllm.errors import InputError
-from train.corpus import git_repository as git_reader
 from train.corpus import sources
 from train.corpus.counts import Tally
 from train.corpus.function_comment import Comment

@@ -1,0 +1,90 @@
+"""`simllm mine satd`: find commits that repay self-admitted technical debt, such as TODO comments."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from simllm.cli import metrics_option
+from simllm.errors import InputError
+from simllm.io import files
+
+if TYPE_CHECKING:
+    from simllm.code.mining.satd_items import Funnel
+
+FORMATS: tuple[str, ...] = ()  # always JSON lines
+MODEL = ("NAME", "with --judge: the name of the model; default: the server's choice")
+HELP = "find commits that repay self-admitted technical debt, such as TODO comments"
+EXAMPLES = """examples:
+  simllm mine satd my/repositories -o items.jsonl
+  simllm mine satd my/repositories -o items.jsonl --judge http://localhost:8000 --model NAME
+A stopped run is continued by the same command. --judge sends code to the server at URL, with the API key in
+the environment variable OPENAI_API_KEY, if it is set.
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm mine satd` to its parser."""
+    command.add_argument(
+        "folders", nargs="+", type=Path, metavar="FOLDER", help="git repositories, or folders of them"
+    )
+    command.add_argument(
+        "--judge", metavar="URL",
+        help="keep only changes of which a model says that they repay the debt; URL is an OpenAI-compatible "
+        "server such as http://localhost:8000",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run `simllm mine satd` with the parsed options: mine repositories, and write items as JSON lines."""
+    if options.output is None:
+        raise InputError("expected -o FILE, to write the items to")
+    if options.model and not options.judge:
+        raise InputError("--model goes with --judge")
+    files.check_output(options.output, [], options.overwrite)
+    target = files.real(options.output)
+    if target.exists() and not target.is_file():
+        raise InputError(f"{options.output}: expected a file; the items cannot go to a pipe or a device")
+    if not shutil.which("git"):
+        raise InputError("git is not installed")
+    with metrics_option.require_code_extra():
+        from simllm.code.mining.repositories import find_repositories
+        from simllm.code.mining.satd_items import SatdMining
+    from simllm.io.chat_endpoint import ChatEndpoint
+
+    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    endpoint = ChatEndpoint(options.judge, options.model, key) if options.judge else None
+    repositories = find_repositories(options.folders)
+    with files.locked(target):
+        mining = SatdMining(target, repositories)
+        is_silent = options.quiet or not sys.stderr.isatty()
+        try:
+            for _ in tqdm(mining.mine(), total=len(repositories), unit=" repositories", disable=is_silent):
+                pass
+            for _ in tqdm(mining.judge(endpoint) if endpoint else (), unit=" answers", disable=is_silent):
+                pass
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("(the same command continues)") from None
+        files.check_output(target, [], options.overwrite)  # another program may have just written it
+        funnel = mining.write(endpoint)
+    if not options.quiet:
+        _print(funnel)
+
+
+def _print(funnel: Funnel) -> None:
+    """Print on standard error how many comments remained after each rule, and the size of each split."""
+    from simllm.code.mining.repositories import SPLITS
+
+    noun = "repository" if funnel.repositories == 1 else "repositories"
+    unreadable = f", {funnel.unreadable:,} unreadable" if funnel.unreadable else ""
+    print(f"simllm: {funnel.repositories:,} {noun}{unreadable}", file=sys.stderr)
+    for rule, count in funnel.remaining.items():
+        print(f"{count:10,}  {rule}", file=sys.stderr)
+    sizes = ", ".join(f"{name} {funnel.splits[name]:,}" for name in SPLITS)
+    print(f"simllm: {sizes}", file=sys.stderr)

@@ -1,0 +1,121 @@
+"""The folders and small files of untrusted git repositories, read without git."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io.files import real
+
+HASH = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+LARGEST_REFS = 1 << 26  # bytes
+
+
+@dataclass(frozen=True)
+class RepositoryPaths:
+    """The folders of a git repository.
+
+    Attributes:
+        folder: The work tree, or the bare repository.
+        own: The folder with HEAD.
+        common: The folder with refs and objects. It differs from `own` in a linked work tree.
+    """
+
+    folder: Path
+    own: Path
+    common: Path
+
+
+def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
+    """Find the git repository of a folder, without looking in the folders above.
+
+    Args:
+        folder: A folder, which may be a work tree or a bare repository.
+        root: The folder that the user named; git's folders must be inside it.
+
+    Returns:
+        The folders of the repository; None if `folder` is not a repository.
+
+    Raises:
+        InputError: A folder of the repository is outside of `root`.
+    """
+    own = _git_folder(folder)
+    if not own:
+        return None
+    own = real(own)
+    elsewhere = read_start(own / "commondir", 4096).strip()
+    common = real(_path(own, elsewhere)) if elsewhere else own
+    for path in (own, common, real(common / "objects")):
+        if not path.is_relative_to(real(root)):
+            raise InputError(f"{folder}: its git folder {path} is outside of {root}")
+    return RepositoryPaths(folder, own, common)
+
+
+def _git_folder(folder: Path) -> Path | None:
+    """Return the folder with HEAD of a work tree or bare repository; None if `folder` is neither."""
+    inner = folder / ".git"
+    if os.path.isdir(inner):  # noqa: PTH112 (Path.is_dir raises for names that are too long)
+        return inner
+    if pointer := read_start(inner, 4096).strip():
+        name = pointer.removeprefix(b"gitdir:").strip()
+        return _path(folder, name) if pointer.startswith(b"gitdir:") else None
+    head, *folders = (folder / name for name in ("HEAD", "objects", "refs"))
+    return folder if os.path.isfile(head) and all(map(os.path.isdir, folders)) else None  # noqa: PTH113
+
+
+def _path(folder: Path, name: bytes) -> Path:
+    """Return the path `folder`/`name`; `name` ends at its first zero byte."""
+    return folder / os.fsdecode(name.partition(b"\0")[0])
+
+
+def packed_refs(common: Path) -> dict[str, str]:
+    """Read the file `packed-refs` in a folder; return the hash of each ref by the ref's name."""
+    rows = (line.partition(b" ") for line in read_start(common / "packed-refs", LARGEST_REFS).splitlines())
+    return {os.fsdecode(name): sha.decode() for sha, _, name in rows if HASH.match(sha)}
+
+
+def check_objects(folder: Path, objects: Path) -> None:
+    """Check that git can read a repository's objects without leaving their folder or waiting for a pipe.
+
+    Args:
+        folder: The folder of the repository, for error messages.
+        objects: The folder of the objects.
+
+    Raises:
+        InputError: The folder has links, pipes or devices, or refers to objects in other folders.
+    """
+    if read_start(objects / "info" / "alternates", 1):
+        raise InputError(f"{folder}: has objects in other repositories (objects/info/alternates)")
+    for file in regular_files(objects, special=True):
+        raise InputError(f"{folder}: {file} is a link or no file")
+
+
+def regular_files(top: Path, special: bool = False) -> Iterator[Path]:
+    """Yield the regular files below a folder; if `special`, yield links, pipes and devices instead."""
+    folders = [top]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(Path(entry.path))
+                    elif entry.is_file(follow_symlinks=False) is not special:
+                        yield Path(entry.path)
+        except OSError:
+            continue  # git reports missing files itself
+
+
+def read_start(file: Path, limit: int) -> bytes:
+    """Return the first `limit` bytes of a file; b"" if it is not a regular file or cannot be read."""
+    try:
+        if not stat.S_ISREG(os.stat(file).st_mode):  # noqa: PTH116
+            return b""
+        with file.open("rb") as data:
+            return data.read(limit)
+    except (OSError, ValueError):
+        return b""

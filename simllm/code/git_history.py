@@ -1,0 +1,131 @@
+"""The history of an untrusted git repository: the files that each commit changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import tee
+from typing import IO
+
+from simllm.code.git_folders import HASH
+from simllm.code.git_repository import MOST_FILES, Repository
+from simllm.errors import InputError
+
+_LARGEST_LINE = 1 << 16  # bytes of a path
+_CHUNK = 1 << 16  # bytes that are read at once
+_RENAMES = 200  # deleted or added files in a commit; among more, only unchanged files are found again
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file that exists before and after a commit, with different contents.
+
+    Attributes:
+        commit: The hash of the commit.
+        path: The path in the repository after the commit.
+        old: The hash of the git object with the content before the commit.
+        new: The hash of the git object with the content after the commit.
+    """
+
+    commit: str
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class FileVersions:
+    """The contents of a file before and after a commit.
+
+    Attributes:
+        commit: The hash of the commit.
+        path: The path in the repository after the commit.
+        before: The content before the commit.
+        after: The content after the commit.
+    """
+
+    commit: str
+    path: str
+    before: bytes
+    after: bytes
+
+
+def file_changes(
+    repository: Repository, suffixes: Iterable[str], renames: bool = True
+) -> Iterator[FileChange]:
+    """Yield the files that the commits of a repository change, from the first commit to HEAD.
+
+    Only the first parents of HEAD are walked. A merge counts as one commit, which changes all that it
+    brings. Links and submodules are left out.
+
+    Args:
+        repository: The open repository.
+        suffixes: The ends of the paths to yield, such as ".py".
+        renames: Whether files that git reports as renamed count as changed. For that, git reads the contents
+            of files; it fails if some of them are missing in the repository, as in a partial clone.
+
+    Raises:
+        InputError: Git fails, or a commit changes more than `MOST_FILES` files.
+    """
+    options = ["--first-parent", "-m", "--reverse", "--raw", "-z", "--no-abbrev", "--format=%H"]
+    options += ["-M", f"-l{_RENAMES}"] if renames else ["--no-renames"]
+    options += ["--diff-filter=MR", "--no-ext-diff", "--no-textconv"]
+    with repository.git(
+        "-c", "core.commitGraph=false", "log", *options, repository.head, "--", *(f"*{s}" for s in suffixes)
+    ) as git:
+        assert git.stdout
+        fields = _fields(git.stdout, repository)
+        commit, changed = "", 0
+        for field in fields:
+            if HASH.match(field):
+                commit, changed = field.decode(), 0
+            if b":" not in field:
+                continue
+            old_mode, new_mode, old, new, status = field.lstrip(b"\n:").split()
+            path = next(fields)
+            if status.startswith(b"R"):
+                path = next(fields)
+            changed += 1
+            if changed > MOST_FILES:
+                raise InputError(f"{repository.folder}: a commit of more than {MOST_FILES:,} files")
+            if old != new and old_mode.startswith(b"100") and new_mode.startswith(b"100"):
+                yield FileChange(commit, path.decode("utf-8", "replace"), old.decode(), new.decode())
+
+
+def _fields(output: IO[bytes], repository: Repository) -> Iterator[bytes]:
+    """Yield the parts of git's output between zero bytes."""
+    rest = b""
+    while data := output.read(_CHUNK):
+        *fields, rest = (rest + data).split(b"\0")
+        if len(rest) > _LARGEST_LINE:
+            raise InputError(f"{repository.folder}: a path of more than {_LARGEST_LINE:,} bytes")
+        yield from fields
+
+
+def file_versions(
+    repository: Repository,
+    suffixes: Iterable[str],
+    is_wanted: Callable[[bytes], bool],
+    largest: int,
+    renames: bool = True,
+) -> Iterator[FileVersions]:
+    """Yield the contents of changed files before and after each commit (see `file_changes`).
+
+    Files whose content is missing in the repository are left out.
+
+    Args:
+        repository: The open repository.
+        suffixes: The ends of the paths to yield, such as ".py".
+        is_wanted: Takes the content before a commit; only files for which it returns true are yielded.
+        largest: The size in bytes above which a file is left out.
+        renames: Whether renamed files count as changed.
+    """
+    changes, same_changes = tee(file_changes(repository, suffixes, renames))
+    olds = repository.contents((change.old for change in same_changes), largest)
+    wanted, same_wanted = tee(
+        (change, old) for change, old in zip(changes, olds, strict=True) if old and is_wanted(old)
+    )
+    news = repository.contents((change.new for change, _ in same_wanted), largest)
+    for (change, old), new in zip(wanted, news, strict=True):
+        if new is not None:
+            yield FileVersions(change.commit, change.path, old, new)

@@ -1,0 +1,1 @@
+"""Mining of git histories for repayments of self-admitted technical debt (SATD)."""

@@ -1,0 +1,223 @@
+"""The comments and functions of a source file, and which of them belong together."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from simllm.code import languages
+from simllm.code.languages.base import field
+from simllm.code.languages.syntax_tree_cursor import NodePath
+
+_BLOCK_MARKS = ("/*", "=begin", "<!--")
+_DEEPEST = 1_000  # nodes above a function that are searched for its classes
+
+
+@dataclass(frozen=True)
+class FileComment:
+    """A comment, or several line comments on consecutive lines.
+
+    Attributes:
+        text: The comment as it stands in the file, with comment marks such as `//`.
+        start: Where the comment begins, in bytes from the beginning of the file.
+        end: Where the comment ends (the first byte after the comment).
+        is_alone: Whether no code stands before the comment on its line.
+    """
+
+    text: str
+    start: int
+    end: int
+    is_alone: bool
+
+
+@dataclass(frozen=True)
+class FileFunction:
+    """A function in a file.
+
+    Attributes:
+        name: The name of the function after the names of its classes and outer functions, separated by dots.
+        kind: The type of the function's syntax node.
+        start: Where the function or its first decorator begins, in bytes from the beginning of the file.
+        body: Where the body of the function begins; the same as `end` if it has none.
+        end: Where the function ends (the first byte after the function).
+    """
+
+    name: str
+    kind: str
+    start: int
+    body: int
+    end: int
+
+    def contains(self, comment: FileComment) -> bool:
+        """Return whether a comment stands inside the function."""
+        return self.start <= comment.start and comment.end <= self.end
+
+
+class ParsedFile:
+    """A source file with its comments and functions, in the order of the file.
+
+    Args:
+        code: The content of the file, with line feeds as line ends.
+        language: The programming language, such as "python".
+
+    Raises:
+        TimeoutError: Parsing takes too long.
+    """
+
+    def __init__(self, code: bytes, language: str) -> None:
+        self.code = code
+        self.comments: list[FileComment] = []
+        self.functions: list[FileFunction] = []
+        self._rules = languages.load(language)
+        self._parse()
+        ends = [comment.end for comment in self.comments]
+        self._above: dict[FileFunction, FileComment] = {}
+        for function in self.functions:
+            comment = self.comments[number - 1] if (number := bisect_right(ends, function.start)) else None
+            if comment and comment.is_alone and not code[comment.end : function.start].strip():
+                self._above[function] = comment
+
+    def comment_above(self, function: FileFunction) -> FileComment | None:
+        """Return the comment directly above a function, with only white space between them; None if none."""
+        return self._above.get(function)
+
+    def function_of(self, comment: FileComment) -> FileFunction | None:
+        """Return the function directly below a comment, else the innermost function around it, or None."""
+        below = [function for function, above in self._above.items() if above == comment]
+        around = [function for function in self.functions if function.contains(comment)]
+        return min(below or around, key=lambda function: function.end - function.start, default=None)
+
+    def comments_of(self, function: FileFunction) -> list[FileComment]:
+        """Return the comments inside a function, and the comment directly above it."""
+        above = self.comment_above(function)
+        return [comment for comment in self.comments if comment == above or function.contains(comment)]
+
+    def signature(self, function: FileFunction) -> bytes:
+        """Return the code of a function before its body, without comments and white space."""
+        parts, here = [], function.start
+        for comment in self.comments:
+            if function.start <= comment.start < function.body:
+                parts.append(self.code[here : comment.start])
+                here = comment.end
+        return b"".join(b"".join([*parts, self.code[here : function.body]]).split())
+
+    def text(self, start: int, end: int) -> str:
+        """Return the text from byte `start` to byte `end`, with the indentation before its first line."""
+        line = self.code.rfind(b"\n", 0, start) + 1
+        indented = not self.code[line:start].strip()
+        return self.code[line if indented else start : end].decode(errors="replace")
+
+    def _parse(self) -> None:
+        """Find the comments and functions."""
+        found: set[int] = set()
+        last_start = -1
+        for path in _leaves(self._rules.parse(self.code)):
+            leaf = path[-1]
+            if "comment" in leaf.type:
+                self._add_comment(leaf)
+            elif leaf.start_byte > last_start:  # not a second leaf of no width
+                last_start = leaf.start_byte
+                declaration = self._rules.function(path)
+                if declaration and declaration[-1].id not in found:
+                    self._add_function(declaration, found)
+
+    def _add_comment(self, node: Node) -> None:
+        """Add a comment, or append it to the line comment on the line above."""
+        start = node.start_byte
+        raw = self.code[start : node.end_byte].rstrip()
+        line = self.code.rfind(b"\n", 0, start) + 1
+        comment = FileComment(
+            raw.decode(errors="replace"), start, start + len(raw), not self.code[line:start].strip()
+        )
+        if self.comments and self._continues(self.comments[-1], comment):
+            start = self.comments.pop().start
+            text = self.code[start : comment.end].decode(errors="replace")
+            comment = FileComment(text, start, comment.end, True)
+        self.comments.append(comment)
+
+    def _continues(self, first: FileComment, second: FileComment) -> bool:
+        """Return whether two comments are line comments on consecutive lines without code."""
+        between = self.code[first.end : second.start]
+        return (
+            first.is_alone
+            and second.is_alone
+            and not first.text.startswith(_BLOCK_MARKS)
+            and not second.text.startswith(_BLOCK_MARKS)
+            and between.count(b"\n") == 1
+            and not between.strip()
+        )
+
+    def _add_function(self, path: NodePath, found: set[int]) -> None:
+        """Add a function, unless it is the inner part of a function that was added, such as after `export`.
+
+        Args:
+            path: The syntax nodes from the root to the function.
+            found: The numbers of the syntax nodes of all functions so far; it is updated.
+        """
+        node, above, name = path[-1], path[-_DEEPEST:-1], self._rules.name
+        outer = [each for each in above if each.id in found]
+        body = _body(node)
+        if outer and (outer[-1].end_byte, name(outer[-1])) == (node.end_byte, name(node)):
+            return
+        if outer and not body:  # in C++, a variable may look like the declaration of a function
+            return
+        names = [
+            name(each) if each.id in found else field(each, "name")
+            for each in above
+            if each.id in found or each.type in self._rules.classes
+        ]
+        self.functions.append(
+            FileFunction(
+                name=".".join(filter(None, [*names, name(node)])).replace("::", "."),
+                kind=node.type,
+                start=_first_decorator(path).start_byte,
+                body=body.start_byte if body else node.end_byte,
+                end=node.end_byte,
+            )
+        )
+        found.add(node.id)
+
+
+def _body(function: Node) -> Node | None:
+    """Return the body of a function; None for a declaration without one."""
+    nodes = deque([function])
+    while nodes:
+        node = nodes.popleft()
+        if body := node.child_by_field_name("body"):
+            return body
+        nodes += node.named_children
+    return None
+
+
+def _first_decorator(path: NodePath) -> Node:
+    """Return the first decorator of the function at the end of a path; the function if it has none."""
+    if len(path) > 1 and path[-2].type == "decorated_definition":  # in Python
+        return path[-2]
+    node = path[-1]
+    while (before := node.prev_named_sibling) and before.type == "decorator":
+        node = before
+    return node
+
+
+def _leaves(root: Node) -> Iterator[list[Node]]:
+    """Yield the path from the root to each leaf or comment; the caller must not keep or change the path."""
+    cursor, path = root.walk(), [root]
+    while True:
+        if "comment" not in path[-1].type and cursor.goto_first_child():
+            path.append(_node(cursor.node))
+            continue
+        yield path
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            path.pop()
+        path[-1] = _node(cursor.node)
+
+
+def _node(node: Node | None) -> Node:
+    assert node
+    return node

@@ -1,0 +1,61 @@
+"""The judgement of a language model whether a change repays a technical debt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+from simllm.code.mining.repayments import Repayment
+from simllm.io.chat_endpoint import ChatEndpoint
+
+_PROMPT = """\
+A commit deletes a comment in which developers admit a shortcoming of their {language} code.
+Does the commit also change the code so that the shortcoming is gone, as the comment asks?
+Begin your answer with "yes" or "no".
+
+The comment:
+{comment}
+
+The function before the commit:
+{source}
+
+The function after the commit:
+{reference}
+"""
+
+
+def question_hash(endpoint: ChatEndpoint, repayment: Repayment) -> str:
+    """Return a hash of the server's address, the model and the question about a repayment."""
+    content = [endpoint.url, endpoint.model, _question(repayment)]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def ask(endpoint: ChatEndpoint, repayment: Repayment) -> str:
+    """Ask a language model whether a change repays the debt that the deleted comment admits.
+
+    Args:
+        endpoint: The server with the model.
+        repayment: The comment, and its function before and after the change.
+
+    Returns:
+        The model's answer.
+
+    Raises:
+        InputError: The server gives no answer.
+    """
+    return endpoint.ask(_question(repayment))
+
+
+def is_yes(answer: str) -> bool:
+    """Return whether an answer begins with the word "yes", in any case; marks such as ** are ignored."""
+    return re.match(r"\W*yes\b", answer, re.IGNORECASE) is not None
+
+
+def _question(repayment: Repayment) -> str:
+    return _PROMPT.format(
+        language=repayment.language,
+        comment=repayment.comment,
+        source=repayment.source,
+        reference=repayment.reference,
+    )

@@ -1,0 +1,80 @@
+"""Search for git repositories in folders; their names, and their split into training and test data."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from simllm.code.git_folders import RepositoryPaths, find_repository
+from simllm.errors import InputError
+from simllm.io.files import printable
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class NamedRepository:
+    """A git repository and its name.
+
+    Attributes:
+        name: The path below the folder that the user named; if that folder is the repository, its own name.
+        paths: The folders of the repository.
+    """
+
+    name: str
+    paths: RepositoryPaths
+
+
+def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
+    """Find the git repositories in folders, and in the folders below; hidden folders and links are skipped.
+
+    Args:
+        folders: Folders that are git repositories or hold them.
+
+    Returns:
+        The repositories, sorted by name.
+
+    Raises:
+        InputError: A path is not a folder, a folder holds no repository, or two repositories have one name.
+    """
+    found: dict[str, NamedRepository] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: expected a folder of git repositories")
+        inside = list(_below(folder))
+        if not inside:
+            raise InputError(f"{folder}: no git repository in it")
+        for repository in inside:
+            same = found.setdefault(repository.name, repository)
+            if same.paths.own != repository.paths.own:
+                names = f"{same.paths.folder} and {repository.paths.folder}"
+                raise InputError(f"{names}: both are called {same.name}; name a folder above both of them")
+    return [found[name] for name in sorted(found)]
+
+
+def _below(root: Path) -> Iterator[NamedRepository]:
+    """Yield the git repositories in a folder; warn about those that lead out of it."""
+    for here, inner, _ in os.walk(root):
+        folder = Path(here)
+        try:
+            paths = find_repository(folder, root)
+        except InputError as error:
+            warnings.warn(str(error), stacklevel=2)
+            inner.clear()
+            continue
+        if paths:
+            name = folder.relative_to(root).as_posix() if folder != root else root.resolve().name
+            yield NamedRepository(printable(name).removesuffix(".git"), paths)
+            inner.clear()
+        else:
+            inner[:] = [name for name in inner if not name.startswith(".")]
+
+
+def split_of(repository: str) -> str:
+    """Return the split of a repository by a hash of its name: 85% train, 5% validation and 10% test."""
+    percent = int.from_bytes(hashlib.sha256(repository.encode()).digest()[:8], "big") % 100
+    return SPLITS[(percent >= 85) + (percent >= 90)]

@@ -1,0 +1,234 @@
+"""Mining of several repositories: what each one yields is kept, so that a stopped run can be resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import simllm
+from simllm.code.git_history import file_versions
+from simllm.code.git_repository import open_repository
+from simllm.code.languages import LANGUAGES
+from simllm.code.mining import repayment_judge
+from simllm.code.mining.repayments import (
+    LARGEST_FILE,
+    RULES,
+    Repayment,
+    find_repayments,
+    may_admit_debt,
+)
+from simllm.code.mining.repositories import SPLITS, NamedRepository, split_of
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.io.chat_endpoint import ChatEndpoint
+from simllm.io.partial_file import PartialFile
+
+MOST_TOKENS = 1024  # of a source or reference
+LATER_RULES = ("no duplicates", "ASCII", f"at most {MOST_TOKENS:,} tokens each")
+JUDGED = "the model says that the change repays the debt"
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass
+class Funnel:
+    """The numbers of comments that remain after each rule, and of items in each split.
+
+    Attributes:
+        repositories: The number of repositories.
+        unreadable: The number of repositories that cannot be read.
+        remaining: The number of comments by rule, in the order in which the rules are checked.
+        splits: The number of items by split.
+    """
+
+    repositories: int
+    unreadable: int = 0
+    remaining: dict[str, int] = field(default_factory=lambda: dict.fromkeys((*RULES, *LATER_RULES), 0))
+    splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
+
+    def count(self, remaining: dict[str, int]) -> None:
+        """Add numbers of comments, by rule."""
+        for rule, number in remaining.items():
+            self.remaining[rule] += number
+
+
+class SatdMining:
+    """A run of `simllm mine satd`, which continues an earlier run that was stopped.
+
+    Call `mine`, then `judge` if a model is to judge, and then `write`. The caller must hold the lock of the
+    output file (see `files.locked`).
+
+    Args:
+        output: The output file. Until it is written, a partial file beside it keeps what is done.
+        repositories: The repositories, sorted by name.
+
+    Raises:
+        InputError: The partial file is not from this command and version, or the earlier run had other
+            repositories.
+    """
+
+    def __init__(self, output: Path, repositories: Sequence[NamedRepository]) -> None:
+        self._output, self._repositories = output, repositories
+        settings = {"command": "mine satd", "version": simllm.__version__}
+        self._partial = PartialFile(output, settings, resume=True)
+        self._done: list[tuple[str, str]] = []  # the names of the mined repositories, and their commits
+        self._answers: dict[str, str] = {}  # of the judge, by the hash of the question
+        for record in self._partial.records():
+            if "answer" in record:
+                self._answers[record["question"]] = record["answer"]
+            else:
+                self._done.append((record["repository"], record["head"]))
+        if self._done != [(each.name, _head(each)) for each in repositories[: len(self._done)]]:
+            raise InputError(
+                f"{self._partial.path}: begun with other repositories or commits; "
+                "name the same folders, or remove the file"
+            )
+
+    def mine(self) -> Iterator[None]:
+        """Mine each repository; yield when it is done.
+
+        Repositories that cannot be read are counted, with a warning.
+        """
+        for number, repository in enumerate(self._repositories):
+            if number >= len(self._done):
+                self._partial.append(_mine_repository(repository))
+            yield
+
+    def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
+        """Ask a model about each change that fulfils all rules; yield after each answer.
+
+        Args:
+            endpoint: The server with the model.
+
+        Raises:
+            InputError: The server gives no answer. Earlier answers are kept.
+        """
+        for _, repayment in self._remaining(Funnel(len(self._repositories))):
+            question = repayment_judge.question_hash(endpoint, repayment)
+            if question not in self._answers:
+                self._answers[question] = repayment_judge.ask(endpoint, repayment)
+                self._partial.append({"question": question, "answer": self._answers[question]})
+            yield
+
+    def write(self, endpoint: ChatEndpoint | None) -> Funnel:
+        """Write the items as JSON lines, and remove the partial file.
+
+        Args:
+            endpoint: The server that judged the changes; None if there was none.
+
+        Returns:
+            The numbers of comments that remained after each rule.
+        """
+        funnel = Funnel(len(self._repositories))
+        if endpoint:
+            funnel.remaining[JUDGED] = 0
+
+        def lines() -> Iterator[str]:
+            for repository, repayment in self._remaining(funnel):
+                if endpoint:
+                    question = repayment_judge.question_hash(endpoint, repayment)
+                    if not repayment_judge.is_yes(self._answers[question]):
+                        continue
+                    funnel.count({JUDGED: 1})
+                split = split_of(repository)
+                funnel.splits[split] += 1
+                yield json.dumps(_item(repository, repayment, split)) + "\n"
+
+        files.write(self._output, lines())
+        self._partial.remove()
+        return funnel
+
+    def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
+        """Yield the repayments in the partial file that fulfil the later rules, too.
+
+        Args:
+            funnel: The numbers of comments; they are updated.
+
+        Yields:
+            The name of the repository, and the repayment.
+        """
+        seen: set[bytes] = set()
+        for record in self._partial.records():
+            if "answer" in record:
+                continue
+            funnel.unreadable += record["unreadable"]
+            funnel.count(dict(zip(RULES, record["remaining"], strict=True)))
+            for row in record["repayments"]:
+                repayment = Repayment(**row)
+                fulfilled = _fulfilled_later_rules(repayment, seen)
+                funnel.count(dict.fromkeys(LATER_RULES[:fulfilled], 1))
+                if fulfilled == len(LATER_RULES):
+                    yield record["repository"], repayment
+
+
+def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
+    """Mine a repository, and return its record for the partial file; warn if the repository is unreadable."""
+    record = {"repository": repository.name, "head": _head(repository)}
+    for renames in (True, False):  # a partial clone can be read only without renames
+        try:
+            remaining, repayments = _mine(repository, renames)
+        except InputError as error:
+            problem = error
+        else:
+            return {**record, "unreadable": False, "remaining": remaining, "repayments": repayments}
+    warnings.warn(f"{problem}; left out", stacklevel=2)
+    return {**record, "unreadable": True, "remaining": [0] * len(RULES), "repayments": []}
+
+
+def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[dict[str, str]]]:
+    """Return the numbers of comments that fulfil each rule in `RULES`, and the repayments as JSON objects.
+
+    Args:
+        repository: The repository.
+        renames: Whether to find comments in renamed files.
+
+    Raises:
+        InputError: The repository cannot be read.
+    """
+    remaining, repayments = [0] * len(RULES), []
+    with open_repository(repository.paths) as opened:
+        for versions in file_versions(opened, LANGUAGES, may_admit_debt, LARGEST_FILE, renames):
+            for fulfilled, repayment in find_repayments(versions):
+                for rule in range(fulfilled):
+                    remaining[rule] += 1
+                if repayment:
+                    repayments.append(asdict(repayment))
+    return remaining, repayments
+
+
+def _head(repository: NamedRepository) -> str:
+    """Return the hash of the commit that a repository's HEAD points to; "" if it cannot be read."""
+    try:
+        with open_repository(repository.paths) as opened:
+            return opened.head
+    except InputError:
+        return ""
+
+
+def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
+    """Return the number of rules in `LATER_RULES` that a repayment fulfils before it breaks one.
+
+    Args:
+        repayment: The repayment.
+        seen: Hashes of the repayments so far; the new one is added.
+    """
+    texts = (repayment.source, repayment.reference)
+    content = hashlib.sha256(json.dumps([text.split() for text in texts]).encode()).digest()
+    if content in seen:
+        return 0
+    seen.add(content)
+    if not all(text.isascii() for text in texts):
+        return 1
+    return 2 + all(sum(1 for _ in _TOKEN.finditer(text)) <= MOST_TOKENS for text in texts)
+
+
+def _item(repository: str, repayment: Repayment, split: str) -> dict[str, str]:
+    """Return a repayment as a JSON object of the output file, with an id that depends on its content."""
+    item = {"repository": repository, **asdict(repayment)}
+    content = json.dumps(item, sort_keys=True).encode()
+    return {"id": hashlib.sha256(content).hexdigest()[:16], **item, "split": split}

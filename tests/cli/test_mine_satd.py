@@ -1,0 +1,382 @@
+"""`simllm mine satd`: mining of git histories, resuming, and the judge."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from simllm.code.mining import satd_items
+from tests.chat_server import chat_server
+from tests.command import process, run
+from tests.conftest import ROOT
+from tests.histories import git, make_history
+
+FIELDS = ["id", "repository", "commit", "path", "function", "language", "comment", "source", "reference"]
+FIELDS += ["split"]
+
+
+def function(name, comment="", body="return 1"):
+    """Return the code of a Python function."""
+    lines = [f"def {name}():", *([f"    # {comment}"] if comment else []), f"    {body}"]
+    return "\n".join(lines) + "\n"
+
+
+def repaid(name, comment, body="return 2"):
+    """Return a function before and after its debt is repaid."""
+    return function(name, comment), function(name, body=body)
+
+
+LONG = " + ".join(["1"] * 600)
+# For each file: its content before and after a commit.
+CHANGES = {
+    "kept.py": repaid("kept", "TODO: return two"),
+    "two_words.py": repaid("two_words", "TODO: two"),
+    "module.py": ("# TODO: add some code\n", "x = 1\n"),
+    "gone.py": (function("gone", "TODO: remove this function"), function("other")),
+    "unchanged.py": (function("unchanged", "TODO: return two"), function("unchanged")),
+    "two_debts.py": repaid("two_debts", "TODO: return two\n    print()\n    # FIXME: return 3"),
+    "still.py": (function("still", "TODO: return two"), function("still", "TODO: return three", "return 2")),
+    "kept_again.py": repaid("kept", "TODO: return two"),
+    "umlaut.py": repaid("umlaut", "TODO: return zw\u00f6lf"),
+    "long.py": repaid("long", "TODO: return the sum", f"return {LONG}"),
+    "not_too_long.py": repaid("not_too_long", "TODO: return the sum", f"return {LONG[: 4 * 500]}1"),
+    "moved.py": (
+        function("moved", "TODO: return two"),
+        function("moved", body="return 2") + "# TODO: return two\n",
+    ),
+    "notes.txt": ("# TODO: write more notes\n", "x\n"),
+}
+FUNNEL = """\
+simllm: 1 repository
+        12  comments with todo, fixme, hack or xxx are deleted
+        11  have three words or more
+        10  stand in or above a function
+         9  the function lives on
+         8  the function's code changes
+         6  no other such comment before
+         5  no such comment after
+         4  no duplicates
+         3  ASCII
+         2  at most 1,024 tokens each
+simllm: train 0, validation 2, test 0
+"""
+
+
+@pytest.fixture
+def rules(tmp_path):
+    """Make a history in which each rule is fulfilled and broken; one commit for each file."""
+    before = {path: code for path, (code, _) in CHANGES.items()}
+    return make_history(
+        tmp_path / "all" / "rules", before, *({path: new} for path, (_, new) in CHANGES.items())
+    )
+
+
+def read(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def mine(folder, *options, out="items.jsonl", **more):
+    return run("mine", "satd", folder / "all", "-o", folder / out, *options, **more)
+
+
+def test_items_and_funnel(rules, tmp_path):
+    done = process("mine", "satd", tmp_path / "all", "-o", tmp_path / "items.jsonl")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", FUNNEL)
+    items = read(tmp_path / "items.jsonl")
+    assert [item["path"] for item in items] == ["kept.py", "not_too_long.py"]
+    assert all(list(item) == FIELDS for item in items)
+    commits = git(rules, "log", "--reverse", "--format=%H").split()
+    before, after = CHANGES["kept.py"]
+    assert re.fullmatch("[0-9a-f]{16}", items[0].pop("id"))
+    assert items[0] == {
+        "repository": "rules", "commit": commits[1], "path": "kept.py", "function": "kept",
+        "language": "python", "comment": "# TODO: return two", "source": before.rstrip(),
+        "reference": after.rstrip(), "split": "validation",
+    }  # fmt: skip
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "items.jsonl"]
+
+
+def test_items_can_be_scored(rules, tmp_path):
+    mine(tmp_path)
+    rows = [item | {"candidate": item["reference"]} for item in read(tmp_path / "items.jsonl")]
+    (tmp_path / "scored.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("score", "--jsonl", tmp_path / "scored.jsonl", "--metrics", "lemod,exact-match", "-f", "json")
+    assert json.loads(done.stdout)["mean lemod"] == json.loads(done.stdout)["mean exact-match"] == 1
+
+
+def test_same_repayment_in_another_repository_is_a_duplicate(tmp_path):
+    before, after = repaid("f", "TODO: return two")
+    for name in ("b", "a"):
+        make_history(tmp_path / "all" / name, {"a.py": before}, {"a.py": after})
+    assert "         1  no duplicates\n" in mine(tmp_path).stderr
+    assert [item["repository"] for item in read(tmp_path / "items.jsonl")] == ["a"]
+
+
+def test_debt_that_comes_back_is_repaid_once(tmp_path):
+    before, after = repaid("f", "TODO: return two")
+    make_history(tmp_path / "all", *({"a.py": code} for code in (before, after, before, after)))
+    assert "         1  no duplicates\n" in mine(tmp_path).stderr
+    [item] = read(tmp_path / "items.jsonl")
+    assert item["commit"] == git(tmp_path / "all", "rev-parse", "HEAD~2")
+
+
+def test_quiet_run_prints_nothing(rules, tmp_path):
+    done = mine(tmp_path, "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_history_without_repayments_gives_an_empty_file(tmp_path):
+    make_history(tmp_path / "all" / "r", {"a.py": function("f")})
+    assert mine(tmp_path).returncode == 0
+    assert (tmp_path / "items.jsonl").read_text() == ""
+
+
+def test_unreadable_repositories_are_left_out_with_a_warning(rules, tmp_path):
+    git(tmp_path, "init", "--bare", tmp_path / "all" / "empty")
+    damaged = make_history(tmp_path / "all" / "damaged", {"a.py": "1"})
+    (damaged / "refs" / "heads" / "main").write_text("0123456789" * 4 + "\n")
+    done = mine(tmp_path)
+    assert done.returncode == 0
+    assert f"warning: {damaged}: fatal: bad object 0123" in done.stderr
+    assert f"warning: {tmp_path / 'all' / 'empty'}: HEAD points to no commit; left out\n" in done.stderr
+    assert "simllm: 3 repositories, 2 unreadable\n" in done.stderr
+    assert len(read(tmp_path / "items.jsonl")) == 2
+
+
+def test_partial_clone_is_mined_without_renames(tmp_path):
+    before, after = repaid("f", "TODO: return two")
+    text = "".join(f"line {n}\n" for n in range(50))
+    folder = make_history(
+        tmp_path / "all", {"a.py": before, "b.py": text}, {"a.py": after, "b.py": None, "c.py": text + "x"}
+    )
+    blob = git(folder, "rev-parse", "HEAD~:b.py")
+    (folder / "objects" / blob[:2] / blob[2:]).unlink()
+    done = mine(tmp_path)
+    assert done.stderr.startswith("simllm: 1 repository\n         1  comments")
+    assert len(read(tmp_path / "items.jsonl")) == 1
+
+
+BAD = [
+    (("all",), "expected -o FILE, to write the items to"),
+    (("all", "-o", "old.jsonl"), "old.jsonl: exists already; --overwrite replaces it"),
+    (("all", "-o", "none/items.jsonl"), "none/items.jsonl: cannot be written (no such folder)"),
+    (("all", "-o", "all"), "all: cannot be written (it is a folder)"),
+    (("all", "-o", "/dev/null"), "/dev/null: expected a file; the items cannot go to a pipe or a device"),
+    (("none", "-o", "items.jsonl"), "none: expected a folder of git repositories"),
+    (("old.jsonl", "-o", "items.jsonl"), "old.jsonl: expected a folder of git repositories"),
+    (("empty", "-o", "items.jsonl"), "empty: no git repository in it"),
+    (("all", "-o", "items.jsonl", "--model", "judge"), "--model goes with --judge"),
+    (
+        ("all", "-o", "items.jsonl", "--judge", "host"),
+        "host: expected an address such as http://localhost:8000",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_gives_one_line(rules, tmp_path, arguments, message):
+    (tmp_path / "old.jsonl").write_text("years of work")
+    (tmp_path / "empty").mkdir()
+    done = run("mine", "satd", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"simllm: error: {message}\n")
+    assert (tmp_path / "old.jsonl").read_text() == "years of work"
+    assert not (tmp_path / "items.jsonl").exists()
+
+
+def test_missing_git_is_an_error(rules, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert mine(tmp_path).stderr == "simllm: error: git is not installed\n"
+
+
+def test_overwrite_replaces_an_existing_file(rules, tmp_path):
+    (tmp_path / "items.jsonl").write_text("old")
+    assert mine(tmp_path, "--overwrite").returncode == 0
+    assert len(read(tmp_path / "items.jsonl")) == 2
+
+
+def test_user_file_named_like_the_partial_file_is_kept(rules, tmp_path):
+    (tmp_path / "items.jsonl.partial").write_text("mine")
+    done = mine(tmp_path)
+    assert done.returncode == 2
+    assert "items.jsonl.partial: was not written by simllm" in done.stderr
+    assert (tmp_path / "items.jsonl.partial").read_text() == "mine"
+
+
+def test_help_shows_examples():
+    for command in (("mine",), ("mine", "satd")):
+        assert "\n  simllm mine satd my/repositories" in run(*command, "--help").stdout
+    assert "FOLDER" in run("info", "--help").stdout.partition("--model")[2][:20]
+
+
+class StoppedError(Exception):
+    """Exception that stops a run, as a kill does."""
+
+
+@pytest.fixture
+def stopped_run(rules, tmp_path, monkeypatch):
+    """Stop a run after the first of two repositories; return the folder."""
+    before, after = repaid("g", "FIXME: return two")
+    make_history(tmp_path / "all" / "second", {"g.py": before}, {"g.py": after})
+    mine_repository = satd_items._mine_repository
+
+    def stop(repository):
+        if repository.name == "second":
+            raise StoppedError
+        return mine_repository(repository)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(satd_items, "_mine_repository", stop)
+        with pytest.raises(StoppedError):
+            mine(tmp_path)
+    assert not (tmp_path / "items.jsonl").exists()
+    return tmp_path
+
+
+def test_stopped_run_is_continued_by_the_same_command(stopped_run, monkeypatch):
+    mined = []
+    mine_repository = satd_items._mine_repository
+    monkeypatch.setattr(satd_items, "_mine_repository", lambda r: mined.append(r.name) or mine_repository(r))
+    done = mine(stopped_run)
+    assert mined == ["second"]
+    assert not (stopped_run / "items.jsonl.partial").exists()
+    whole = mine(stopped_run, out="whole.jsonl")
+    assert (stopped_run / "items.jsonl").read_bytes() == (stopped_run / "whole.jsonl").read_bytes()
+    assert len(read(stopped_run / "items.jsonl")) == 3
+    assert done.stderr == whole.stderr
+
+
+@pytest.mark.parametrize("change", ["commit", "repository", "removed"])
+def test_run_with_other_repositories_is_not_continued(stopped_run, change):
+    if change == "commit":
+        make_history(stopped_run / "new", {"a.py": "1"})
+        git(stopped_run / "all" / "rules", "fetch", stopped_run / "new", "+main:main")
+    elif change == "repository":
+        make_history(stopped_run / "all" / "a", {"a.py": "1"})
+    else:
+        shutil.rmtree(stopped_run / "all" / "rules")
+    before = (stopped_run / "items.jsonl.partial").read_bytes()
+    done = mine(stopped_run)
+    assert done.returncode == 2
+    assert "items.jsonl.partial: begun with other repositories or commits" in done.stderr
+    assert (stopped_run / "items.jsonl.partial").read_bytes() == before
+
+
+def test_output_that_appears_during_the_run_is_kept(rules, tmp_path, monkeypatch):
+    mine_repository = satd_items._mine_repository
+
+    def late(repository):
+        (tmp_path / "items.jsonl").write_text("theirs")
+        return mine_repository(repository)
+
+    monkeypatch.setattr(satd_items, "_mine_repository", late)
+    assert mine(tmp_path).returncode == 2
+    assert (tmp_path / "items.jsonl").read_text() == "theirs"
+
+
+def test_ctrl_c_says_how_to_continue(rules, tmp_path, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(satd_items, "_mine_repository", interrupt)
+    done = mine(tmp_path)
+    assert (done.returncode, done.stderr) == (130, "simllm: interrupted (the same command continues)\n")
+
+
+GIT = """#!/bin/sh
+echo "$GIT_OBJECT_DIRECTORY $*" >> "{log}"
+case "$GIT_OBJECT_DIRECTORY $*" in
+    */second/objects*\\ log\\ *) [ -e "{hold}" ] && exec sleep 60;;
+esac
+exec {git} "$@"
+"""
+
+
+@pytest.mark.slow
+def test_killed_run_is_resumed_to_the_same_bytes(stopped_run):
+    """The second repository is held up until the process is killed."""
+    folder = stopped_run
+    (folder / "items.jsonl.partial").unlink()
+    fake = folder / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text(GIT.format(log=folder / "log", hold=folder / "hold", git=shutil.which("git")))
+    fake.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "simllm", "mine", "satd", "all", "-o", "items.jsonl"]
+    (folder / "hold").touch()
+    running = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not ((folder / "log").exists() and "second/objects" in (folder / "log").read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    assert (folder / "items.jsonl.partial").exists()
+    assert not (folder / "items.jsonl").exists()
+    (folder / "hold").unlink()
+    (folder / "log").unlink()
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert "rules/objects" not in (folder / "log").read_text()
+    whole = mine(folder, out="whole.jsonl")
+    assert (folder / "items.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
+    assert done.stderr == whole.stderr
+    assert not list(folder.glob("*.partial"))
+
+
+@pytest.fixture
+def server():
+    with chat_server() as server:
+        yield server
+
+
+def test_judge_keeps_only_changes_with_the_answer_yes(rules, tmp_path, server):
+    server.reply = lambda prompt: "**Yes**, it does." if "not_too_long" in prompt else "No, yes."
+    options = ("--judge", server.url, "--model", "judge-1")
+    done = mine(tmp_path, *options, env={"OPENAI_API_KEY": "secret\n"})
+    assert done.returncode == 0
+    assert done.stderr == FUNNEL.replace(
+        "simllm: train 0, validation 2",
+        "         1  the model says that the change repays the debt\nsimllm: train 0, validation 1",
+    )
+    assert [item["function"] for item in read(tmp_path / "items.jsonl")] == ["not_too_long"]
+    assert [body["model"] for _, _, body in server.requests] == ["judge-1"] * 2
+    assert {headers["Authorization"] for _, headers, _ in server.requests} == {"Bearer secret"}
+    prompt = server.requests[0][2]["messages"][0]["content"]
+    assert all(code.rstrip() in prompt for code in (*CHANGES["kept.py"], "# TODO: return two"))
+
+
+@pytest.mark.parametrize("answer", ["no", "", "Maybe yes", "yesterday", "I say yes", "Yes" * 2])
+def test_other_answers_are_no(rules, tmp_path, server, answer):
+    server.reply = lambda prompt: answer
+    assert mine(tmp_path, "--judge", server.url).returncode == 0
+    assert (tmp_path / "items.jsonl").read_text() == ""
+
+
+def test_failing_judge_is_an_error_and_earlier_answers_are_kept(rules, tmp_path, server, monkeypatch):
+    server.reply = lambda prompt: (503, {}, b"busy") if "not_too_long" in prompt else "yes"
+    done = mine(tmp_path, "--judge", server.url)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"simllm: error: {server.url}: 503 Service Unavailable busy\n"
+    assert not (tmp_path / "items.jsonl").exists()
+    server.requests.clear()
+    server.reply = lambda prompt: "yes"
+    monkeypatch.setattr(satd_items, "_mine_repository", None)  # the repository is mined already
+    assert mine(tmp_path, "--judge", server.url).returncode == 0
+    assert len(server.requests) == 1
+    assert len(read(tmp_path / "items.jsonl")) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "items.jsonl"]
+
+
+def test_another_judge_is_asked_again(rules, tmp_path, server):
+    server.reply = lambda prompt: (503, {}, b"") if "not_too_long" in prompt else "yes"
+    assert mine(tmp_path, "--judge", server.url).returncode == 2
+    server.requests.clear()
+    server.reply = lambda prompt: "no"
+    assert mine(tmp_path, "--judge", server.url, "--model", "other").returncode == 0
+    assert len(server.requests) == 2
+    assert (tmp_path / "items.jsonl").read_text() == ""

@@ -1,0 +1,158 @@
+"""The walk over a git history: the changed files of each commit, read safely."""
+
+import pytest
+
+from simllm.code import git_history, git_repository
+from simllm.code.git_folders import find_repository
+from simllm.code.git_history import file_changes, file_versions
+from simllm.code.git_repository import open_repository
+from simllm.errors import InputError
+from tests.histories import commit_stream, git, import_history, make_history
+
+BIG = "".join(f"line {n}\n" for n in range(50))
+
+
+def changes(folder, renames=True):
+    with open_repository(find_repository(folder, folder)) as repository:
+        return list(file_changes(repository, (".py",), renames))
+
+
+def versions(folder, is_wanted=lambda _: True, largest=1 << 20):
+    with open_repository(find_repository(folder, folder)) as repository:
+        found = file_versions(repository, (".py",), is_wanted, largest)
+        return [(each.path, each.before, each.after) for each in found]
+
+
+def test_changed_files_from_the_first_commit_to_the_last(tmp_path):
+    make_history(
+        tmp_path / "r",
+        {"a.py": "1", "b.py": "1", "c.txt": "1"},
+        {"a.py": "2", "b.py": None, "c.txt": "2", "d.py": "1"},
+        {"a.py": "3"},
+    )
+    assert versions(tmp_path / "r") == [("a.py", b"1", b"2"), ("a.py", b"2", b"3")]
+    commits = git(tmp_path / "r", "log", "--reverse", "--format=%H").split()
+    assert [change.commit for change in changes(tmp_path / "r")] == commits[1:]
+
+
+def test_paths_with_any_characters(tmp_path):
+    names = ['"d e\\n.py"', '"\\303\\251.py"', '":x.py"']  # as git quotes them
+    streams = [commit_stream(dict.fromkeys(names, content), n) for n, content in enumerate(("1", "2"), 1)]
+    import_history(tmp_path / "r", b"".join(streams))
+    assert sorted(versions(tmp_path / "r")) == [
+        (":x.py", b"1", b"2"), ("d e\n.py", b"1", b"2"), ("\u00e9.py", b"1", b"2")
+    ]  # fmt: skip
+
+
+def test_renamed_file_is_one_changed_file(tmp_path):
+    make_history(tmp_path / "r", {"a.py": BIG}, {"a.py": None, "lib/b.py": BIG + "more\n"})
+    assert versions(tmp_path / "r") == [("lib/b.py", BIG.encode(), BIG.encode() + b"more\n")]
+
+
+def test_unchanged_renamed_file_is_left_out(tmp_path):
+    make_history(tmp_path / "r", {"a.py": BIG}, {"a.py": None, "b.py": BIG})
+    assert changes(tmp_path / "r") == []
+
+
+def test_merge_is_compared_with_its_first_parent(tmp_path):
+    stream = commit_stream({"a.py": "1", "b.py": "1"}, 1)
+    stream += commit_stream({"a.py": "2"}, 2, parent=1)
+    stream += commit_stream({"b.py": "side 1"}, 3, parent=1, branch="side")
+    stream += commit_stream({"b.py": "side 2"}, 4, parent=3, branch="side")
+    stream += commit_stream({"b.py": "side 2"}, 5, parent=2, merged=4)
+    import_history(tmp_path / "r", stream)
+    assert versions(tmp_path / "r") == [("a.py", b"1", b"2"), ("b.py", b"1", b"side 2")]
+
+
+def test_links_are_left_out(tmp_path):
+    stream = commit_stream({"a.py": "1", "b.py": "b"}, 1)
+    stream += commit_stream({"a.py": "2", "b.py": "c"}, 2).replace(b"M 100644 inline b", b"M 120000 inline b")
+    import_history(tmp_path / "r", stream)
+    assert [change.path for change in changes(tmp_path / "r")] == ["a.py"]
+
+
+def test_only_wanted_and_small_files_are_read(tmp_path):
+    before = {"a.py": "todo", "b.py": "b", "c.py": "todo" * 100, "d.py": "todo"}
+    make_history(tmp_path / "r", before, {"a.py": "1", "b.py": "2", "c.py": "3", "d.py": "4" * 400})
+    assert versions(tmp_path / "r", lambda data: b"todo" in data, 399) == [("a.py", b"todo", b"1")]
+
+
+def test_large_file_between_small_ones(tmp_path):
+    large = "x" * (5 << 20)
+    make_history(
+        tmp_path / "r", {"a.py": "1", "b.py": large, "c.py": "1"}, {"a.py": "2", "b.py": "2", "c.py": "2"}
+    )
+    assert versions(tmp_path / "r") == [("a.py", b"1", b"2"), ("c.py", b"1", b"2")]
+
+
+def test_missing_contents_are_left_out(tmp_path):
+    folder = make_history(tmp_path / "r", {"a.py": "1", "b.py": "2"}, {"a.py": "3", "b.py": "4"})
+    blob = git(folder, "rev-parse", "HEAD~:a.py")
+    (folder / "objects" / blob[:2] / blob[2:]).unlink()
+    assert versions(folder) == [("b.py", b"2", b"4")]
+
+
+def test_missing_contents_are_an_error_only_for_renames(tmp_path):
+    before = {"a.py": BIG, "b.py": "1"}
+    folder = make_history(tmp_path / "r", before, {"a.py": None, "c.py": BIG + "x", "b.py": "2"})
+    blob = git(folder, "rev-parse", "HEAD~:a.py")
+    (folder / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(InputError, match=f"unable to read {blob}"):
+        changes(folder)
+    assert [change.path for change in changes(folder, renames=False)] == ["b.py"]
+
+
+def test_shallow_clone_is_read_to_its_end(tmp_path):
+    make_history(tmp_path / "r", {"a.py": "1"}, {"a.py": "2"}, {"a.py": "3"})
+    git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{tmp_path}/r", "shallow")
+    assert versions(tmp_path / "shallow") == [("a.py", b"2", b"3")]
+
+
+def test_repository_cannot_run_commands(tmp_path):
+    folder = make_history(
+        tmp_path / "r",
+        {"a.py": BIG, ".gitattributes": "* diff=d filter=d"},
+        {"a.py": None, "b.py": BIG + "x"},
+    )
+    run = tmp_path / "run"
+    (folder / "config").write_text(
+        f'[diff "d"]\ntextconv = touch {run}\ncommand = touch {run}\n[diff]\nexternal = touch {run}\n'
+        f'[filter "d"]\nsmudge = touch {run}\n[core]\npager = touch {run}\nbare = true\n'
+        f"[log]\nshowSignature = true\n[gpg]\nprogram = touch {run}\n"
+    )
+    (folder / "info" / "attributes").write_text("* diff=d filter=d\n")
+    assert len(versions(folder)) == 1
+    assert not run.exists()
+
+
+def test_damaged_history_is_an_error(tmp_path):
+    folder = make_history(tmp_path / "r", {"a.py": "1"}, {"a.py": "2"})
+    (folder / "refs" / "heads" / "main").write_text("0123456789" * 4 + "\n")
+    with pytest.raises(InputError, match=f"{folder}: fatal: bad object 0123456789"):
+        changes(folder)
+
+
+def test_commit_with_too_many_files_is_an_error(tmp_path, monkeypatch):
+    files = [f"{n}.py" for n in range(20)]
+    folder = make_history(tmp_path / "r", dict.fromkeys(files, "1"), dict.fromkeys(files, "2"))
+    monkeypatch.setattr(git_history, "MOST_FILES", 19)
+    with pytest.raises(InputError, match="a commit of more than 19 files"):
+        changes(folder)
+
+
+def test_exponentially_many_files_do_not_fill_the_memory(tmp_path, monkeypatch):
+    """A small history stands for 10**8 changed files, which git would list in memory."""
+    git(tmp_path, "init", "--bare", ".")
+
+    def commit(content, *parent):
+        blob = git(tmp_path, "hash-object", "-w", "--stdin", input=content)
+        row = f"100644 blob {blob}"
+        for _ in range(8):
+            rows = "".join(f"{row}\tf{n}.py\0" for n in range(10))
+            row = f"040000 tree {git(tmp_path, 'mktree', '-z', input=rows.encode())}"
+        return git(tmp_path, "commit-tree", "-m", "bomb", row.split()[-1], *parent)
+
+    (tmp_path / "HEAD").write_text(commit(b"2", "-p", commit(b"1")))
+    monkeypatch.setattr(git_repository, "_MOST_MEMORY", 100 << 20)
+    with pytest.raises(InputError, match=r"(?i)out of memory"):
+        changes(tmp_path)
