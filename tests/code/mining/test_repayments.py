@@ -123,11 +123,9 @@ def test_rewritten_comment_above_is_part_of_the_reference():
 
 
 def test_other_comment_above_is_no_part_of_the_reference():
-    comment = "    /**\n     * Computes the price.\n     * TODO: subtract the discount\n     */\n"
     debt, after = JAVA % ("\n     * TODO: subtract the discount", ""), JAVA % ("", " - discount")
-    [(_, found)] = find(
-        debt, after.replace(comment.replace("\n     * TODO: subtract the discount", ""), ""), "A.java"
-    )
+    without = after.replace("    /**\n     * Computes the price.\n     */\n", "")
+    [(_, found)] = find(debt, without, "A.java")
     assert found.reference == "    int price(int amount) { return amount - discount; }"
 
 
