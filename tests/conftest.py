@@ -19,9 +19,9 @@ from simllm.model.meaning_head import MeaningHead
 from simllm.model.tokenizer import Tokenizer
 from simllm.text_cleaning import clean
 from train.corpus import source_trees
-from train.corpus.counts import Tally
 from train.corpus.extract import extract
-from train.runtime.config import data_root
+from train.corpus.skip_counts import Tally
+from train.runtime.config_file import data_root
 from train.tokens import vocabulary
 
 ROOT = Path(__file__).parents[1]

@@ -23,7 +23,7 @@ from simllm.io import files, folders
 from train.data.remote_repository import GITHUB, RemoteRepository
 from train.runtime import signals
 from train.runtime.command_line import run_tool
-from train.runtime.config import data_root
+from train.runtime.config_file import data_root
 
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
@@ -176,7 +176,7 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
         steps.append(["train.distill.glosses", wordnet, str(_GLOSSES)])
     if not _HELD_OUT_PAIRS.exists():
         labelled = [f"{data}/meaning/{name}" for name in _LABELLED]
-        steps.append(["train.data.hold_out", *labelled, "-o", str(_HELD_OUT_PAIRS)])
+        steps.append(["train.data.hold_out_pairs", *labelled, "-o", str(_HELD_OUT_PAIRS)])
     for output, command in (
         (_WORDNET, [pairs, wordnet, train, str(_WORDNET)]),
         (_CONTROL_WORDNET, [pairs, wordnet, train, str(_CONTROL_WORDNET), "--hold-out-contrast"]),

@@ -36,7 +36,7 @@ from simllm.io.files import real
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.metrics.text import UnavailableError
-from simllm.stats import correlation_tests
+from simllm.stats import compare_correlations
 from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
 from simllm.stats.rater_agreement import rater_agreement
 
@@ -181,18 +181,18 @@ def _study_set(
     results.sort(key=lambda row: -row.spearman)
     rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
     between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(scores) for scores in ordered])))
-    p = correlation_tests.permutation_p_values(ordered, rated.values)
-    corrected, people = correlation_tests.holm(p), rater_agreement(rated.raters)
+    p = compare_correlations.permutation_p_values(ordered, rated.values)
+    corrected, people = compare_correlations.holm(p), rater_agreement(rated.raters)
     variant_results = [correlate_metric(name, scores, rated) for name, scores in variants.items()]
     return SetStudy(
         name=rated.name,
         pairs=n,
         agreement=people,
         results=results,
-        clusters=correlation_tests.clusters(rho, corrected),
+        clusters=compare_correlations.clusters(rho, corrected),
         permutation=p.tolist(),
         williams=[
-            [correlation_tests.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
+            [compare_correlations.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
             for i, a in enumerate(rho)
         ],
         between=between.tolist(),
@@ -218,8 +218,8 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
     """
     if not results:
         return []
-    p = correlation_tests.holm(correlation_tests.permutation_p_values(values, rated.values))
-    return correlation_tests.clusters([row.spearman for row in results], p)
+    p = compare_correlations.holm(compare_correlations.permutation_p_values(values, rated.values))
+    return compare_correlations.clusters([row.spearman for row in results], p)
 
 
 def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:

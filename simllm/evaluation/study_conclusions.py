@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import NDArray
 
 from simllm.evaluation.display_names import short_label
-from simllm.stats.correlation_tests import LEVEL
+from simllm.stats.compare_correlations import LEVEL
 from simllm.stats.rater_agreement import RaterAgreement
 
 if TYPE_CHECKING:

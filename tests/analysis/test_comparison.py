@@ -9,7 +9,7 @@ from scipy import stats
 from simllm import InputError, SimLLM
 from simllm.analysis.comparison import compare, compare_scores
 from simllm.cli import main
-from simllm.stats.paired_tests import holm
+from simllm.stats.compare_systems import holm
 
 
 def test_holm_by_hand():

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from tests.benchmarks import machine
 from train.corpus import build, sources
-from train.corpus.counts import Tally
+from train.corpus.config import CorpusConfig
 from train.corpus.extract import extract
+from train.corpus.skip_counts import Tally
 from train.corpus.source_trees import Code
-from train.runtime.config import CorpusConfig
 
 FILES = 5000  # for the single steps
 

@@ -33,9 +33,10 @@ from simllm.model.encoder import Encoder
 from simllm.text_cleaning import clean
 from tests.benchmarks import machine
 from train.corpus import sources
-from train.corpus.counts import Tally
 from train.corpus.extract import extract
-from train.runtime.config import PretrainConfig, load
+from train.corpus.skip_counts import Tally
+from train.pretrain.config import PretrainConfig
+from train.runtime.config_file import load
 
 
 def pairs(source, count, fields):

@@ -29,7 +29,7 @@ from simllm import metric
 from simllm.cli import main
 from simllm.model import checkpoint
 from tests.conftest import ROOT
-from train.runtime import config
+from train.runtime import config_file
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DATA = ROOT / "docs" / "examples" / "data"
@@ -230,8 +230,8 @@ def _job(words):
 
 # The commands that take `key=value`, and the class of their configuration.
 _CONFIGS = {
-    "train.pretrain": lambda: config.PretrainConfig,
-    "train.contrastive": lambda: config.ContrastiveConfig,
+    "train.pretrain": lambda: config_file.PretrainConfig,
+    "train.contrastive": lambda: config_file.ContrastiveConfig,
     "train.release.measure": lambda: import_module("train.release.measure").MeasureConfig,
 }
 
@@ -266,7 +266,7 @@ def _parse_module(module, arguments):
         except BaseException as error:
             raise AssertionError(f"{module} {arguments}: {error!r}") from error
         if module in _CONFIGS:
-            config.load(_CONFIGS[module](), options.config, options.overrides)
+            config_file.load(_CONFIGS[module](), options.config, options.overrides)
 
 
 _VERSION = re.compile(r"version:[^|\s]+|(?<=:)\d+\.\d+\.\d+")

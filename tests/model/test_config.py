@@ -7,7 +7,8 @@ from simllm.errors import InputError
 from simllm.io.strict_loading import build
 from simllm.model.config import ModelConfig
 from tests.conftest import ROOT
-from train.runtime.config import PretrainConfig, load
+from train.pretrain.config import PretrainConfig
+from train.runtime.config_file import load
 
 
 def test_all_config_problems_are_reported_together():

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from simllm.evaluation import ratings
+from simllm.stats.compare_correlations import clusters, holm, permutation_p_values, williams
 from simllm.stats.correlation import (
     interval_by_rater,
     kendall,
@@ -17,7 +18,6 @@ from simllm.stats.correlation import (
     rank_correlations,
     spearman,
 )
-from simllm.stats.correlation_tests import clusters, holm, permutation_p_values, williams
 from simllm.stats.rater_agreement import alpha, ceiling, mean_ratings, rater_agreement
 
 

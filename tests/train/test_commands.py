@@ -31,7 +31,9 @@ def test_every_command_has_help(call, module):
     assert f"usage: python -m {module.removesuffix('.__main__')} " in done.stdout
 
 
-@pytest.mark.parametrize("module", ["train.corpus.__main__", "train.data.__main__", "train.runtime.config"])
+@pytest.mark.parametrize(
+    "module", ["train.corpus.__main__", "train.data.__main__", "train.runtime.config_file"]
+)
 def test_commands_without_a_model_import_nothing_slow(module):
     """Every worker and every job script imports these modules."""
     program = f"import sys, {module}; print({{'torch', 'matplotlib'}} & set(sys.modules))"

@@ -15,13 +15,14 @@ from simllm.errors import InputError
 from simllm.io import folders
 from tests.conftest import ROOT
 from train import reproduce
+from train.contrastive.config import ContrastiveConfig
 from train.corpus import source_trees
-from train.corpus.counts import Tally
+from train.corpus.skip_counts import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
 from train.distill.config import DistillConfig
 from train.reproduce import Recipe, read_repositories, remaining_commands
-from train.runtime.config import ContrastiveConfig, load
+from train.runtime.config_file import load
 
 
 def git(folder, *arguments):
@@ -80,8 +81,8 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     recipe = Recipe(**places, data=None, host="", seeds=2)
     steps = remaining_commands(recipe, "data", [tmp_path / "tree"])
     assert {step[0].rpartition(".")[2] for step in steps} >= {
-        "corpus", "glosses", "hold_out", "wordnet_pairs", "lexical_neighbours", "distill", "contrastive",
-        "release",
+        "corpus", "glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "distill",
+        "contrastive", "release",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
     (distill,) = (step for step in steps if step[0] == "train.distill")

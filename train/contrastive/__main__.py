@@ -26,19 +26,20 @@ from simllm.model import checkpoint
 from simllm.model.pooling import get_pooling
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, hash_inputs
+from train.contrastive.config import ContrastiveConfig
 from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.lexical_teacher import neighbour_distillation_loss
 from train.contrastive.losses import cosent, info_nce
 from train.contrastive.meaning_task import MeaningTask
 from train.runtime import run_folder, training_loop
-from train.runtime.config import ContrastiveConfig, hide_data_root
+from train.runtime.config_file import hide_data_root
 from train.runtime.distributed import World
 from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
-from train.runtime.state import Progress
 from train.runtime.training_command import run_training
+from train.runtime.training_state import Progress
 
 
 class ContrastiveTask:

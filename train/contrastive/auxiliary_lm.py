@@ -13,12 +13,13 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.model.checkpoint import Checkpoint
 from simllm.text_cleaning import clean
+from train.contrastive.config import LanguageModelConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.pretrain.batches import PretrainingBatches, combined_seed
 from train.pretrain.objective import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch
-from train.runtime.config import LanguageModelConfig, TrainingConfig
+from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.log import print_progress
 from train.runtime.prefetch import Prefetcher

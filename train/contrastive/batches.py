@@ -12,12 +12,12 @@ from torch import Tensor
 from simllm.evaluation import contrast
 from simllm.model.checkpoint import Checkpoint
 from simllm.perturb.summaries import lexicon
+from train.contrastive.config import ContrastiveConfig, PositivesConfig
 from train.contrastive.lexical_teacher import LexicalTeacher
 from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs, mark_same_meaning
 from train.contrastive.rated_pairs import RatedBatch, RatedSource
 from train.corpus import decontaminate
 from train.corpus.sources import match_files
-from train.runtime.config import ContrastiveConfig, PositivesConfig
 from train.runtime.prefetch import Prefetcher
 
 _FREQUENCY_PAIRS = 50_000  # pairs in which the document frequencies of the lexical teacher are counted

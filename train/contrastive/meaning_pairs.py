@@ -17,9 +17,9 @@ from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.perturb.summaries.sentence import replace
 from simllm.text_cleaning import clean
+from train.contrastive.config import MeaningSourceConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
-from train.runtime.config import MeaningSourceConfig
 from train.runtime.json_row_filter import select_rows
 
 SAME, DIFFERENT = 1.0, 0.0

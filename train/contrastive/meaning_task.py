@@ -15,10 +15,10 @@ from simllm.model.meaning_head import MeaningHead
 from simllm.model.tokenizer import Tokenizer
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.scoring.encode import batch_slices, pad
+from train.contrastive.config import MeaningConfig
 from train.contrastive.meaning_pairs import MeaningPair, MeaningSource, open_source
 from train.corpus.decontaminate import ExcludedTexts
 from train.pretrain.batches import combined_seed
-from train.runtime.config import MeaningConfig
 from train.runtime.distributed import World
 from train.runtime.prefetch import Prefetcher
 

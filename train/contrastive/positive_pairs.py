@@ -14,11 +14,11 @@ from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.rewording import reword
 from simllm.text_cleaning import clean
+from train.contrastive.config import PositivesConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
 from train.pretrain.batches import combined_seed
-from train.runtime.config import PositivesConfig
 from train.runtime.json_row_filter import select_rows
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.text_cleaning import clean
+from train.contrastive.config import RatedPairsConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.pretrain.batches import combined_seed
-from train.runtime.config import RatedPairsConfig
 
 
 @dataclass(frozen=True)

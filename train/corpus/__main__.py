@@ -18,9 +18,9 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io.files import printable
 from train.corpus import build
+from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import PAGE
 from train.corpus.sources import INSTALLED_PYTHON
-from train.runtime.config import CorpusConfig
 
 
 def main() -> int:

@@ -15,10 +15,10 @@ from typing import Any
 
 from simllm.io import files, folders
 from train.corpus import corpus_folder, decontaminate, merge_parts, part_workers, sources
+from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
-from train.corpus.counts import Tallies
 from train.corpus.decontaminate import ExcludedTexts
-from train.runtime.config import CorpusConfig
+from train.corpus.skip_counts import Tallies
 
 __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 

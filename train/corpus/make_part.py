@@ -15,11 +15,11 @@ from pathlib import Path
 from simllm.code.languages import LANGUAGES, Function
 from simllm.errors import InputError
 from simllm.text_cleaning import LONGEST, clean
-from train.corpus.counts import Tallies, Tally
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.extract import extract, make_comment
 from train.corpus.function_comment import Comment
 from train.corpus.part_file import CommentTexts, PartWriter
+from train.corpus.skip_counts import Tallies, Tally
 from train.corpus.sources import Docstring, Item
 
 _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from train.corpus.comment_pairs import PairFinder
+from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import COMMENTS, PAIRS, TEST, TRAIN
-from train.corpus.counts import Tallies
+from train.corpus.corpus_split import choose_held_out
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals, signature
 from train.corpus.part_file import KEYS, OVERRIDES, TEXT, CommentTexts, Part
 from train.corpus.report import Report
-from train.corpus.train_test_split import choose_held_out
-from train.runtime.config import CorpusConfig
+from train.corpus.skip_counts import Tallies
 
 
 def write_corpus(

@@ -30,12 +30,12 @@ import simllm
 from simllm.errors import InputError
 from simllm.io import folders
 from train.corpus import make_part, sources
-from train.corpus.counts import Tally
+from train.corpus.config import CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.part_file import Part
+from train.corpus.skip_counts import Tally
 from train.corpus.source_trees import Code
 from train.corpus.sources import Docstring, Item
-from train.runtime.config import CorpusConfig
 
 BATCH = 4_000_000  # approximate characters of code or comments in a part
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{24}\.npz|\.\d{6,}-[0-9a-f]{24}\.npz\.\w+\.partial")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from simllm.io.files import printable
 from train.corpus.corpus_folder import PAGE, REPORT
-from train.corpus.counts import Tallies, Tally
 from train.corpus.part_file import CommentTexts
+from train.corpus.skip_counts import Tallies, Tally
 
 NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
 

@@ -13,8 +13,8 @@ from simllm.code.git_folders import RepositoryPaths, find_repository
 from simllm.code.git_repository import Repository, open_repository
 from simllm.errors import InputError
 from simllm.io.files import printable
-from train.corpus.counts import Tally
 from train.corpus.extract import LANGUAGES, LARGEST
+from train.corpus.skip_counts import Tally
 
 _DEPENDENCIES = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
 _LICENCES = ("licence", "license", "copying", "unlicense")

@@ -12,8 +12,8 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.io.files import lines, parsed, printable, text_under
 from train.corpus import corpus_folder, source_trees
-from train.corpus.counts import Tally
 from train.corpus.function_comment import Comment
+from train.corpus.skip_counts import Tally
 from train.corpus.source_trees import Code
 
 INSTALLED_PYTHON = "installed-python"

@@ -21,16 +21,16 @@ import numpy as np
 from simllm.model import checkpoint
 from simllm.model.tokenizer import Tokenizer
 from train.corpus import build
+from train.pretrain.config import PretrainConfig
 from train.pretrain.cost_estimate import estimate
 from train.pretrain.task import PretrainingTask
 from train.runtime import run_folder, training_loop
-from train.runtime.config import PretrainConfig
 from train.runtime.distributed import World
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
-from train.runtime.state import Progress
 from train.runtime.training_command import run_training
+from train.runtime.training_state import Progress
 from train.tokens import shards, token_vectors, vocabulary
 from train.tokens.shards import Shards
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
-from train.runtime.config import PretrainConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
 from train.runtime.optimizer_and_schedule import make_optimizer

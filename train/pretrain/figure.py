@@ -16,7 +16,7 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.io import files
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
-from train.runtime.config import decode_paths
+from train.runtime.config_file import decode_paths
 
 
 def main() -> int:

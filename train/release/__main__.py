@@ -39,7 +39,7 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument(
         "--calibrate-meaning", type=Path, metavar="FILE",
-        help="output of train.data.hold_out: calibrates the probability of the meaning head",
+        help="output of train.data.hold_out_pairs: calibrates the probability of the meaning head",
     )  # fmt: skip
     parser.add_argument(
         "--start-share", type=float, default=0.0, metavar="S",

@@ -19,11 +19,12 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.io import files, folders
+from train.contrastive.config import ContrastiveConfig
+from train.pretrain.config import PretrainConfig
 from train.release.measure import MeasureConfig, measure
-from train.runtime import config as configs
-from train.runtime import signals
+from train.runtime import config_file, signals
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
-from train.runtime.config import ContrastiveConfig, PretrainConfig, TrainingConfig
+from train.runtime.config import TrainingConfig
 
 _CONFIGS: dict[str, type[TrainingConfig]] = {
     "train.pretrain": PretrainConfig,
@@ -92,7 +93,7 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
         output: The JSON file for the results.
         overwrite: Whether results that the configuration no longer produces may be dropped from the output.
     """
-    loaded = configs.load(AblationsConfig, config, [])
+    loaded = config_file.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with files.locked(output):
         run_ablations(loaded, output, overwrite)
@@ -111,7 +112,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
             a training fails.
         Interrupted: A signal stopped a training.
     """
-    sets = replace(configs.load(MeasureConfig, Path(config.measure), []), baselines=())
+    sets = replace(config_file.load(MeasureConfig, Path(config.measure), []), baselines=())
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     for out in outs.values():
         folders.check(out)
@@ -154,7 +155,7 @@ def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
         sets: The configuration of the measurements.
     """
     try:
-        loaded = [configs.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
+        loaded = [config_file.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     values = [*map(asdict, loaded), asdict(sets)]

@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("model", type=Path, help="the model folder, which is changed")
     parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one per line")
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
-    parser.add_argument("--labelled", type=Path, metavar="FILE", help="output of train.data.hold_out")
+    parser.add_argument("--labelled", type=Path, metavar="FILE", help="output of train.data.hold_out_pairs")
     options = parser.parse_args()
 
     def run() -> None:
@@ -89,7 +89,7 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
     Args:
         folder: The model folder, with a meaning head.
         comments: A file of held-out comments, one per line, from which pairs are made by rule.
-        labelled: A file of held-out labelled pairs, the output of `train.data.hold_out`.
+        labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
 
     Raises:
         InputError: simllm did not write the folder, it has no meaning head, or a file is wrong.
@@ -122,7 +122,7 @@ def meaning_test_pairs(comments: Path, labelled: Path) -> list[MeaningPair]:
 
     Args:
         comments: A file of held-out comments, one per line.
-        labelled: A file of held-out labelled pairs, the output of `train.data.hold_out`.
+        labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
 
     Returns:
         The pairs, in random order.

@@ -29,7 +29,7 @@ from simllm.metrics.protocol import Metric, pair_scores
 from simllm.scoring import token_matching
 from simllm.stats.probability_calibration import expected_calibration_error, reliability
 from train.release.calibrate import meaning_test_pairs
-from train.runtime import config as configs
+from train.runtime import config_file
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 _SEED = 1
@@ -76,7 +76,7 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
         output: The file to write; None: standard output.
         overwrite: Whether an existing output file may be replaced.
     """
-    loaded = configs.load(MeasureConfig, config, overrides)
+    loaded = config_file.load(MeasureConfig, config, overrides)
     if output:
         check_output(output, overwrite, [config, Path(loaded.comments), *map(Path, loaded.rated)])
     tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)

@@ -17,8 +17,8 @@ from simllm.model import checkpoint
 from train.release import card
 from train.release.calibrate import calibrate, calibrate_meaning
 from train.release.measure import MeasureConfig, measure
-from train.release.postprocess import postprocess
-from train.runtime import config as configs
+from train.release.released_weights import postprocess
+from train.runtime import config_file
 
 _FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
 _FACTS += ("hardware", "date", "git_revision")
@@ -80,7 +80,7 @@ def write_release(release: Release) -> None:
     folders.check_apart(
         release.out, [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
     )
-    config = configs.load(MeasureConfig, release.config, [])
+    config = config_file.load(MeasureConfig, release.config, [])
     notes = "\n".join(line for _, line in files.lines(release.notes))
     seeds = [runs[-1], *release.seeds]
     run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]

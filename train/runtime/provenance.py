@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 import simllm
-from train.runtime.config import TrainingConfig, decode_paths, hide_data_root
+from train.runtime.config import TrainingConfig
+from train.runtime.config_file import decode_paths, hide_data_root
 from train.runtime.distributed import World
-from train.runtime.state import Progress
+from train.runtime.training_state import Progress
 
 
 def git_revision() -> str:

@@ -13,10 +13,9 @@ from typing import IO, Any
 from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.io.strict_loading import read_json
-from train.runtime import config as configs
-from train.runtime import log
+from train.runtime import config_file, log
 from train.runtime.config import TrainingConfig
-from train.runtime.state import has_saved_states
+from train.runtime.training_state import has_saved_states
 
 CONFIG = "config.json"
 _MAY_CHANGE = ("out", "tensorboard")  # keys that may differ between two starts of a run
@@ -119,6 +118,6 @@ def _config_values(config: TrainingConfig) -> dict[str, Any]:
 
     Keys that are newer than version 0.1 are left out if they have their default values.
     """
-    values = configs.decode_paths(asdict(config))
+    values = config_file.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
     return {key: value for key, value in values.items() if key not in late or value != late[key]}

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from simllm.errors import InputError
-from train.runtime import config as configs
-from train.runtime import run_folder
+from train.runtime import config_file, run_folder
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import ReportedError, World, join_processes
 from train.runtime.log import print_progress
@@ -56,7 +55,9 @@ def run_training(
         try:
             with join_processes() as world:
                 is_first = world.is_first
-                config = world.first_then_others(lambda: configs.load(cls, options.config, options.overrides))
+                config = world.first_then_others(
+                    lambda: config_file.load(cls, options.config, options.overrides)
+                )
                 if estimate and options.dry_run:
                     estimated = estimate(config, world)
                     if world.is_first:

@@ -21,7 +21,7 @@ from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
 from train.runtime.optimizer_and_schedule import learning_rate, make_optimizer
 from train.runtime.signals import Interrupted, StopRequest
-from train.runtime.state import Progress, TrainingState
+from train.runtime.training_state import Progress, TrainingState
 
 
 class Task(Protocol):

@@ -12,7 +12,8 @@ from simllm.model import checkpoint
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.__main__ import ContrastiveTask
-from train.runtime.config import ContrastiveConfig, load
+from train.contrastive.config import ContrastiveConfig
+from train.runtime.config_file import load
 from train.runtime.distributed import join_processes
 
 DROPOUT = 0.2

@@ -11,9 +11,9 @@ from simllm.model import checkpoint
 from simllm.perturb.summaries import lexicon
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask, train
+from train.contrastive.config import MeaningSourceConfig
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
 from train.corpus.decontaminate import ExcludedTexts
-from train.runtime.config import MeaningSourceConfig
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
 

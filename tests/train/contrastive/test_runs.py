@@ -14,10 +14,11 @@ from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log
+from train.contrastive.config import ContrastiveConfig, PositivesConfig, RatedPairsConfig
 from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs, mark_same_meaning
 from train.contrastive.rated_pairs import RatedSource
 from train.corpus.decontaminate import ExcludedTexts
-from train.runtime.config import ContrastiveConfig, PositivesConfig, RatedPairsConfig, load
+from train.runtime.config_file import load
 
 LEXICON = lexicon.load()
 

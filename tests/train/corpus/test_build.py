@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import __main__ as corpus_command
 from train.corpus import build, part_workers
-from train.runtime.config import CorpusConfig
+from train.corpus.config import CorpusConfig
 
 FILES = ("train.txt", "test.txt", "comments.jsonl", "pairs.jsonl", "report.json", "report.html")
 

@@ -18,7 +18,7 @@ from train.distill import teachers as teacher_module
 from train.distill.__main__ import prepare
 from train.distill.config import DistillConfig
 from train.distill.texts import digest
-from train.runtime.config import load
+from train.runtime.config_file import load
 from train.runtime.distributed import World
 
 

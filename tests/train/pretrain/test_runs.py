@@ -15,7 +15,8 @@ from safetensors.torch import load_file
 from simllm import SimLLM
 from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log, pretraining, states, weights
-from train.runtime.config import PretrainConfig, load
+from train.pretrain.config import PretrainConfig
+from train.runtime.config_file import load
 from train.runtime.optimizer_and_schedule import learning_rate
 
 

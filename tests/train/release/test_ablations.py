@@ -11,9 +11,11 @@ import yaml
 from simllm.model import checkpoint
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
+from train.contrastive.config import ContrastiveConfig
+from train.pretrain.config import PretrainConfig
 from train.release import ablations, card
 from train.release.ablations import AblationsConfig, training_commands
-from train.runtime.config import ContrastiveConfig, PretrainConfig, load
+from train.runtime.config_file import load
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from tests.train.training_processes import content
 from train.release import __main__ as release_
 from train.release import measure as measure_
 from train.release.measure import MeasureConfig, measure
-from train.release.postprocess import postprocess
-from train.runtime.config import load
+from train.release.released_weights import postprocess
+from train.runtime.config_file import load
 
 
 def test_measures_a_model(call, model_folder, sets):

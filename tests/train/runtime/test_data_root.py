@@ -4,8 +4,10 @@ import pytest
 
 from simllm.errors import InputError
 from tests.conftest import ROOT
+from train.contrastive.config import ContrastiveConfig
+from train.pretrain.config import PretrainConfig
 from train.release.measure import MeasureConfig
-from train.runtime.config import ContrastiveConfig, PretrainConfig, hide_data_root, load
+from train.runtime.config_file import hide_data_root, load
 
 NAMES = ("base", "mini", "contrastive", "distill", "meaning", "measure", "debug", "ablations")
 

@@ -10,8 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.conftest import ROOT
+from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
-from train.runtime.config import PretrainConfig, load
+from train.runtime.config_file import load
 from train.runtime.distributed import World
 from train.tokens.shards import Shards
 

@@ -10,8 +10,8 @@ import pytest
 
 from simllm.errors import InputError
 from tests.conftest import ROOT
+from train.pretrain.config import PretrainConfig
 from train.runtime import signals
-from train.runtime.config import PretrainConfig
 from train.runtime.training_command import run_training
 
 

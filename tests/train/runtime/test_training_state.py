@@ -14,7 +14,7 @@ from torch import nn
 from simllm.errors import InputError
 from simllm.io import folders
 from tests.train.training_processes import content
-from train.runtime.state import TrainingState
+from train.runtime.training_state import TrainingState
 
 RUN = "what is computed"
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from simllm import InputError
 from simllm.model import checkpoint
 from simllm.model.tokenizer import Tokenizer
-from train.release.postprocess import interpolate_weights, postprocess
+from train.release.released_weights import interpolate_weights, postprocess
 
 
 @pytest.fixture

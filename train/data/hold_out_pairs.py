@@ -1,6 +1,6 @@
 """Hold out a share of labelled pairs for testing.
 
-    python -m train.data.hold_out 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
+    python -m train.data.hold_out_pairs 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
 
 Pairs with the same first text are held out together. The choice depends on that text alone, so it stays
 the same when a source grows. List the output under `exclude` in the configuration of a training.
@@ -25,7 +25,7 @@ from train.runtime.command_line import add_overwrite_option, check_output, run_t
 def main() -> int:
     """Parse the command line, write the held-out pairs, and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.data.hold_out",
+        prog="python -m train.data.hold_out_pairs",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

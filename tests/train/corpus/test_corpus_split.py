@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from tests.train.corpus.conftest import lines
 from train.corpus import build
-from train.corpus.train_test_split import choose_held_out
-from train.runtime.config import CorpusConfig
+from train.corpus.config import CorpusConfig
+from train.corpus.corpus_split import choose_held_out
 
 
 def split(repositories, share=0.1):

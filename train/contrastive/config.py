@@ -1,0 +1,171 @@
+"""Configuration of contrastive training, with all keys of `configs/contrastive.yaml` and `meaning.yaml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from simllm.errors import InputError
+from simllm.model.config import HeadConfig
+from train.runtime.config import ADDED_LATER, TrainingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositivesConfig:
+    """Settings for one source of positive pairs (two texts with the same meaning).
+
+    A file of JSON lines holds pairs. In a file of plain lines, each line is paired with its rewording
+    by rule, or with a copy of the line. The two copies differ by word dropout and by the model's
+    dropout (Gao et al., "SimCSE", 2021).
+    """
+
+    source: str  # file or glob pattern: plain lines, or JSON lines with pairs
+    share: float  # share of the pairs of an update
+    word_dropout: float = 0.0  # share of words dropped from both texts, or only from a rewording
+    rewording: bool = False  # whether the second text is reworded by rule
+    hard_negatives: int = 0  # texts with a changed meaning per pair: from the file, and then by rule
+    fields: tuple[str, ...] = ("a", "b")  # fields of the two texts and of a hard negative; (): plain lines
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
+    max_words: int = 256  # longer texts are left out
+    min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
+    max_overlap: float = 1.0  # pairs that share more words are left out
+
+    def __post_init__(self) -> None:
+        if len(self.fields) not in (0, 2, 3):
+            raise InputError(f"fields must name two or three fields or none, not {len(self.fields)}")
+        if not (self.share > 0 and self.max_words > 0 and self.hard_negatives >= 0):
+            raise InputError("share and max_words must be positive, hard_negatives not negative")
+        if not 0 <= self.word_dropout < 1:
+            raise InputError("word_dropout must be from 0 to below 1")
+        if not 0 <= self.min_overlap <= self.max_overlap <= 1:
+            raise InputError("min_overlap and max_overlap must be from 0 to 1")
+        if not self.fields and (self.min_overlap, self.max_overlap) != (0, 1):
+            raise InputError("min_overlap and max_overlap need pairs, but the source has plain lines")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatedPairsConfig:
+    """Settings for a ranking loss over text pairs whose similarity people have rated."""
+
+    sources: tuple[str, ...]  # rated files or glob patterns; only ratings within one file are compared
+    fields: tuple[str, ...]  # fields of the two texts and of the rating
+    pairs: int  # number of pairs per update
+    weight: float  # weight of this loss; the loss of the positives has weight 1
+
+    def __post_init__(self) -> None:
+        if len(self.fields) != 3:
+            raise InputError(f"fields must name three fields, not {len(self.fields)}")
+        if not (self.pairs > 0 and self.weight > 0):
+            raise InputError("pairs and weight must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LexicalTeacherConfig:
+    """Settings for distillation from the lexical teacher, which compares texts by their words.
+
+    Texts that share many words, especially rare words, get similar embeddings.
+    """
+
+    source: str  # file or glob pattern of pairs, such as references and generated summaries
+    fields: tuple[str, ...]  # fields of the two texts
+    max_words: int = 256  # longer texts are left out
+    pairs: int  # number of pairs per update; the first texts of the positives are compared, too
+    weight: float  # weight of this loss; the loss of the positives has weight 1
+
+    def __post_init__(self) -> None:
+        if len(self.fields) != 2:
+            raise InputError(f"fields must name two fields, not {len(self.fields)}")
+        if not (self.pairs > 0 and self.weight > 0):
+            raise InputError("pairs and weight must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig:
+    """Settings for permuted language modelling as an auxiliary task of contrastive training."""
+
+    texts: str  # file or glob pattern of cleaned texts, one per line
+    update_tokens: int  # approximate tokens of text per update; each process takes its part as one batch
+    predict_probability: float  # share of a text's tokens that are predicted
+    weight: float  # weight of this loss; the loss of the positives has weight 1
+
+    def __post_init__(self) -> None:
+        if not (self.update_tokens > 0 and self.weight > 0):
+            raise InputError("update_tokens and weight must be positive")
+        if not 0 < self.predict_probability < 1:
+            raise InputError("predict_probability must be between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeaningSourceConfig:
+    """Settings for one source of text pairs, labelled as having the same meaning or different meanings."""
+
+    source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
+    share: float  # share of the pairs of an update
+    # three fields: two texts and a label; two fields: texts with the same meaning; one or none: single
+    # texts, from which pairs are made by rule
+    fields: tuple[str, ...] = ()
+    same: tuple[str, ...] = ("same",)  # labels of pairs with the same meaning
+    different: tuple[str, ...] = ("different",)  # labels of other pairs; all other labels are left out
+    sentences: tuple[str, ...] = ()  # files of sentences to put word pairs into; none: pairs of texts
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
+    max_words: int = 40  # longer texts are left out
+
+    def __post_init__(self) -> None:
+        if len(self.fields) > 3:
+            raise InputError(f"fields must name up to three fields, not {len(self.fields)}")
+        if not (self.share > 0 and self.max_words > 0):
+            raise InputError("share and max_words must be positive")
+        if self.sentences and len(self.fields) < 2:
+            raise InputError("sentences need pairs of words: name their fields")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeaningConfig:
+    """Settings for training the meaning head together with the encoder.
+
+    The meaning head predicts the probability that two texts have the same meaning.
+    """
+
+    head: HeadConfig
+    sources: tuple[MeaningSourceConfig, ...]
+    pairs: int  # number of pairs per update
+    weight: float  # weight of this loss; the loss of the positives has weight 1
+    freeze_encoder: bool = False  # whether this loss trains only the head
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise InputError("meaning.sources must not be empty")
+        if not (self.pairs > 0 and self.weight > 0):
+            raise InputError("pairs and weight must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastiveConfig(TrainingConfig):
+    """Settings for contrastive training.
+
+    Embeddings of texts with the same meaning move together, and all other embeddings move apart.
+    """
+
+    model: str  # the model folder to start from
+    positives: tuple[PositivesConfig, ...]
+    rated: tuple[RatedPairsConfig, ...] = ()
+    overlap: LexicalTeacherConfig | None = None
+    exclude: tuple[str, ...] = ()  # rated files; training texts that occur in them are left out
+    dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
+    dev_comments: str  # cleaned comments, one per line, for the same criterion
+    hold_out_contrast: bool  # whether to train without the deciding words of the contrast set
+    temperature: float  # of the softmax over cosine similarities
+    hard_negative_weight: float  # weight of a hard negative; other negatives have weight 1
+    pairs: int  # number of pairs per update; the texts of the other pairs are negatives
+    chunk_tokens: int  # tokens that are embedded at once, padding included
+    cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
+    language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
+    # weight of a loss that keeps similarities between texts as in the initial model
+    anchor_weight: float = field(default=0.0, metadata=ADDED_LATER)
+    meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.positives or not self.dev:
+            raise InputError("positives and dev must not be empty")

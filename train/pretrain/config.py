@@ -1,0 +1,52 @@
+"""Configuration of pretraining runs, with all keys of `configs/mini.yaml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from simllm.errors import InputError
+from simllm.model.config import ModelConfig
+from train.corpus.config import CorpusConfig
+from train.runtime.config import ADDED_LATER, TrainingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(TrainingConfig):
+    """Settings for pretraining with permuted or, for comparison, masked language modelling."""
+
+    corpus: CorpusConfig
+    model: ModelConfig
+    token_vectors: str  # initial token embeddings: random, or ppmi (from neighbours in the corpus)
+    packing: str  # documents: one text per input; blocks: inputs of full length, cut anywhere
+    predict_probability: float  # share of a text's tokens that are predicted
+    batch_tokens: int  # approximate tokens of text in a batch, which a device processes at once
+    accumulation: int  # batches per update, over all processes
+    test_texts: int  # number of held-out texts for the perplexity
+    # permuted: a prediction sees the tokens that were predicted before it; masked: it sees none of them
+    objective: str = field(default="permuted", metadata=ADDED_LATER)
+
+    def __post_init__(self) -> None:
+        problems = []
+        try:
+            super().__post_init__()
+        except InputError as error:
+            problems.append(str(error))
+        if not self.predict_probability < 1:
+            problems.append("predict_probability must be below 1")
+        if self.token_vectors not in ("random", "ppmi"):
+            problems.append(f"token_vectors must be random or ppmi, not {self.token_vectors!r}")
+        elif self.token_vectors == "ppmi" and self.model.hidden_size >= self.model.vocab_size:
+            problems.append("token_vectors: ppmi needs a vocabulary larger than hidden_size")
+        if self.objective not in ("permuted", "masked"):
+            problems.append(f"objective must be permuted or masked, not {self.objective!r}")
+        if self.packing not in ("documents", "blocks"):
+            problems.append(f"packing must be documents or blocks, not {self.packing!r}")
+        if self.batch_tokens < self.model.max_length:
+            problems.append(f"batch_tokens must hold the longest input, {self.model.max_length} tokens")
+        if problems:
+            raise InputError("; ".join(problems))
+
+    @property
+    def update_tokens(self) -> int:
+        """Approximate number of text tokens in one update (optimizer step)."""
+        return self.batch_tokens * self.accumulation

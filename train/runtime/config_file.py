@@ -1,0 +1,168 @@
+"""Loading of configuration files: YAML with `${data}` for the data folder, and overrides `key=value`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from simllm.errors import InputError
+from simllm.io.strict_loading import build
+
+C = TypeVar("C")
+
+
+def load(cls: type[C], file: Path, overrides: list[str]) -> C:
+    """Load a configuration from a YAML file and apply overrides.
+
+    In all values, `${data}` is replaced by the folder of the data sets. The key `data` names that
+    folder. Without the key, `data_root()` names it.
+
+    Args:
+        cls: The configuration class, such as `ContrastiveConfig`.
+        file: The YAML file.
+        overrides: `key=value` items. A key may name a nested value (`model.hidden_size=128`) or an
+            item of a list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an
+            item of a list (`positives.1=null`).
+
+    Returns:
+        An instance of `cls` with checked values.
+
+    Raises:
+        InputError: The file cannot be read, or a key or value is unknown or wrong.
+    """
+    return build(cls, _read(file, overrides), str(file))
+
+
+def _read(file: Path, overrides: list[str]) -> Any:
+    """Read the nested values of a YAML file, and apply overrides; no key or value is checked.
+
+    The argument `overrides` is explained in `load`.
+    """
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from None
+    for override in overrides:
+        _apply_override(values, decode_paths(override))
+    values = _map_texts(_without_nulls(values), _encode_path)
+    root = (values.pop("data", None) if isinstance(values, dict) else None) or data_root()
+    if not isinstance(root, str):
+        raise InputError(f"{file}: data must name a folder, not {root!r}")
+    return _map_texts(values, lambda text: text.replace("${data}", root))
+
+
+def data_root() -> str:
+    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, by default `data`."""
+    return os.environ.get("SIMLLM_DATA") or "data"
+
+
+def hide_data_root(values: Any) -> Any:
+    """Replace the data folder at the start of paths by `${data}`, as configuration files write it.
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy in which strings that start with `data_root()` and a slash start with `${data}` instead.
+    """
+    root = f"{data_root()}/"
+    return _map_texts(
+        values, lambda text: "${data}/" + text.removeprefix(root) if text.startswith(root) else text
+    )
+
+
+def decode_paths(values: Any) -> Any:
+    """Decode all paths in nested configuration values as UTF-8, whatever the encoding of the locale.
+
+    In an ASCII locale, Python represents the other bytes of a path by surrogates (`os.fsencode`).
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy with all strings decoded.
+    """
+    return _map_texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
+
+
+def _encode_path(text: str) -> str:
+    """Return a path in the form that `open` needs in the current locale; the inverse of `decode_paths`."""
+    return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+
+
+def _map_texts(values: Any, change: Callable[[str], str]) -> Any:
+    """Return a copy of nested dictionaries, lists and tuples, with `change` applied to each string."""
+    if isinstance(values, str):
+        return change(values)
+    if isinstance(values, dict):
+        return {_map_texts(key, change): _map_texts(value, change) for key, value in values.items()}
+    if isinstance(values, list | tuple):
+        return type(values)(_map_texts(value, change) for value in values)
+    return values
+
+
+def _apply_override(values: Any, override: str) -> None:
+    """Change one value in nested configuration values, in place.
+
+    Args:
+        values: Nested dictionaries and lists.
+        override: `key=value`, as for `load`.
+
+    Raises:
+        InputError: The override has no `=`, no valid value, or a key for a place that does not exist.
+    """
+    name, equals, text = override.partition("=")
+    if not equals:
+        raise InputError(f"{override!r}: expected key=value")
+    path = name.split(".")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise InputError(f"{override!r}: not a YAML value") from None
+    for depth, key in enumerate(path):
+        if isinstance(values, list):
+            if not key.isdecimal() or int(key) >= len(values):
+                raise InputError(f"{override!r}: {'.'.join(path[:depth])} has {len(values)} items, from 0")
+        elif not isinstance(values, dict):
+            raise InputError(f"{override!r}: {'.'.join(path[:depth])} holds no keys")
+        place: Any = int(key) if isinstance(values, list) else key
+        if depth == len(path) - 1:
+            values[place] = value
+        elif isinstance(values, dict):
+            values = values.setdefault(place, {})
+        else:
+            values = values[place]
+
+
+def _without_nulls(values: Any) -> Any:
+    """Return a copy of nested dictionaries and lists, without list items that are None."""
+    if isinstance(values, dict):
+        return {key: _without_nulls(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_without_nulls(value) for value in values if value is not None]
+    return values
+
+
+def _main() -> int:
+    """Print the run folder (the key `out`) of a configuration file, for the job scripts.
+
+    The command line is `CONFIG [key=value …]`. The exit status is 0, or 2 for bad input.
+    """
+    file, *overrides = sys.argv[1:]
+    try:
+        sys.stdout.buffer.write(os.fsencode(_read(Path(file), overrides)["out"]))
+    except (InputError, KeyError, TypeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
