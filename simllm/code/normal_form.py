@@ -11,8 +11,9 @@ import ast
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -36,7 +37,6 @@ _IMPORTS = frozenset(
 _STATEMENT = re.compile(r".*(statement|declaration|definition)")
 # Languages whose lines follow from braces and semicolons; the lines of others are those of the text.
 _BRACES = frozenset({"cpp", "java", "javascript", "php", "typescript"})
-_LINE_END = re.compile(r"\r\n?|\n")
 _CACHED = 4096  # texts
 
 
@@ -63,7 +63,7 @@ def normal_forms(texts: Sequence[str], language: str) -> list[list[str]]:
 
 def _dedent(text: str) -> str:
     """Remove common indentation, and write all line ends as line feeds."""
-    return textwrap.dedent(_LINE_END.sub("\n", text) + "\n")
+    return textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n") + "\n")
 
 
 @lru_cache(_CACHED)
@@ -97,70 +97,101 @@ def _token_lines(text: str, language: str) -> tuple[str, ...]:
     """Return the lines of code, with single spaces between its tokens (the leaves of its syntax tree)."""
     code = _dedent(text).encode(errors="replace")
     root = languages.find(language).parse(code)
-    indents = [_indent(line) for line in code.decode().split("\n")] if language == "python" else []
-    lines: list[tuple[str, list[str]]] = []  # the indentation and the tokens of each line
-    breaks = _breaks_at_braces if language in _BRACES else _breaks_as_written
-    for node, begins_line in breaks(_tokens(root, language)):
-        if begins_line or not lines:
-            lines.append((indents[node.start_point.row] if indents else "", []))
-        lines[-1][1].append(" ".join((node.text or b"").decode().split("\n")))
-    return tuple(indent + " ".join(tokens) for indent, tokens in lines)
+    indents = [_indent(line) for line in code.split(b"\n")] if language == "python" else []
+    lines: list[tuple[bytes, list[bytes]]] = []  # the indentation and the tokens of each line
+    tokens = list(_tokens(root, code, language))
+    begins_line = _breaks_at_braces if language in _BRACES else _breaks_as_written
+    for (token, node, *_), begins in zip(tokens, begins_line(tokens), strict=True):
+        if begins or not lines:
+            lines.append((indents[node.start_point.row] if indents else b"", []))
+        lines[-1][1].append(token)
+    return tuple((indent + b" ".join(tokens).replace(b"\n", b" ")).decode() for indent, tokens in lines)
 
 
-def _indent(line: str) -> str:
+def _indent(line: bytes) -> bytes:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _tokens(root: Node, language: str) -> Iterator[tuple[Node, bool]]:
+class _Kind(NamedTuple):
+    """What the type of a syntax node tells about the node."""
+
+    is_ignored: bool
+    is_literal: bool
+    is_statement: bool  # a statement, declaration or definition
+
+
+@cache
+def _kind(node_type: str) -> _Kind:
+    return _Kind(
+        "comment" in node_type or node_type in _IMPORTS,
+        bool(_LITERAL.fullmatch(node_type)),
+        bool(_STATEMENT.fullmatch(node_type)),
+    )
+
+
+# The text of a token, its node, the type of the node, and whether it begins a statement in a block.
+_Token = tuple[bytes, Node, str, bool]
+
+
+def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
     """Yield the tokens of a syntax tree: leaves and whole literals, without comments and imports.
 
-    Yields:
-        The node of the token, and whether the token begins a statement, declaration or definition that
-        stands directly in the file or in braces.
+    A cursor walks the tree, which takes a third of the time that lists of children take.
+
+    A token begins a statement in a block if a statement, declaration or definition begins with it that
+    stands directly in the file or in braces.
     """
-    stack = [(root, False, False)]  # a node, whether it stands in the file or in braces, the yielded flag
-    while stack:
-        node, is_in_block, begins = stack.pop()
-        if _is_ignored_node(node, language):
-            continue
-        begins = begins or (is_in_block and bool(_STATEMENT.fullmatch(node.type)))
-        if not node.child_count or (node.is_named and _LITERAL.fullmatch(node.type)):
-            if (node.text or b"").strip():
-                yield node, begins
-            continue
-        children = node.children
-        is_block = node is root or any(child.type == "{" for child in children)
-        stack += [(child, is_block, False) for child in reversed(children[1:])]
-        stack.append((children[0], is_block, begins))
+    cursor = root.walk()
+    parents: list[Node] = []
+    begins, checks_nodes = False, language in ("python", "ruby")
+    while True:
+        node = cursor.node
+        assert node is not None  # for the type checker: a cursor always stands on a node
+        node_type = node.type
+        is_ignored, is_literal, is_statement = _kind(node_type)
+        if not (is_ignored or (checks_nodes and _is_ignored_node(node, node_type, language))):
+            begins = begins or (is_statement and _is_block(parents))
+            if not (is_literal and node.is_named) and cursor.goto_first_child():
+                parents.append(node)
+                continue
+            if (text := code[node.start_byte : node.end_byte]).strip():
+                yield text, node, node_type, begins
+        begins = False
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            parents.pop()
 
 
-def _is_ignored_node(node: Node, language: str) -> bool:
-    """Return whether a syntax node is a comment, an import, a Python docstring or Ruby's `require`."""
-    if "comment" in node.type or node.type in _IMPORTS:
-        return True
+def _is_block(parents: Sequence[Node]) -> bool:
+    """Return whether the last of the nodes on a path is the file, or has braces."""
+    return len(parents) == 1 or any(child.type == "{" for child in (parents[-1].children if parents else ()))
+
+
+def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
+    """Return whether a syntax node is a Python docstring or Ruby's `require`."""
     if language == "python":
-        return node.type == "expression_statement" and [c.type for c in node.children] == ["string"]
-    name = node.child_by_field_name("method") if language == "ruby" and node.type == "call" else None
+        return node_type == "expression_statement" and [c.type for c in node.children] == ["string"]
+    name = node.child_by_field_name("method") if language == "ruby" and node_type == "call" else None
     return name is not None and name.text in (b"require", b"require_relative")
 
 
-def _breaks_as_written(tokens: Iterator[tuple[Node, bool]]) -> Iterator[tuple[Node, bool]]:
-    """Yield each token, and whether it begins a line in the text."""
+def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
+    """Yield for each token whether it begins a line in the text."""
     row = -1
-    for node, _ in tokens:
-        yield node, node.start_point.row > row
+    for _, node, _, _ in tokens:
+        yield node.start_point.row > row
         row = node.end_point.row
 
 
-def _breaks_at_braces(tokens: Iterator[tuple[Node, bool]]) -> Iterator[tuple[Node, bool]]:
-    """Yield each token, and whether it begins a line by the rules for languages with braces.
+def _breaks_at_braces(tokens: Iterable[_Token]) -> Iterator[bool]:
+    """Yield for each token whether it begins a line by the rules for languages with braces.
 
     A line begins after "{", before and after "}", after ";" outside parentheses, and at a statement,
     declaration or definition that stands directly in the file or in braces.
     """
     depth, is_after_break = 0, True
-    for node, begins_statement in tokens:
-        kind = node.type
-        yield node, is_after_break or kind == "}" or begins_statement
+    for _, _, kind, begins_statement in tokens:
+        yield is_after_break or kind == "}" or begins_statement
         depth += (kind == "(") - (kind == ")")
         is_after_break = kind in ("{", "}") or (kind == ";" and depth == 0)

@@ -18,6 +18,7 @@ from simllm.errors import InputError
 from simllm.evaluation.code_items import CodeFields, CodeItem, read_items
 from simllm.evaluation.display_names import label
 from simllm.metrics import registry
+from simllm.metrics.code.corpus_values import corpus_value
 from simllm.metrics.code.line_edits import exact_match
 from simllm.metrics.code.versions import Edits, edits
 from simllm.metrics.protocol import Example, Floats
@@ -123,7 +124,10 @@ def run_study(
         ids,
         systems,
         {name: _compare(systems, name) for name in names},
-        {system.name: _summarize(system, ids, easy, top if system in real else ()) for system in systems},
+        {
+            system.name: _summarize(system, names, ids, easy, top if system in real else ())
+            for system in systems
+        },
         {
             "items": len(ids),
             "by all": int((times == len(real)).sum()),
@@ -206,12 +210,13 @@ def _compare(systems: Sequence[System], name: str) -> Comparison:
 
 
 def _summarize(
-    system: System, ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
+    system: System, names: Sequence[str], ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
 ) -> dict[str, float | None]:
     """Compute the figures of one system besides the means of metrics.
 
     Args:
         system: The system.
+        names: The names of the metrics.
         ids: The ids of the items.
         easy: Whether each item is easy.
         top: The numbers k for which TOP-k is computed.
@@ -219,10 +224,11 @@ def _summarize(
     attempts = [system.attempts[id_] for id_ in ids]
     flat = [attempt for each in attempts for attempt in each]
     found = [edits(attempt.example) for attempt in flat]
+    items = [[attempt.example for attempt in each] for each in attempts]
+    corpus = {name: corpus_value(name, items) for name in names}
     passed = [[attempt.passed for attempt in each] for each in attempts]
     rates = [average_pass_rate([each]) for each in passed]
     groups = {"easy": easy, "hard": [not each for each in easy]}
-    precision, recall, f1 = corpus_lemod(found)
     return {
         "AVG": average_pass_rate(passed),
         **{f"TOP-{k}": pass_at_k(passed, k) for k in top},
@@ -232,35 +238,13 @@ def _summarize(
         },
         "lines deleted": float(np.mean([_count(edit, "-") for edit in found])),
         "lines inserted": float(np.mean([_count(edit, "+") for edit in found])),
-        "corpus LEMOD precision": precision,
-        "corpus LEMOD recall": recall,
-        "corpus LEMOD": f1,
+        **{f"corpus {name}": value for name, value in corpus.items() if value is not None},
         "without code": float(sum(not attempt.has_code for attempt in flat)),
     }
 
 
 def _count(edit: Edits, sign: str) -> int:
     return sum(line.startswith(sign) for line in edit.candidate)
-
-
-def corpus_lemod(found: Sequence[Edits]) -> tuple[float, float, float]:
-    """Compute precision, recall and F1 of edited lines over all items together.
-
-    The numbers of common, edited and expected lines are summed first; each line of an edit counts once.
-
-    Args:
-        found: The edits of all candidates and references.
-    """
-    common = edited = expected = 0
-    for edit in found:
-        candidate, reference = (
-            {line[1:].strip() for line in lines} for lines in (edit.candidate, edit.reference)
-        )
-        common += 0 if edit.no_code else len(candidate & reference)
-        edited += len(candidate)
-        expected += len(reference)
-    precision, recall = (common / total if total else 0.0 for total in (edited, expected))
-    return precision, recall, 2 * precision * recall / (precision + recall) if common else 0.0
 
 
 def inserted_lines(example: Example) -> int:

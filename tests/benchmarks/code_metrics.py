@@ -1,11 +1,13 @@
-"""Benchmark of metrics for code edits, against the published code's way, and of the tree edit distance.
+"""Benchmark of metrics for code edits, against the published code, and of the tree edit distance.
 
-    python -m tests.benchmarks.code_metrics
-    python -m tests.benchmarks.code_metrics --json tests/benchmarks/results/code-metrics-cpu.json
+    simllm mine satd JAVA_REPOSITORY -o items.jsonl
+    python -m tests.benchmarks.code_metrics --mined items.jsonl --published SATD_tool.py
 
-The items are functions of Python's standard library in which some names and lines were changed. Each way
-scores the same items, in turns, and the fastest turn counts. If the package black is installed, the published
-way of comparing Python code by black is timed, too; if apted is installed, its tree edit distances are.
+The Python items are functions of the standard library in which some names and lines were changed. Other items
+are mined repayments; their candidate is the reference with two changed names. `SATD_tool.py` is the code that
+Sheikhaei et al. published (SATD-Auto-Repayment); it needs the packages black, crystalbleu, Levenshtein and
+pandas. Each way scores the same items, in turns, and the fastest turn counts. If the package apted is
+installed, its tree edit distances are timed, too.
 """
 
 import argparse
@@ -18,8 +20,10 @@ import re
 import statistics
 import textwrap
 import time
+from collections import Counter
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from operator import attrgetter
 from pathlib import Path
 
 from simllm import metrics
@@ -27,6 +31,7 @@ from simllm.code import normal_form
 from simllm.code.syntax_tree import syntax_tree
 from simllm.code.tree_edit_distance import tree_edit_distance
 from simllm.metrics import Example
+from simllm.metrics.code import versions
 from tests.benchmarks import machine
 
 MODULES = [
@@ -35,6 +40,16 @@ MODULES = [
     *"unittest.case zipfile".split(),
 ]
 NAMES = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff")
+
+
+def mined_items(file, count):
+    """Return mined repayments as examples; two names of the reference are changed in the candidate."""
+    random_ = random.Random(0)
+    rows = [json.loads(line) for line in file.read_text().splitlines()][:count]
+    return [
+        Example(renamed(row["reference"], random_, False), row["reference"], row["source"], row["language"])
+        for row in rows
+    ]
 
 
 def functions():
@@ -83,29 +98,50 @@ def parses(text):
     return True
 
 
-def black_exact_match(examples):
-    """Compare candidates and references as black formats them, as the published code does."""
-    import black
+def load_published(file):
+    """Load the published module."""
+    spec = spec_from_file_location("SATD_tool", file)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
+
+def score_as_published(published, examples):
+    """Score examples by the four metrics with the published functions."""
+    language = examples[0].language.capitalize()
+    words = " ".join(example.reference for example in examples).split()
+    ngrams = (zip(*(words[start:] for start in range(n)), strict=False) for n in (1, 2, 3, 4))
+    shared = dict(Counter(itertools.chain.from_iterable(ngrams)).most_common(500))
     for example in examples:
-        for text in (example.candidate, example.reference):
-            try:
-                black.format_str(text, mode=black.Mode())
-            except Exception:
-                continue
+        try:
+            published.exact_match(example.candidate, example.reference, language, True)
+        except Exception:  # black cannot format it
+            published.exact_match(
+                example.candidate, example.reference, language, True, ignore_whitespace=True
+            )
+    references, candidates = (
+        {
+            number: "\n".join(published.get_updated_or_new_lines(example.source, text(example), language))
+            for number, example in enumerate(examples)
+        }
+        for text in (attrgetter("reference"), attrgetter("candidate"))
+    )
+    published.get_linePRF(references, candidates, language, True)
+    published.get_BLEU(references, candidates, language, True)
+    published.get_crystalBLEU(references, candidates, language, True, shared)
 
 
-def score(examples, names, argument):
-    """Score examples by several metrics."""
-    for name in names:
-        metrics.load(name + argument).score(examples)
+def score(examples):
+    """Score examples by the four metrics."""
+    for name in NAMES:
+        metrics.load(name).score(examples)
 
 
 def fastest(function, turns=3):
-    """Return the seconds of the fastest of several turns; each begins without cached normal forms."""
+    """Return the seconds of the fastest of several turns; each begins without cached results."""
     times = []
     for _ in range(turns):
-        for cached in (normal_form._printed_python, normal_form._token_lines):
+        for cached in (normal_form._printed_python, normal_form._token_lines, versions.edits):
             cached.cache_clear()
         begun = time.perf_counter()
         function()
@@ -147,29 +183,36 @@ def apted_distance(first, second):
     return distance, time.perf_counter() - begun
 
 
+def compare_speeds(examples, published):
+    """Return the items per second of simllm and of the published code."""
+    ours = fastest(lambda: score(examples)) / len(examples)
+    speeds = {"items": len(examples), "simllm": 1 / ours}
+    if published:
+        theirs = fastest(lambda: score_as_published(published, examples)) / len(examples)
+        speeds |= {"published code": 1 / theirs, "ratio": theirs / ours}
+    return speeds
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument(
+        "--mined", type=Path, metavar="FILE", help="items of one language, from `simllm mine satd`"
+    )
+    parser.add_argument("--published", type=Path, metavar="FILE", help="the published module SATD_tool.py")
     parser.add_argument("--items", type=int, default=500)
     parser.add_argument("--trees", type=int, default=30)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    examples = items(options.items)
-    result = {**machine.facts(), "items": len(examples), "items per second": {}, "tree edit distance": {}}
-    black = fastest(lambda: black_exact_match(examples[:50]), 1) / 50 if find_spec("black") else 0
-    for label, names in {**{name: [name] for name in NAMES}, "all four": NAMES}.items():
-        ours, theirs = (
-            fastest(lambda names=names, argument=argument: score(examples, names, argument)) / len(examples)
-            for argument in ("", "=as-published")
-        )
-        if "exact-match" in names:
-            theirs += black
-        result["items per second"][label] = {
-            "simllm": 1 / ours,
-            "as published": 1 / theirs,
-            "ratio": theirs / ours,
-        }
+    published = load_published(options.published) if options.published else None
+    languages = {"python": items(options.items)}
+    if options.mined:
+        mined = mined_items(options.mined, options.items)
+        languages[mined[0].language] = mined
+    result = {**machine.facts(), "items per second": {}, "tree edit distance": {}}
+    for language, examples in languages.items():
+        result["items per second"][language] = compare_speeds(examples, published)
     for name, pairs in tree_pairs(options.trees).items():
         rows = []
         for first, second in pairs:

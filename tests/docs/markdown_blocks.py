@@ -29,6 +29,8 @@ from simllm import metric
 from simllm.cli import main
 from simllm.model import checkpoint
 from tests.conftest import ROOT
+from train.contrastive.config import ContrastiveConfig
+from train.pretrain.config import PretrainConfig
 from train.runtime import config_file
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -230,8 +232,8 @@ def _job(words):
 
 # The commands that take `key=value`, and the class of their configuration.
 _CONFIGS = {
-    "train.pretrain": lambda: config_file.PretrainConfig,
-    "train.contrastive": lambda: config_file.ContrastiveConfig,
+    "train.pretrain": lambda: PretrainConfig,
+    "train.contrastive": lambda: ContrastiveConfig,
     "train.release.measure": lambda: import_module("train.release.measure").MeasureConfig,
 }
 

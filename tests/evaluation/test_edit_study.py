@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from simllm.evaluation.edit_study import UNCHANGED, corpus_lemod, inserted_lines, run_study
-from simllm.metrics.code.versions import Edits
+from simllm.evaluation.edit_study import UNCHANGED, inserted_lines, run_study
 from simllm.metrics.protocol import Example
 from simllm.stats.pass_rates import average_pass_rate, pass_at_k
 from tests.browser import check_page, needs_browser
@@ -54,7 +53,9 @@ def test_means_differences_and_further_figures(systems):
     )
     assert (good["lines deleted"], good["lines inserted"]) == (1, 1)
     # Three edits are right; the fourth deletes the right line and inserts another one.
-    assert good["corpus LEMOD precision"] == good["corpus LEMOD recall"] == 7 / 8
+    assert good["corpus lemod"] == 7 / 8
+    assert "corpus exact-match" not in good
+    assert good["corpus rpsr"] > study.summaries["bad <b>"]["corpus rpsr"] == 0
     assert study.coverage == {"items": 4, "by all": 0, "by at least one": 3, "by exactly one": 3}
 
 
@@ -130,12 +131,6 @@ def test_difficulty_of_the_reference_vectors(shared):
     for row in json.loads((shared / "reference" / "code-metrics.json").read_text())["items"]:
         example = Example("", row["reference"], row["source"], row["language"])
         assert inserted_lines(example) == row["inserted_lines"]
-
-
-def test_corpus_lemod_sums_lines_first():
-    found = [Edits(["-a", "+b"], ["-a", "+c"], False), Edits(["+d"], ["+d", "+e", "+f"], False)]
-    assert corpus_lemod(found) == (2 / 3, 2 / 5, pytest.approx(0.5))
-    assert corpus_lemod([Edits([], [], False)]) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(

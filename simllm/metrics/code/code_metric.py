@@ -28,7 +28,7 @@ from simllm.metrics.code import (
     tree_distances,
 )  # fmt: skip
 from simllm.metrics.code.codebleu import code_bleu
-from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared
+from simllm.metrics.code.crystalbleu import crystal_bleu, load_shared, shared_of_references
 from simllm.metrics.code.token_bleu import bleu_of_tokens
 from simllm.metrics.code.versions import compare_edits, compare_whole
 from simllm.metrics.protocol import Example, Floats, candidates_and_references
@@ -149,16 +149,8 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
     given = load_shared(Path(argument)) if argument else None
 
     def prepare(examples: Sequence[Example]) -> ExampleScore:
-        references: dict[str, list[str]] = {}
-        for example in examples:
-            references.setdefault(example.language or "", []).append(example.reference)
-        shared = given
-        if shared is None:
-            shared = {
-                language: frozenset(ngram for ngram, _ in count_shared(texts, language))
-                for language, texts in references.items()
-            }
-        if missing := sorted(references.keys() - shared.keys()):
+        shared = shared_of_references(examples) if given is None else given
+        if missing := sorted({example.language or "" for example in examples} - shared.keys()):
             raise InputError(f"{argument}: has no n-grams of {missing[0]}")
         scores = {name: partial(crystal_bleu, shared=ngrams) for name, ngrams in shared.items()}
         return lambda example: compare(example, score=scores[example.language or ""])

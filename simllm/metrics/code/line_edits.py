@@ -27,18 +27,28 @@ def lemod(example: Example, part: str, multiset: bool) -> float:
         multiset: Whether deleted and inserted lines, and repeated lines, are told apart.
     """
     found = edits(example)
-    candidate, reference = (_lines(edit, multiset) for edit in (found.candidate, found.reference))
+    candidate, reference = (distinct_lines(edit, multiset) for edit in (found.candidate, found.reference))
     if found.no_code:
         return 0.0
     if not candidate and not reference:
         return 1.0
-    common = (candidate & reference).total()
-    precision, recall = (common / lines.total() if lines else 0.0 for lines in (candidate, reference))
-    f1 = 2 * precision * recall / (precision + recall) if common else 0.0
-    return {"precision": precision, "recall": recall, "f1": f1}[part]
+    return agreement((candidate & reference).total(), candidate.total(), reference.total(), part)
 
 
-def _lines(edit: list[str], multiset: bool) -> Counter[str]:
+def agreement(common: int, edited: int, expected: int, part: str) -> float:
+    """Compute precision, recall or F1; 0 / 0 counts as 0.
+
+    Args:
+        common: The number of lines in both edits.
+        edited: The number of lines in the candidate's edit.
+        expected: The number of lines in the reference's edit.
+        part: "precision", "recall" or "f1".
+    """
+    over = {"precision": edited, "recall": expected, "f1": (edited + expected) / 2}[part]
+    return common / over if over else 0.0
+
+
+def distinct_lines(edit: list[str], multiset: bool) -> Counter[str]:
     """Count the lines of an edit without indentation; without `multiset`, each line counts once."""
     if multiset:
         return Counter(line[0] + line[1:].strip() for line in edit)

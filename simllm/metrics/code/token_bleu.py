@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from simllm.metrics.code.versions import tokenize
 
@@ -18,3 +18,16 @@ def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
     return float(sentence_bleu([expected], tokens, smoothing_function=SmoothingFunction().method4))
+
+
+def corpus_bleu_of_tokens(pairs: Iterable[tuple[str, str]]) -> float:
+    """Compute BLEU-4 of a corpus: n-grams and lengths are summed over all pairs first.
+
+    Args:
+        pairs: The candidate and the reference of each pair.
+    """
+    from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
+
+    tokens = [(tokenize(candidate), [tokenize(reference)]) for candidate, reference in pairs]
+    candidates, references = zip(*tokens, strict=True)
+    return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from simllm.code.ordered_tree import OrderedTree
 from simllm.code.syntax_tree import syntax_tree
@@ -21,8 +22,8 @@ def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
     """
 
     def similarity(candidate: str, reference: str) -> float:
-        trees = _trees(example, candidate, reference)
-        return 1 - _distance(trees[0], trees[1], largest) / max(map(len, trees))
+        a, b = _trees(example, candidate, reference)
+        return 1 - _relative_distance(a, b, largest)
 
     return compare_whole(example, similarity)
 
@@ -51,8 +52,36 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
     return _distance(source, candidate, largest) / expected if expected else math.nan
 
 
+def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = LARGEST_TREE) -> float:
+    """Compute RPSR of a corpus, in the form that Yang et al. (CREF) published.
+
+    It is the sum over items of the mean distance d from the source to the candidates, divided by the sum of d
+    from the source to the reference; d is the tree edit distance / nodes of the larger tree.
+
+    Args:
+        items: For each item, the examples of its candidates.
+        largest: Items with a tree of more than `largest` nodes are left out.
+
+    Returns:
+        A value from 0, lower is better; NaN if all sources and references have equal trees.
+    """
+    reached = expected = 0.0
+    for examples in items:
+        trees = [_trees(one, one.source or "", one.candidate, one.reference) for one in examples]
+        to_candidates = [_relative_distance(source, candidate, largest) for source, candidate, _ in trees]
+        to_reference = _relative_distance(trees[0][0], trees[0][2], largest)
+        if not math.isnan(sum(to_candidates) + to_reference):
+            reached, expected = reached + sum(to_candidates) / len(to_candidates), expected + to_reference
+    return reached / expected if expected else math.nan
+
+
 def _trees(example: Example, *texts: str) -> list[OrderedTree]:
     return [syntax_tree(text, example.language or "") for text in texts]
+
+
+def _relative_distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:
+    """Return the tree edit distance / nodes of the larger tree."""
+    return _distance(a, b, largest) / max(len(a), len(b))
 
 
 def _distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from simllm.code.line_edit import line_edit
 from simllm.code.normal_form import normal_forms
 from simllm.metrics.protocol import Example
 
+_CACHED = 1024  # edits; several metrics score the same examples
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 NGram = tuple[str, ...]
 TextScore = Callable[[str, str], float]  # takes the text of the candidate and that of the reference
@@ -30,6 +32,7 @@ class Edits:
     no_code: bool
 
 
+@lru_cache(_CACHED)
 def edits(example: Example) -> Edits:
     """Compute the edits of an example that has a source."""
     texts = [example.source or "", example.candidate, example.reference]
@@ -44,8 +47,13 @@ def compare_whole(example: Example, score: TextScore) -> float:
     Returns:
         The score; 1 if both are empty, and 0 if one is.
     """
+    return _compare(*whole_lines(example), score)
+
+
+def whole_lines(example: Example) -> tuple[list[str], list[str]]:
+    """Return the lines of candidate and reference in normal form."""
     candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
-    return _compare(candidate, reference, score)
+    return candidate, reference
 
 
 def compare_edits(example: Example, score: TextScore) -> float:
@@ -54,10 +62,13 @@ def compare_edits(example: Example, score: TextScore) -> float:
     Returns:
         The score; 1 if both edits are empty, and 0 if one is or the candidate has no code.
     """
+    return 0.0 if edits(example).no_code else _compare(*edited_lines(example), score)
+
+
+def edited_lines(example: Example) -> tuple[list[str], list[str]]:
+    """Return the lines of the candidate's edit and of the reference's edit, without signs."""
     found = edits(example)
-    if found.no_code:
-        return 0.0
-    return _compare(without_signs(found.candidate), without_signs(found.reference), score)
+    return without_signs(found.candidate), without_signs(found.reference)
 
 
 def _compare(candidate: list[str], reference: list[str], score: TextScore) -> float:

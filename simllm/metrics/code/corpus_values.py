@@ -1,0 +1,85 @@
+"""Corpus values of metrics for code: counts are summed over all items before they are divided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+from simllm.metrics.code import AS_PUBLISHED
+from simllm.metrics.code.crystalbleu import corpus_crystal_bleu, load_shared, shared_of_references
+from simllm.metrics.code.line_edits import agreement, distinct_lines
+from simllm.metrics.code.token_bleu import corpus_bleu_of_tokens
+from simllm.metrics.code.tree_distances import LARGEST_TREE, corpus_patch_size_ratio
+from simllm.metrics.code.versions import edited_lines, edits, whole_lines
+from simllm.metrics.protocol import Example
+
+Items = Sequence[Sequence[Example]]  # for each item, the examples of its candidates
+Lines = Callable[[Example], tuple[list[str], list[str]]]  # those of the candidate and of the reference
+
+
+def corpus_value(name: str, items: Items) -> float | None:
+    """Compute the value of a metric over all items together.
+
+    Args:
+        name: The name of a loadable metric, such as "lemod" or "crystalbleu-diff=FILE".
+        items: For each item, one or more examples, which differ in their candidates.
+
+    Returns:
+        The value; None if the metric has no corpus value, or if there is nothing to divide by.
+
+    Raises:
+        InputError: The file of shared n-grams cannot be read.
+    """
+    kind, _, argument = name.partition("=")
+    if kind not in _CORPUS_VALUES or argument == AS_PUBLISHED:
+        return None
+    value = _CORPUS_VALUES[kind](items, argument)
+    return None if math.isnan(value) else value
+
+
+def _lemod(items: Items, argument: str, part: str) -> float:
+    common = edited = expected = 0
+    for example in chain.from_iterable(items):
+        found = edits(example)
+        candidate, reference = (
+            distinct_lines(lines, multiset=bool(argument)) for lines in (found.candidate, found.reference)
+        )
+        common += 0 if found.no_code else (candidate & reference).total()
+        edited += candidate.total()
+        expected += reference.total()
+    return agreement(common, edited, expected, part)
+
+
+def _bleu(items: Items, argument: str, lines: Lines) -> float:
+    return corpus_bleu_of_tokens(_texts(example, lines) for example in chain.from_iterable(items))
+
+
+def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
+    examples = list(chain.from_iterable(items))
+    shared = load_shared(Path(argument)) if argument else shared_of_references(examples)
+    return corpus_crystal_bleu((*_texts(one, lines), shared[one.language or ""]) for one in examples)
+
+
+def _texts(example: Example, lines: Lines) -> tuple[str, str]:
+    """Return the texts of candidate and reference; that of a candidate without code is empty."""
+    candidate, reference = lines(example)
+    return "\n".join(candidate) if whole_lines(example)[0] else "", "\n".join(reference)
+
+
+def _patch_size_ratio(items: Items, argument: str) -> float:
+    return corpus_patch_size_ratio(items, int(argument or LARGEST_TREE))
+
+
+_CORPUS_VALUES: dict[str, Callable[[Items, str], float]] = {
+    "lemod": partial(_lemod, part="f1"),
+    "lemod-precision": partial(_lemod, part="precision"),
+    "lemod-recall": partial(_lemod, part="recall"),
+    "token-bleu": partial(_bleu, lines=whole_lines),
+    "bleu-diff": partial(_bleu, lines=edited_lines),
+    "crystalbleu": partial(_crystal_bleu, lines=whole_lines),
+    "crystalbleu-diff": partial(_crystal_bleu, lines=edited_lines),
+    "rpsr": _patch_size_ratio,
+}
