@@ -31,6 +31,8 @@ from simllm.model.tokenizer import Tokenizer
 from tests.benchmarks import machine
 from tests.benchmarks.padded_baseline import Plain
 from train.corpus import build
+from train.corpus.config import CorpusConfig
+from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime import config_file
 from train.runtime.distributed import World, join_processes
@@ -44,7 +46,7 @@ TEXTS = 200_000  # at most this many texts of the source are read
 def tokenized(source, settings, folder):
     """Return the texts of the source as shards, in the default model's vocabulary."""
     corpus, file = Path(folder) / "corpus", Path(folder) / "texts.txt"
-    build.build(config_file.CorpusConfig((source,)), corpus)
+    build.build(CorpusConfig((source,)), corpus)
     with (corpus / build.TRAIN).open() as train, file.open("w") as some:
         some.writelines(itertools.islice(train, TEXTS))
     tokenizer = Tokenizer.load(default_model() / "tokenizer.json")
@@ -178,7 +180,7 @@ def main():
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_intermixed_args()
-    settings = config_file.load(config_file.PretrainConfig, options.config, options.overrides)
+    settings = config_file.load(PretrainConfig, options.config, options.overrides)
     with tempfile.TemporaryDirectory() as folder:
         data = tokenized(options.source, settings, folder)
         vocabulary = max(settings.model.vocab_size, 1 + max(int(part.max()) for part in data.parts))
