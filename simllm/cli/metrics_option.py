@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def add_option(command: argparse.ArgumentParser) -> None:
+def add_option(command: argparse._ActionsContainer) -> None:
     """Add the option `--metrics`, a comma-separated list of metric names, to a command's parser."""
     command.add_argument("--metrics", metavar="A,B,…", help="names, or name=argument; default: all of them")
 

@@ -13,55 +13,100 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 Floats = NDArray[np.floating]
+_SEED = 12345
+_AT_ONCE, _MOST_DRAWN = 2_000_000, 200_000_000  # random numbers
 
 
 class Bin(NamedTuple):
     """One bin of a reliability diagram: the predictions whose probability is in a certain range.
 
     Attributes:
+        number: Number of the bin, from 0.
         size: Number of predictions in the bin.
         probability: Mean predicted probability.
         share: Share of the predictions whose label is positive, from 0 to 1.
     """
 
+    number: int
     size: int
     probability: float
     share: float
 
 
-def reliability(probabilities: Floats, labels: Floats, bins: int = 10) -> list[Bin]:
-    """Sort predicted probabilities into bins of equal width, for a reliability diagram.
+def reliability(probabilities: Floats, labels: Floats, bins: int = 10, equal_mass: bool = False) -> list[Bin]:
+    """Sort predicted probabilities into bins, for a reliability diagram.
+
+    A bin holds its lower edge; the last one holds both. Probabilities and edges are rounded to 12 decimals
+    first, so that 1 - 0.9 lies in the bin that begins with 0.1.
 
     Args:
         probabilities: (n,) predicted probabilities.
         labels: (n,) true labels, 0 or 1.
-        bins: Number of bins between 0 and 1.
+        bins: Number of bins.
+        equal_mass: Whether the bins hold about equally many predictions, instead of having equal widths
+            between 0 and 1.
 
     Returns:
         The bins that hold at least one prediction, from the lowest probability to the highest.
     """
-    numbers = np.minimum((probabilities * bins).astype(int), bins - 1)
-    return [
-        Bin(int(chosen.sum()), float(probabilities[chosen].mean()), float(labels[chosen].mean()))
-        for number in range(bins)
-        if (chosen := numbers == number).any()
-    ]
+    rounded = np.round(probabilities, 12)
+    steps = np.arange(bins + 1) / bins
+    edges = np.unique(np.round(np.quantile(rounded, steps) if equal_mass else steps, 12))
+    numbers = np.searchsorted(edges[1:-1], rounded, side="right")
+    sizes = np.bincount(numbers, minlength=bins)
+    sums = (np.bincount(numbers, weights, minlength=bins) for weights in (probabilities, labels))
+    rows = zip(range(bins), sizes, *sums, strict=False)
+    return [Bin(i, int(size), float(p / size), float(label / size)) for i, size, p, label in rows if size]
 
 
-def expected_calibration_error(probabilities: Floats, labels: Floats, bins: int = 10) -> float:
+def calibration_errors(diagram: list[Bin]) -> tuple[float, float]:
     """Measure how far predicted probabilities are from the shares of positive labels.
 
-    Predictions are sorted into bins of equal width. The error is the mean of |mean probability - share of
-    positive labels| over the bins, weighted by bin size (Naeini et al., 2015).
+    Args:
+        diagram: The bins of a reliability diagram.
+
+    Returns:
+        The expected calibration error (ECE; Naeini et al., 2015), which is the mean of |mean probability -
+        share of positive labels| over the bins, weighted by bin size; and the largest of these gaps (MCE).
+    """
+    sizes = np.array([each.size for each in diagram])
+    gaps = np.abs([each.probability - each.share for each in diagram])
+    return float(sizes @ gaps / sizes.sum()), float(gaps.max())
+
+
+def consistency(
+    probabilities: Floats, labels: Floats, bins: int = 10, draws: int = 20_000
+) -> tuple[float, float]:
+    """Test whether an expected calibration error is larger than chance makes it.
+
+    Labels are drawn from the probabilities themselves, which are then calibrated (Bröcker and Smith, 2007).
 
     Args:
         probabilities: (n,) predicted probabilities.
         labels: (n,) true labels, 0 or 1.
-        bins: Number of bins between 0 and 1.
+        bins: Number of bins of equal width.
+        draws: Number of draws; fewer are drawn for many predictions.
+
+    Returns:
+        The mean error of drawn labels, and the share of draws with an error at least as large as that of the
+        true labels.
     """
+    random = np.random.default_rng(_SEED)
     diagram = reliability(probabilities, labels, bins)
-    total = sum(each.size for each in diagram)
-    return sum(each.size * abs(each.probability - each.share) for each in diagram) / total
+    observed, _ = calibration_errors(diagram)
+    rounded = np.round(probabilities, 12)
+    numbers = np.searchsorted(np.round(np.arange(1, bins) / bins, 12), rounded, side="right")
+    order = np.argsort(numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    total = np.add.reduceat(probabilities[order], starts)
+    draws = max(200, min(draws, _MOST_DRAWN // len(probabilities)))
+    size = max(1, _AT_ONCE // len(probabilities))
+    errors = []
+    for start in range(0, draws, size):
+        drawn = random.random((min(size, draws - start), len(order))) < probabilities[order]
+        gaps = np.abs(np.add.reduceat(drawn, starts, axis=1, dtype=np.int64) - total)
+        errors += (gaps.sum(axis=1) / len(order)).tolist()
+    return float(np.mean(errors)), float((np.array(errors) >= observed - 1e-12).mean())
 
 
 def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:

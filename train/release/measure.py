@@ -27,7 +27,7 @@ from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.scoring import token_matching
-from simllm.stats.probability_calibration import expected_calibration_error, reliability
+from simllm.stats.probability_calibration import calibration_errors, reliability
 from train.release.calibrate import meaning_test_pairs
 from train.runtime import config_file
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
@@ -191,11 +191,12 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
     pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled))[1::2]
     same = learned.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
     labels = np.array([pair.label for pair in pairs])
+    diagram = reliability(same, labels)
     figures = {
         "pairs": len(pairs),
         "accuracy": float(((same >= 0.5) == (labels > 0.5)).mean()),
-        "ece": expected_calibration_error(same, labels),
-        "bins": [each._asdict() for each in reliability(same, labels)],
+        "ece": calibration_errors(diagram)[0],
+        "bins": [each._asdict() for each in diagram],
     }
     return {"reliability": figures}
 

@@ -1,0 +1,139 @@
+"""`simllm evaluate classifiers`: judge classifiers by the protocol ECSER-LLM, and write a report."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from simllm.cli import metrics_option
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.io.tables import FORMATS as FORMATS
+from simllm.io.tables import Table
+
+HELP = "judge classifiers by a whole protocol: a page, JSON and LaTeX"
+EXAMPLES = """examples:
+  simllm evaluate classifiers persona.csv zeroshot.jsonl --positive fail --groups suite --out report
+  simllm evaluate classifiers predictions.csv --columns gold=label,predicted=answer --out report
+  simllm evaluate classifiers --ratings haque2022.jsonl --acceptable 3 --metrics simllm,rouge-l --out report
+
+A file is CSV or JSON lines, a row a prediction: item, gold, predicted (empty: it could not be parsed).
+Optional columns: classifier (default: the file name), split (train, validation, test), fold, data_set,
+variant, run; one of confidence (of the predicted label), probability (of the positive class), probabilities
+(an object, or columns such as p:bug) and score; seconds, tokens, energy_wh, cost. Other columns can be named
+by --groups.
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm evaluate classifiers` to its parser."""
+    command.add_argument("files", type=Path, nargs="*", metavar="FILE", help="predictions, as told below")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
+    command.add_argument(
+        "--positive", metavar="CLASS",
+        help="the positive class; needed for two classes other than 0 and 1; with more: one against the rest",
+    )  # fmt: skip
+    command.add_argument("--groups", default="", metavar="A,B,…", help="columns with groups of items")
+    command.add_argument(
+        "--columns", default="", metavar="A=B,…", help="names in the files: gold=label reads gold from label"
+    )
+    command.add_argument("--threshold", type=float, metavar="T", help="predict the positive class from T on")
+    command.add_argument(
+        "--matrix",
+        action="append",
+        default=[],
+        metavar="NAME=TP,FP,FN,TN",
+        help="counts of another study",
+    )
+    command.add_argument(
+        "--select-by", default="mcc", metavar="METRIC", help="selects the best one; default: %(default)s"
+    )
+    command.add_argument("--alpha", type=float, default=0.05, help="significance level; default: %(default)s")
+    command.add_argument("--bins", type=int, default=10, help="bins for calibration; default: %(default)s")
+    command.add_argument("--about", type=Path, metavar="FILE", help="TOML with facts about the study")
+    metrics = command.add_argument_group("metrics as classifiers")
+    metrics.add_argument("--ratings", type=Path, metavar="FILE", help="rated pairs, in place of predictions")
+    metrics.add_argument("--acceptable", type=float, metavar="R", help="the lowest acceptable mean rating")
+    metrics_option.add_option(metrics)
+    metrics.add_argument("--folds", type=int, default=10, metavar="K", help="default: %(default)s")
+    metrics.add_argument(
+        "--perturb", action="store_true", help="add variants of the candidates that keep the meaning"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run `simllm evaluate classifiers` with the parsed options: write a report and a table."""
+    with metrics_option.require_eval_extra():
+        from simllm.evaluation import classifiers, ratings
+        from simllm.evaluation.classifiers import classifier_report, metric_classifier
+        from simllm.evaluation.classifiers.protocol import main_split
+        from simllm.metrics import registry
+    if bool(options.files) == bool(options.ratings):
+        raise InputError("expected files of predictions, or --ratings")
+    matrices = {}
+    for text in options.matrix:
+        name, counts = _pair("--matrix", text)
+        matrices[name] = _counts(text, counts)
+    columns = dict(_pair("--columns", text) for text in _split(options.columns))
+    inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
+    files.check_output(options.output, inputs, options.overwrite)
+    classifier_report.check(options.out)
+    about = classifier_report.read_about(options.about)
+    positive, missing = options.positive, dict[str, str]()
+    if options.ratings:
+        if options.acceptable is None:
+            raise InputError("--ratings needs --acceptable: the lowest acceptable mean rating")
+        metrics, missing = registry.load_all(metrics_option.chosen_names(options.metrics), options.model)
+        rated, positive = ratings.load(options.ratings), metric_classifier.POSITIVE
+        predictions = metric_classifier.classify(
+            rated, options.acceptable, metrics, options.folds, options.perturb
+        )
+    else:
+        predictions = classifiers.read(options.files, columns, options.threshold, positive)
+    study = classifiers.evaluate(
+        predictions,
+        positive,
+        _split(options.groups),
+        options.select_by,
+        options.alpha,
+        options.bins,
+        matrices,
+    )
+    command = "simllm " + shlex.join(sys.argv[1:])
+    classifier_report.write(study, options.out, command, about, keep_predictions=bool(options.ratings))
+    names = ["accuracy", options.select_by, *(["auc"] if len(study.labels) == 2 else [])]
+    rows = []
+    for name, found in study.classifiers.items():
+        split = main_split(found.splits)
+        values = [found.splits[split].metrics.get(metric) for metric in dict.fromkeys(names)]
+        rows.append([name, split, found.splits[split].n, *(one and one.value for one in values)])
+    table = Table(
+        columns=("classifier", "split", "rows", *dict.fromkeys(names)),
+        rows=rows,
+        summary={"selected": study.selected or "none", "report": f"{options.out}/report.html"},
+    )
+    metrics_option.write_table(table, missing, options)
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise InputError(f"{option} {text}: expected NAME=VALUE")
+    return name, value
+
+
+def _counts(text: str, counts: str) -> Sequence[int]:
+    try:
+        found = [int(count) for count in counts.split(",")]
+    except ValueError:
+        found = []
+    if len(found) != 4:
+        raise InputError(f"--matrix {text}: expected NAME=TP,FP,FN,TN, such as gpt-4=71,9,29,91")
+    return found

@@ -1,0 +1,125 @@
+"""Findings of significance tests, and their answers in words after Holm's correction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simllm.stats.classifier_tests import Outcome
+from simllm.stats.compare_systems import holm
+
+Z = 1.959963984540054  # half the width of a 95% interval, in standard errors
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of the test of one question, before any correction.
+
+    Attributes:
+        question: The question, in words.
+        classifiers: The classifiers in question.
+        outcome: The outcome of the test; the p-value is NaN without a test.
+        why: Why this test was chosen, with the numbers that decided.
+        effect: The effect, such as a difference of accuracies; None if there is none.
+        words: What was observed: a sentence without its full stop.
+        interval: The ends of the effect's 95% interval; None if there is none.
+        assumptions: What the test assumes.
+    """
+
+    question: str
+    classifiers: list[str]
+    outcome: Outcome
+    why: str
+    effect: float | None
+    words: str
+    interval: tuple[float, float] | None = None
+    assumptions: str = "The items are independent of each other."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question, for the report; None where a number does not exist.
+
+    Attributes:
+        question: The question, in words.
+        split: The rows that answer it, such as "test".
+        classifiers: The classifiers in question.
+        test: The name of the test.
+        why: Why this test was chosen, with the numbers that decided.
+        assumptions: What the test assumes.
+        statistic: The test statistic.
+        df: Degrees of freedom.
+        p: The p-value.
+        p_holm: The p-value after Holm's correction over all classifiers or pairs with the same question.
+        effect: The effect, such as a difference of accuracies.
+        low: The lower end of its 95% interval.
+        high: The upper end.
+        verdict: What the test says about the data, in words.
+    """
+
+    question: str
+    split: str
+    classifiers: list[str]
+    test: str
+    why: str
+    assumptions: str
+    statistic: float | None
+    df: int | None
+    p: float | None
+    p_holm: float | None
+    effect: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: bool = False) -> list[Answer]:
+    """Correct the p-values of findings that belong together, and say what they mean.
+
+    Args:
+        findings: The findings for one question: of several classifiers, or of several pairs.
+        split: The rows that answer it, such as "test".
+        alpha: The significance level.
+        is_corrected: Whether the p-values are corrected already.
+    """
+    raw = [finding.outcome.p for finding in findings]
+    corrected = raw if is_corrected else holm([1.0 if math.isnan(p) else p for p in raw])
+    answers = []
+    for finding, p in zip(findings, corrected, strict=True):
+        has_test = not math.isnan(finding.outcome.p)
+        low, high = finding.interval or (math.nan, math.nan)
+        numbers = (finding.outcome.statistic, finding.outcome.p, p if has_test else math.nan, low, high)
+        statistic, p_value, p_holm, low_end, high_end = (None if math.isnan(x) else x for x in numbers)
+        answers.append(
+            Answer(
+                question=finding.question,
+                split=split,
+                classifiers=finding.classifiers,
+                test=finding.outcome.test,
+                why=finding.why,
+                assumptions=finding.assumptions,
+                statistic=statistic,
+                df=finding.outcome.df,
+                p=p_value,
+                p_holm=p_holm,
+                effect=finding.effect,
+                low=low_end,
+                high=high_end,
+                verdict=_verdict(finding.words, p, alpha) if has_test else f"{finding.words}.",
+            )
+        )
+    return answers
+
+
+def _verdict(words: str, p: float, alpha: float) -> str:
+    if p <= alpha:
+        return f"{words}. This is significant: p = {format_p(p)} is at most {alpha:g}."
+    return (
+        f"{words}. The data do not show that this is more than chance: p = {format_p(p)} is above {alpha:g}."
+    )
+
+
+def format_p(p: float) -> str:
+    """Format a p-value with three decimals, or with an exponent if it is below .001."""
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"

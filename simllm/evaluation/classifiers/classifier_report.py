@@ -1,0 +1,225 @@
+"""The report of a study of classifiers: a self-contained HTML page, JSON, and LaTeX tables."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.evaluation.classifiers.answers import Answer
+from simllm.evaluation.classifiers.classifier_figures import draw_calibration, draw_curves
+from simllm.evaluation.classifiers.performance import Estimate, Performance
+from simllm.evaluation.classifiers.protocol import ClassifierStudy, main_split
+from simllm.evaluation.study_conclusions import format_number, format_p_value
+from simllm.io import files, folders, tables
+from simllm.io.html_page import render
+from simllm.io.installed_versions import versions
+from simllm.io.latex import escape_latex, latex_table
+from simllm.stats.probability_calibration import Bin
+
+_LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
+_NAMES = ("classifiers.json", "tables.tex", "report.html", "predictions.jsonl")
+# Facts that a reader needs to repeat a study (steps S2 to S5), and what is said about them.
+FACTS = {
+    "model": "the model and its version",
+    "prompts": "the prompts, word for word",
+    "temperature": "the temperature and other settings of generation",
+    "split": "how the data were split, and why",
+    "metrics": "which metrics were chosen, and why",
+    "reasons": "why these classifiers were compared",
+}
+_DASH = "\u2013"  # for what is not defined
+
+
+def check(folder: Path) -> None:
+    """Check that a report can be written to `folder`; call this before the study.
+
+    Raises:
+        InputError: The report cannot be written there.
+    """
+    folders.check_replaceable(folder, _NAMES)
+
+
+def read_about(file: Path | None) -> dict[str, str]:
+    """Read the facts about a study from a TOML file with text under the keys of `FACTS`.
+
+    Raises:
+        InputError: The file cannot be read, or has an unknown key.
+    """
+    if file is None:
+        return {}
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: not TOML ({error})") from None
+    if unknown := sorted(found.keys() - FACTS.keys()):
+        raise InputError(f"{file}: unknown key {unknown[0]}; known: {', '.join(FACTS)}")
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+
+
+def write(
+    study: ClassifierStudy,
+    folder: Path,
+    command: str,
+    about: Mapping[str, str],
+    keep_predictions: bool = False,
+) -> None:
+    """Write the report into a folder: `report.html`, `classifiers.json` and `tables.tex`.
+
+    An earlier report is replaced. Files that simllm did not write are kept.
+
+    Args:
+        study: The results of the study.
+        folder: The folder of the report.
+        command: The command line that ran the study, to be shown in the report.
+        about: Facts about the study, as `read_about` returns them.
+        keep_predictions: Whether to write the predictions, too (`predictions.jsonl`).
+
+    Raises:
+        InputError: `check` fails, or a file cannot be written.
+    """
+    facts = {"command": command, "versions": versions(_LIBRARIES), "about": dict(about)}
+    figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
+    with folders.replacing(folder) as partial:
+        files.write(partial / "classifiers.json", figures + "\n")
+        files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
+        files.write(partial / "report.html", html(study, facts))
+        if keep_predictions:
+            files.write(partial / "predictions.jsonl", study.predictions.to_json_lines())
+
+
+def numbers(study: ClassifierStudy) -> dict[str, Any]:
+    """Return all figures of a study as a JSON object."""
+    return {
+        "labels": study.labels,
+        "classifiers": {name: _plain(asdict(found)) for name, found in study.classifiers.items()},
+        "tests": [asdict(answer) for answer in study.tests],
+        "selected": study.selected,
+        "select_by": study.select_by,
+        "leaks": {"items": study.leaks, "named": study.leaked},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Replace the bins of calibration by JSON objects with the names of the report."""
+    if isinstance(value, Bin):
+        return {"bin": value.number, "n": value.size, "confidence": value.probability, "rate": value.share}
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
+def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
+    """Render the report as an HTML page.
+
+    Args:
+        study: The results of the study.
+        facts: The command line, the versions of the libraries, and facts about the study, under "command",
+            "versions" and "about".
+    """
+    return render(
+        Path(__file__).with_name("classifier_report.html"),
+        study=study,
+        metrics=metric_names(study),
+        main_split=main_split,
+        conclusions=write_conclusions(study),
+        calibration=draw_calibration(study),
+        curves=draw_curves(study),
+        known_facts=FACTS,
+        cell=_cell,
+        short=lambda value: _DASH if value is None else format_number(value),
+        estimate=_estimate,
+        probability=lambda p: _DASH if p is None else format_p_value(p),
+        **facts,
+    )
+
+
+def metric_names(study: ClassifierStudy) -> list[str]:
+    """Return the names of the metrics that the tables show, in order."""
+    found = next(iter(study.classifiers.values()))
+    return list(found.splits[main_split(found.splits)].metrics)
+
+
+def write_conclusions(study: ClassifierStudy) -> list[str]:
+    """Write the main results as English sentences: selection, quality, significance, and warnings."""
+    sentences = []
+    if study.leaks:
+        named = ", ".join(study.leaked[:5])
+        sentences.append(
+            f"{study.leaks:,} items are in two splits of the same fold ({named}): the results are too good."
+        )
+    if study.selected:
+        sentences.append(f"On validation data, {study.selected} has the best {study.select_by}.")
+    for name, found in study.classifiers.items():
+        sentences.append(_describe(name, found.splits[main_split(found.splits)], main_split(found.splits)))
+    compared = [answer for answer in study.tests if len(answer.classifiers) > 1 and answer.test != "delong"]
+    if compared:
+        significant = [answer for answer in compared if "This is significant" in answer.verdict]
+        sentences += [answer.verdict for answer in significant]
+        if not significant:
+            sentences.append("No difference between classifiers is significant. They may still differ.")
+    return sentences
+
+
+def _describe(name: str, found: Performance, split: str) -> str:
+    mcc, accuracy = found.metrics["mcc"], found.metrics["accuracy"]
+    text = (
+        f"{name} ({split}, {found.n:,} rows): MCC {_estimate(mcc)} (chance: 0), "
+        f"accuracy {_estimate(accuracy)} (chance: {1 / len(found.labels):.2g})"
+    )
+    if found.unparsed:
+        text += f"; {found.unparsed:,} outputs could not be parsed"
+    return text + "."
+
+
+def _cell(value: float | None) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return _DASH
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def _estimate(found: Estimate | None) -> str:
+    """Format a metric with its interval, such as ".12 [-.08, .31]"."""
+    if found is None or found.value is None:
+        return _DASH
+    if found.low is None or found.high is None:
+        return format_number(found.value)
+    return f"{format_number(found.value)} [{format_number(found.low)}, {format_number(found.high)}]"
+
+
+def latex(study: ClassifierStudy) -> str:
+    """Return the LaTeX tables: metrics of each classifier and split, and the tests."""
+    names = metric_names(study)
+    header = ["Classifier", "Split", *(escape_latex(name.replace("_", " ")) for name in names)]
+    rows = [
+        [escape_latex(name), split, *(_latex_number(found.metrics.get(metric)) for metric in names)]
+        for name, result in study.classifiers.items()
+        for split, found in result.splits.items()
+    ]
+    tests = [_test_row(answer) for answer in study.tests]
+    columns = ["Question", "Split", "Test", "$p$", "$p$ (Holm)", "Effect"]
+    return "% \\usepackage{booktabs}\n\n" + "\n".join(
+        [
+            latex_table("Metrics of each classifier.", "classifiers", header, rows),
+            latex_table("Significance tests.", "classifier-tests", columns, tests),
+        ]
+    )
+
+
+def _latex_number(found: Estimate | None) -> str:
+    return "--" if found is None or found.value is None else format_number(found.value)
+
+
+def _test_row(answer: Answer) -> Sequence[str]:
+    p, p_holm = (
+        "--" if value is None else escape_latex(format_p_value(value)) for value in (answer.p, answer.p_holm)
+    )
+    effect = "--" if answer.effect is None else format_number(answer.effect)
+    return [escape_latex(answer.question), answer.split, escape_latex(answer.test), p, p_holm, effect]

@@ -1,0 +1,150 @@
+"""Metrics as classifiers: is a summary acceptable to people?
+
+The gold class is "acceptable" if the mean rating is high enough. A threshold on the metric's scores predicts
+it. In each fold, the threshold and the map from scores to probabilities are learned on the other folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from simllm.errors import InputError
+from simllm.evaluation.classifiers.predictions import Predictions, make
+from simllm.evaluation.ratings import Ratings
+from simllm.metrics import registry
+from simllm.metrics.protocol import Example, Metric
+from simllm.perturb.summaries import lexicon, meaning_preserving_edits
+from simllm.stats.classification import binary_metrics
+
+POSITIVE, NEGATIVE = "acceptable", "unacceptable"
+_SEED = 12345
+
+Floats = NDArray[np.float64]
+
+
+def classify(
+    ratings: Ratings, acceptable: float, metrics: Sequence[Metric], folds: int = 10, perturb: bool = False
+) -> Predictions:
+    """Predict by each metric whether people accept summaries.
+
+    Args:
+        ratings: n rated pairs.
+        acceptable: Pairs with this mean rating or a higher one are acceptable.
+        metrics: The metrics.
+        folds: The number of folds.
+        perturb: Whether to add variants of the candidates with an edit that keeps the meaning.
+
+    Returns:
+        A row for each pair and metric, with its fold, its prediction, and the probability that it is
+        acceptable; and the same for each variant.
+
+    Raises:
+        InputError: A class has fewer pairs than there are folds.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    gold = ratings.values >= acceptable
+    least = int(min(gold.sum(), (~gold).sum()))
+    if folds < 2 or least < folds:
+        raise InputError(
+            f"{int(gold.sum())} of {len(gold)} pairs have a mean rating of {acceptable:g} or more; "
+            f"{folds} folds need 2 folds or more, and as many pairs of each class"
+        )
+    examples = ratings.examples()
+    variants = [("", np.arange(len(examples)), examples)]
+    if perturb:
+        variants += _variants(examples)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=_SEED)
+    parts = [test for _, test in splitter.split(gold, gold)]
+    return make(
+        row
+        for metric in metrics
+        for row in _predict(metric, variants, gold, parts)
+    )  # fmt: skip
+
+
+def _variants(examples: Sequence[Example]) -> Iterator[tuple[str, NDArray[np.int_], list[Example]]]:
+    """Yield, for each kind of edit that keeps the meaning, the pairs that it fits."""
+    words, random = lexicon.load(), np.random.default_rng(_SEED)
+    for kind, edit in meaning_preserving_edits.KINDS.items():
+        numbers, edited = [], []
+        for number, example in enumerate(examples):
+            options = [text for text in dict.fromkeys(edit(example.candidate, words, random)) if text]
+            options = [text for text in options if text != example.candidate]
+            if options:
+                chosen = options[random.integers(len(options))]
+                numbers.append(number)
+                edited.append(Example(chosen, example.reference, example.source, example.language))
+        if numbers:
+            yield kind, np.array(numbers), edited
+
+
+def _predict(
+    metric: Metric,
+    variants: Sequence[tuple[str, NDArray[np.int_], list[Example]]],
+    gold: NDArray[np.bool_],
+    parts: Sequence[NDArray[np.int_]],
+) -> Iterator[DataFrame]:
+    """Yield the predictions of one metric, a table for each variant."""
+    sign = -1.0 if registry.lower_is_better(metric.name) else 1.0
+    scored = {name: sign * np.asarray(metric.score(examples).values, float) for name, _, examples in variants}
+    fold_of = np.empty(len(gold), int)
+    learned = []
+    for number, test in enumerate(parts):
+        fold_of[test] = number
+        others = np.setdiff1d(np.arange(len(gold)), test)
+        scores = scored[""][others]
+        known = ~np.isnan(scores)
+        learned.append(_learn(scores[known], gold[others][known]))
+    for name, numbers, _ in variants:
+        values, folds = scored[name], fold_of[numbers]
+        thresholds, slopes, intercepts = (np.array(each)[folds] for each in zip(*learned, strict=True))
+        labels = np.where(values >= thresholds, POSITIVE, NEGATIVE).astype(object)
+        labels[np.isnan(values)] = None  # without a score there is no answer
+        yield DataFrame(
+            {
+                "classifier": metric.name,
+                "split": "test",
+                "fold": (folds + 1).astype(str),
+                "variant": name,
+                "item": (numbers + 1).astype(str),
+                "gold": np.where(gold[numbers], POSITIVE, NEGATIVE),
+                "predicted": labels,
+                "probability": 1 / (1 + np.exp(-(slopes * values + intercepts))),
+            }
+        )
+
+
+def _learn(scores: Floats, gold: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Learn to predict a class from scores.
+
+    Args:
+        scores: (n,) scores.
+        gold: (n,) whether a pair is acceptable.
+
+    Returns:
+        The threshold with the highest MCC, half-way between two scores; and the slope and the intercept of a
+        logistic regression.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    order = np.argsort(scores)
+    ordered, right = scores[order], gold[order]
+    below = np.concatenate([[0], np.cumsum(right)])
+    counts = np.arange(len(right) + 1)
+    fn, tn = below, counts - below
+    tp, fp = below[-1] - fn, (len(right) - below[-1]) - tn
+    zero = np.zeros_like(tp)
+    cells = np.stack([np.stack([tp, fn, zero], -1), np.stack([fp, tn, zero], -1)], -2)
+    quality = binary_metrics(cells)["mcc"][1:-1]
+    quality[ordered[1:] == ordered[:-1]] = -np.inf  # equal scores get equal labels
+    best = int(quality.argmax())
+    threshold = float((ordered[best] + ordered[best + 1]) / 2)
+    spread = float(scores.std()) or 1.0
+    fitted = LogisticRegression(C=np.inf).fit((scores[:, None] - scores.mean()) / spread, gold)
+    slope = float(fitted.coef_[0, 0]) / spread
+    return threshold, slope, float(fitted.intercept_[0]) - slope * float(scores.mean())

@@ -1,0 +1,267 @@
+"""Predictions of classifiers, read from CSV files or JSON lines.
+
+Each row is a prediction. `item`, `gold` and `predicted` are required; an empty `predicted` is an output that
+could not be parsed. `COLUMNS` lists all columns. Other columns can name groups of items.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+
+from simllm.errors import InputError
+from simllm.io import files
+
+KEYS = ("classifier", "split", "fold", "data_set", "variant", "run", "item")  # together they name a row
+COSTS = ("seconds", "tokens", "energy_wh", "cost")
+SPLITS = ("train", "validation", "test")
+# Exactly one of these may say how sure the classifier is. `probabilities` is an object in JSON lines, and
+# columns such as `p:bug` in CSV files.
+CERTAINTIES = ("confidence", "probability", "probabilities", "score")
+COLUMNS = (*KEYS, "gold", "predicted", *CERTAINTIES, *COSTS)
+_OF_CLASS = "p:"  # prefix of a column with the probability of a class
+_SUM_TOLERANCE = 0.005  # probabilities may be rounded
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """n predictions.
+
+    Attributes:
+        rows: A table with n rows. `KEYS`, `gold` and `predicted` are text (None for an unparsed output),
+            certainties and costs are numbers (NaN if missing), columns such as `p:bug` have the probability
+            of a class, further columns are text, and `where` is the place for errors.
+    """
+
+    rows: DataFrame
+
+    def to_json_lines(self) -> Iterator[str]:
+        """Yield the predictions as JSON lines, without columns that are empty or missing."""
+        columns = [name for name in self.rows if name != "where"]
+        for values in self.rows[columns].itertuples(index=False):
+            row = dict(zip(columns, values, strict=True))
+            kept = {name: value for name, value in row.items() if value not in ("", None) and value == value}
+            yield json.dumps({"predicted": None, **kept}, ensure_ascii=False) + "\n"
+
+
+def make(tables: Iterable[DataFrame]) -> Predictions:
+    """Make predictions from tables of rows, such as those of metrics.
+
+    Args:
+        tables: Tables with columns of `COLUMNS`.
+
+    Raises:
+        InputError: A row is wrong.
+    """
+    rows = pd.concat(list(tables), ignore_index=True)
+    rows["where"] = [f"row {number}" for number in range(1, len(rows) + 1)]
+    return _finish(rows, None, None)
+
+
+def read(
+    paths: Iterable[Path | str],
+    columns: Mapping[str, str] | None = None,
+    threshold: float | None = None,
+    positive: str | None = None,
+) -> Predictions:
+    """Read predictions from files.
+
+    Args:
+        paths: Files: JSON lines if the name ends in `.jsonl` or `.jsonl.gz`, otherwise CSV with a header,
+            with commas, tabs, semicolons or spaces between the values. Without the column `classifier`, the
+            name of a file is the classifier.
+        columns: For a column of this module, such as "gold", the name it has in the files.
+        threshold: In rows without `predicted`, a probability or score from here on predicts `positive`.
+        positive: The positive class; needed with `threshold`.
+
+    Raises:
+        InputError: A file or row is wrong; the message names the file and the row.
+    """
+    tables = [_read_file(Path(path), columns or {}) for path in paths]
+    if not tables:
+        raise InputError("no file of predictions")
+    return _finish(pd.concat(tables, ignore_index=True), threshold, positive)
+
+
+def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> Predictions:
+    """Add missing columns and labels to rows, and check them."""
+    for name in (*KEYS, "gold"):
+        if name in rows:
+            rows[name] = rows[name].fillna("")
+    for name in COLUMNS:
+        if name not in rows and name != "probabilities":
+            rows[name] = "" if name in KEYS else np.nan
+    rows["split"] = rows["split"].replace("", "test")
+    if threshold is not None:
+        rows["predicted"] = _apply_threshold(rows, threshold, positive)
+    rows["predicted"] = rows["predicted"].astype(object).where(rows["predicted"].notna(), None)
+    _check(rows)
+    return Predictions(rows)
+
+
+def _read_file(path: Path, columns: Mapping[str, str]) -> DataFrame:
+    """Read one file as a table of text and numbers, with the column `where`."""
+    rows = read_table(path)
+    names = {}
+    for name, actual in columns.items():
+        if name not in COLUMNS:
+            raise InputError(f"--columns {name}={actual}: unknown column {name}; known: {', '.join(COLUMNS)}")
+        if actual not in rows:
+            raise InputError(f"{path}: no column {actual}; it has {_names(rows)}")
+        names[actual] = name
+    rows = rows.rename(columns=names)
+    for name in ("item", "gold"):
+        if name not in rows:
+            raise InputError(f"{path}: no column {name}; it has {_names(rows)}")
+    for name in rows.columns.difference([*COLUMNS, "where"]):
+        if close := difflib.get_close_matches(str(name), COLUMNS, 1, 0.8):
+            raise InputError(f"{path}: unknown column {name}; did you mean {close[0]}?")
+    if "classifier" not in rows:
+        rows["classifier"] = files.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
+    numbers = ("confidence", "probability", "score", *COSTS)
+    for name in [name for name in rows if name in numbers or str(name).startswith(_OF_CLASS)]:
+        rows[name] = _numbers(rows, str(name))
+    return rows
+
+
+def read_table(path: Path) -> DataFrame:
+    """Read a CSV file or JSON lines as a table of text, with the column `where`.
+
+    Raises:
+        InputError: The file cannot be read, or has no rows.
+    """
+    is_json = path.name.removesuffix(".gz").endswith((".jsonl", ".json"))
+    rows = _read_json_lines(path) if is_json else _read_csv(path)
+    if rows.empty:
+        raise InputError(f"{path}: no rows in it")
+    return rows
+
+
+def _names(rows: DataFrame) -> str:
+    return ", ".join(str(name) for name in rows.columns if name != "where")
+
+
+def _read_csv(path: Path) -> DataFrame:
+    """Read a CSV file; the separator is the one that yields most known columns in the header."""
+    header = next((line for _, line in files.lines(path)), "")
+    separator = max(
+        ",\t; ", key=lambda sign: (len(set(header.split(sign)) & set(COLUMNS)), header.count(sign))
+    )
+    try:
+        rows = pd.read_csv(
+            path, sep=separator, dtype=str, keep_default_na=False, na_values=[], encoding="utf-8-sig",
+            skipinitialspace=separator == " ", index_col=False,
+        )  # fmt: skip
+    except (ValueError, OSError) as error:  # ParserError and EmptyDataError are ValueErrors
+        raise InputError(f"{path}: not a table ({' '.join(str(error).split())})") from None
+    rows.columns = rows.columns.str.strip()
+    short = rows.isna().any(axis=1)
+    rows["where"] = [f"{path}, row {number}" for number in range(1, len(rows) + 1)]
+    if short.any():
+        raise InputError(f"{rows.loc[short.idxmax(), 'where']}: fewer values than columns")
+    return rows.replace("", None)
+
+
+def _read_json_lines(path: Path) -> DataFrame:
+    """Read JSON lines; an object under `probabilities` becomes columns such as `p:bug`."""
+    table = []
+    for where, row in files.objects(path):
+        chances = row.pop("probabilities", None)
+        if chances is not None and not isinstance(chances, dict):
+            raise InputError(f'{where}: expected an object under probabilities, such as {{"bug": 0.7}}')
+        made = {name: _text(value) for name, value in row.items()}
+        for label, value in (chances or {}).items():
+            made[_OF_CLASS + label] = _text(value)
+        table.append(made | {"where": where})
+    return DataFrame(table)
+
+
+def _text(value: Any) -> str | None:
+    """Return a JSON value as the text that a CSV file would have."""
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _numbers(rows: DataFrame, name: str) -> Series:
+    """Convert a column to numbers; an empty value becomes NaN."""
+    texts = rows[name].replace("", None)
+    values = pd.to_numeric(texts, errors="coerce")
+    wrong = (values.isna() & texts.notna()) | np.isinf(values)
+    if wrong.any():
+        at = wrong.idxmax()
+        raise InputError(f"{rows.loc[at, 'where']}: expected a number under {name}, not {texts[at]!r}")
+    return values.astype(float)
+
+
+def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) -> Series:
+    """Make predicted labels from probabilities or scores, in rows without one."""
+    if positive is None:
+        raise InputError("--threshold needs --positive: the class of rows from the threshold on")
+    others = sorted(set(rows["gold"]) - {positive})
+    if len(others) != 1:
+        raise InputError(f"--threshold needs two classes, but the rows have {', '.join([positive, *others])}")
+    values = rows["probability"].fillna(rows["score"])
+    made = Series(np.where(values >= threshold, positive, others[0]), rows.index).where(values.notna(), None)
+    return rows["predicted"].where(rows["predicted"].notna(), made)
+
+
+def _check(rows: DataFrame) -> None:
+    """Check all rows together; an error names the first row that is wrong."""
+    chances = [name for name in rows if str(name).startswith(_OF_CLASS)]
+    _refuse(rows, rows["item"] == "", "empty item")
+    _refuse(rows, rows["gold"] == "", "empty gold")
+    _refuse(rows, ~rows["split"].isin(SPLITS), "expected the split train, validation or test")
+    for name in ("confidence", "probability", *chances):
+        _refuse(rows, (rows[name] < 0) | (rows[name] > 1), f"expected a {name} from 0 to 1")
+    for name in COSTS:
+        _refuse(rows, rows[name] < 0, f"negative {name}")
+    given = rows[["confidence", "probability", "score"]].notna().sum(axis=1)
+    if chances:
+        given += rows[chances].notna().any(axis=1)
+        total = rows[chances].sum(axis=1)
+        wrong = rows[chances].notna().any(axis=1) & ((total - 1).abs() > _SUM_TOLERANCE)
+        _refuse(rows, wrong, "the probabilities do not add up to 1")
+    _refuse(rows, given > 1, "more than one of confidence, probability, probabilities and score")
+    repeated = rows.duplicated(list(KEYS))
+    if repeated.any():
+        at = repeated.idxmax()
+        same = (rows[list(KEYS)] == rows.loc[at, list(KEYS)]).all(axis=1)
+        raise InputError(f"{rows.loc[at, 'where']}: repeats {rows.loc[same.idxmax(), 'where']}")
+    _check_gold(rows)
+    keys = ["classifier", "split", "fold", "data_set", "run", "item"]
+    known = pd.MultiIndex.from_frame(rows.loc[rows["variant"] == "", keys])
+    lost = (rows["variant"] != "") & ~pd.MultiIndex.from_frame(rows[keys]).isin(known)
+    _refuse(rows, lost, "a variant of an item that has no original row (one with an empty variant)")
+
+
+def _check_gold(rows: DataFrame) -> None:
+    """Check that an item of a data set has one true class in all rows."""
+    first = rows.groupby(["data_set", "item"], sort=False)["gold"].transform("first")
+    other = first != rows["gold"]
+    if other.any():
+        at = other.idxmax()
+        item, gold = rows.loc[at, ["item", "gold"]]
+        raise InputError(f"{rows.loc[at, 'where']}: item {item} has the gold {gold}, and {first[at]} before")
+
+
+def _refuse(rows: DataFrame, wrong: Series, message: str) -> None:
+    if wrong.any():
+        raise InputError(f"{rows.loc[wrong.idxmax(), 'where']}: {message}")
+
+
+def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:
+    """Return the probabilities of all classes, one column for each; None if the rows have none."""
+    named = [f"{_OF_CLASS}{label}" for label in classes]
+    present = [name for name in named if name in rows]
+    if not present or not rows[present].notna().any(axis=None):
+        return None
+    return rows.reindex(columns=named).fillna(0.0).where(rows[present].notna().any(axis=1), np.nan)

@@ -1,0 +1,274 @@
+"""The protocol ECSER-LLM for studies of classifiers (R. van der Zeijden, "Enhancing the ECSER pipeline").
+
+Steps S1 to S5 prepare a study, S6 and S7 measure performance, S8 looks at calibration, fairness, robustness
+and costs, S9 at overfitting and degradation, S10 at curves, and S11 tests for significance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from pandas import DataFrame
+
+from simllm.errors import InputError
+from simllm.evaluation.classifiers import questions_of_one as one
+from simllm.evaluation.classifiers import side_figures as side
+from simllm.evaluation.classifiers.answers import Answer, answer
+from simllm.evaluation.classifiers.performance import Performance, measure, measure_counts
+from simllm.evaluation.classifiers.predictions import SPLITS, Predictions
+from simllm.evaluation.classifiers.questions_of_several import ITEM, compare_auc, compare_classifiers
+
+_MOST_NAMED = 20  # items that are in two splits
+
+
+@dataclass(frozen=True)
+class ClassifierResult:
+    """The figures of one classifier.
+
+    Attributes:
+        splits: Its performance in each split, on original items.
+        fairness: For each group column, differences between its groups; with two classes only.
+        robustness: What variants of the items change.
+        overfitting: For each metric, its mean on test data minus that on training data.
+        degradation: For each metric, its mean on test data minus that on validation data.
+        costs: For each reported cost, its sum, mean per item and sum per right answer.
+        dominated_by: The classifiers that cost no more and are at least as good.
+
+    Fairness, robustness and costs are those of the test split or, without one, of the validation split.
+    """
+
+    splits: dict[str, Performance]
+    fairness: dict[str, side.Fairness] = field(default_factory=dict)
+    robustness: side.Robustness = field(default_factory=side.Robustness)
+    overfitting: dict[str, float] = field(default_factory=dict)
+    degradation: dict[str, float] = field(default_factory=dict)
+    costs: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    dominated_by: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ClassifierStudy:
+    """The results of a study of classifiers.
+
+    Attributes:
+        classifiers: The figures of each classifier.
+        labels: The classes; with two, the positive one is the first.
+        tests: The answers to all questions, with their significance tests.
+        selected: The classifier with the best `select_by` on validation rows; None without such rows.
+        select_by: The name of that metric.
+        leaked: Items that are in two splits of a fold (at most 20), as text.
+        leaks: The number of such items.
+        predictions: The rows, for curves.
+    """
+
+    classifiers: dict[str, ClassifierResult]
+    labels: list[str]
+    tests: list[Answer]
+    selected: str | None
+    select_by: str
+    leaked: list[str]
+    leaks: int
+    predictions: Predictions
+
+
+def evaluate(
+    predictions: Predictions,
+    positive: str | None = None,
+    groups: Sequence[str] = (),
+    select_by: str = "mcc",
+    alpha: float = 0.05,
+    bins: int = 10,
+    matrices: Mapping[str, Sequence[int]] | None = None,
+) -> ClassifierStudy:
+    """Carry out the protocol on predictions of one or more classifiers.
+
+    Args:
+        predictions: The predictions.
+        positive: The positive class; needed for two classes other than 0 and 1. With more classes, it is
+            compared with the rest.
+        groups: The columns that name groups of items.
+        select_by: The metric that selects the best classifier, and that is compared over data sets.
+        alpha: The significance level.
+        bins: The number of bins for calibration.
+        matrices: For each further classifier, of which only the counts are known: true positives, false
+            positives, false negatives and true negatives.
+
+    Raises:
+        InputError: An argument or a column is wrong.
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha {alpha}: expected a number between 0 and 1")
+    if bins < 1:
+        raise InputError(f"{bins} bins: expected 1 or more")
+    rows, labels = _with_classes(predictions.rows, positive)
+    for group in groups:
+        if group not in rows:
+            raise InputError(f"no column {group} for groups; there are {', '.join(_group_columns(rows))}")
+    rows = rows.assign(**{group: rows[group].fillna("") for group in groups})
+    results = {
+        str(name): _measure_classifier(own, labels, groups, bins)
+        for name, own in rows.groupby("classifier", sort=False)
+    }
+    _check_metric(select_by, results)
+    results = _add_dominated(results, select_by)
+    tests = _ask_all(rows, labels, groups, select_by, alpha)
+    for name, cells in (matrices or {}).items():
+        if name in results:
+            raise InputError(f"the matrix {name} has the name of a classifier")
+        results[name] = ClassifierResult({"test": _measure_matrix(name, cells, labels)})
+    on_validation = {
+        name: found.splits["validation"].metrics[select_by].value
+        for name, found in results.items()
+        if "validation" in found.splits
+    }
+    known = {name: value for name, value in on_validation.items() if value is not None}
+    leaked = _find_leaks(rows)
+    return ClassifierStudy(
+        classifiers=results,
+        labels=labels,
+        tests=tests,
+        selected=max(known, key=known.__getitem__) if known else None,
+        select_by=select_by,
+        leaked=leaked[:_MOST_NAMED],
+        leaks=len(leaked),
+        predictions=Predictions(rows),
+    )
+
+
+def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
+    """Find the classes; with a positive class and more than one other, join the others.
+
+    Returns:
+        The rows, and the classes: with two, the positive one is the first.
+    """
+    classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
+    if positive is None and set(classes) == {"0", "1"}:
+        positive = "1"
+    if positive is None:
+        if len(classes) < 3:
+            raise InputError(f"the classes are {', '.join(classes)}; name the positive one by --positive")
+        return rows, classes
+    if positive not in classes:
+        raise InputError(f"no row has the positive class {positive}; the classes are {', '.join(classes)}")
+    others = [label for label in classes if label != positive]
+    if len(others) == 1:
+        return rows, [positive, others[0]]
+    rest = f"not {positive}"
+    return rows.assign(
+        gold=rows["gold"].where(rows["gold"] == positive, rest),
+        predicted=rows["predicted"].where(
+            rows["predicted"].isin([positive]) | rows["predicted"].isna(), rest
+        ),
+    ), [positive, rest]
+
+
+def _group_columns(rows: DataFrame) -> list[str]:
+    return [str(name) for name in rows if name != "where" and rows[name].notna().any()]
+
+
+def _check_metric(name: str, results: Mapping[str, ClassifierResult]) -> None:
+    known = next(iter(next(iter(results.values())).splits.values())).metrics
+    if name not in known:
+        raise InputError(f"unknown metric {name}; known: {', '.join(known)}")
+
+
+def _measure_classifier(
+    rows: DataFrame, labels: Sequence[str], groups: Sequence[str], bins: int
+) -> ClassifierResult:
+    """Compute all figures of one classifier."""
+    by_split = {split: own for split in SPLITS if len(own := rows[rows["split"] == split])}
+    splits = {}
+    for split, own in by_split.items():
+        original = own[own["variant"] == ""]
+        variants = {
+            str(name): measure(part, labels, bins)
+            for name, part in own[own["variant"] != ""].groupby("variant", sort=False)
+        }
+        by_group = {
+            group: {
+                str(value): measure(part, labels, bins, details=False)
+                for value, part in original.groupby(group, sort=False)
+            }
+            for group in groups
+        }
+        splits[split] = replace(measure(original, labels, bins), groups=by_group, variants=variants)
+    means = {split: side.mean_metrics(own[own["variant"] == ""], labels) for split, own in by_split.items()}
+    overfitting, degradation = (
+        side.differences(means["test"], means[other]) if {"test", other} <= means.keys() else {}
+        for other in ("train", "validation")
+    )
+    main = by_split[main_split(by_split)]
+    original = main[main["variant"] == ""]
+    is_binary = len(labels) == 2
+    return ClassifierResult(
+        splits,
+        {group: side.measure_fairness(original, group, labels[0]) for group in groups if is_binary},
+        side.measure_robustness(main, labels),
+        overfitting,
+        degradation,
+        side.measure_costs(original),
+    )
+
+
+def main_split(splits: Mapping[str, object]) -> str:
+    """Return the split that fairness, robustness and costs are about: test, else validation, else train."""
+    return next(split for split in ("test", "validation", "train") if split in splits)
+
+
+def _add_dominated(results: dict[str, ClassifierResult], metric: str) -> dict[str, ClassifierResult]:
+    quality = {
+        name: found.splits[main_split(found.splits)].metrics[metric].value for name, found in results.items()
+    }
+    dominated = side.find_dominated(quality, {name: found.costs for name, found in results.items()})
+    return {name: replace(found, dominated_by=dominated.get(name, [])) for name, found in results.items()}
+
+
+def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> Performance:
+    """Measure a classifier of another study, of which only the counts are known."""
+    if len(labels) != 2:
+        raise InputError(f"the matrix {name} needs two classes, but the rows have {len(labels)}")
+    if len(cells) != 4 or min(cells) < 0 or not sum(cells):
+        raise InputError(f"the matrix {name}: expected four counts from 0, TP,FP,FN,TN")
+    tp, fp, fn, tn = cells
+    return measure_counts(np.array([[tp, fn, 0], [fp, tn, 0]]), labels)
+
+
+def _find_leaks(rows: DataFrame) -> list[str]:
+    """Find items that a classifier has in two splits of the same fold."""
+    keys = ["classifier", "fold", *ITEM]
+    counted = rows[rows["variant"] == ""].groupby(keys, sort=False)["split"].nunique()
+    return list(dict.fromkeys(str(key[-1]) for key in counted[counted > 1].index))
+
+
+def _ask_all(
+    rows: DataFrame, labels: Sequence[str], groups: Sequence[str], metric: str, alpha: float
+) -> list[Answer]:
+    """Ask all questions about validation and test rows, and about the step from one to the other."""
+    answers: list[Answer] = []
+    original = rows[rows["variant"] == ""]
+    for split in ("validation", "test"):
+        own = original[original["split"] == split]
+        if own.empty:
+            continue
+        each = {str(name): part.drop_duplicates(ITEM) for name, part in own.groupby("classifier", sort=False)}
+        answers += answer(
+            [one.ask_guessing(name, part, len(labels)) for name, part in each.items()], split, alpha
+        )
+        answers += answer([one.ask_largest_class(name, part) for name, part in each.items()], split, alpha)
+        if len(labels) == 2:
+            answers += answer([one.ask_bias(name, part, labels) for name, part in each.items()], split, alpha)
+        if len(each) > 1:
+            answers += compare_classifiers(own, labels, metric, split, alpha)
+            if len(labels) == 2:
+                answers += answer(compare_auc(own, labels), split, alpha)
+        for group in groups:
+            found = [one.ask_groups(name, part, group) for name, part in each.items()]
+            answers += answer([finding for finding in found if finding], split, alpha)
+    steps = []
+    for name, own in original.groupby("classifier", sort=False):
+        validation, test = (own[own["split"] == split] for split in ("validation", "test"))
+        if len(validation) and len(test):
+            steps.append(one.ask_degradation(str(name), validation, test, labels, metric))
+    return answers + answer(steps, "validation and test", alpha)

@@ -1,0 +1,182 @@
+"""Questions about one classifier: chance, bias to a label, groups of items, degradation (step S11).
+
+An unparsed output is a wrong answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from pandas import DataFrame, Series
+
+from simllm.evaluation.classifiers.answers import Finding, Z, format_p
+from simllm.evaluation.classifiers.performance import compute_metrics, count_classes, measure, wilson
+from simllm.evaluation.classifiers.side_figures import folds_and_sets
+from simllm.stats import classification
+from simllm.stats import classifier_tests as tests
+
+
+def is_right(rows: DataFrame) -> Series:
+    """Return whether each prediction is right."""
+    return rows["predicted"] == rows["gold"]
+
+
+def ask_guessing(name: str, rows: DataFrame, classes: int) -> Finding:
+    """Ask whether a classifier is right more often than guessing among k classes."""
+    return _ask_chance(name, rows, 1 / classes, "guessing", f"1 / {classes} classes")
+
+
+def ask_largest_class(name: str, rows: DataFrame) -> Finding:
+    """Ask whether a classifier is right more often than always answering the most frequent true class."""
+    shares = rows["gold"].value_counts(normalize=True)
+    reason = f"the share of {shares.index[0]} among the true classes"
+    return _ask_chance(name, rows, float(shares.iloc[0]), "always answering the largest class", reason)
+
+
+def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: str) -> Finding:
+    right, n = int(is_right(rows).sum()), len(rows)
+    low, high = wilson(right, n)
+    side = "more often than" if right / n > chance else "no more often than"
+    return Finding(
+        question=f"Is {name} right more often than {other}?",
+        classifiers=[name],
+        outcome=tests.compare_with_chance(right, n, chance),
+        why=f"{right} of {n} items are right; the chance is {chance:.3g} ({reason}).",
+        effect=right / n - chance,
+        interval=(low - chance, high - chance),
+        words=f"{name} is right {side} {other} ({right / n:.3f} against {chance:.3f})",
+    )
+
+
+def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
+    """Ask whether a classifier answers one of two labels more often than it is true."""
+    parsed = rows[rows["predicted"].notna()]
+    wrong = parsed[~is_right(parsed)]
+    false_positive = int((wrong["predicted"] == labels[0]).sum())
+    false_negative = len(wrong) - false_positive
+    effect, interval = paired_difference(false_positive, false_negative, len(parsed))
+    label = labels[0] if false_positive > false_negative else labels[1]
+    words = f"{name} answers {label} more often than it is true"
+    if false_positive == false_negative:
+        words = f"{name} answers both labels as often as they are true"
+    return Finding(
+        question=f"Does {name} lean towards one label?",
+        classifiers=[name],
+        outcome=tests.mcnemar(false_positive, false_negative),
+        why=f"{false_positive} items are falsely {labels[0]} and {false_negative} falsely {labels[1]}: "
+        f"{describe_discordant(false_positive + false_negative)}.",
+        effect=effect,
+        interval=interval,
+        words=words,
+    )
+
+
+def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
+    """Ask whether a classifier is right equally often in all groups of items; None with a single group."""
+    counted = is_right(rows).groupby(rows[group], sort=False).agg(["sum", "size"])
+    if len(counted) < 2:
+        return None
+    right = counted["sum"].to_numpy(int)
+    table = np.stack([right, counted["size"].to_numpy() - right], axis=1)
+    shares = right / table.sum(axis=1)
+    best, worst = int(shares.argmax()), int(shares.argmin())
+    words = (
+        f"{name} is right most often in {counted.index[best]} ({shares[best]:.3f}) and least often in "
+        f"{counted.index[worst]} ({shares[worst]:.3f})"
+    )
+    if shares[best] == shares[worst]:
+        words = f"{name} is right equally often in all groups ({shares[best]:.3f})"
+    smallest = np.outer(table.sum(axis=1), table.sum(axis=0)).min() / table.sum()
+    return Finding(
+        question=f"Is {name} right equally often in all groups of {group}?",
+        classifiers=[name],
+        outcome=tests.compare_groups(table.tolist()),
+        why=f"{len(table)} groups; the smallest expected count is {smallest:.3g}.",
+        effect=float(shares[best] - shares[worst]),
+        interval=_independent_interval(table[best], table[worst]) if len(table) == 2 else None,
+        words=words,
+    )
+
+
+def ask_degradation(
+    name: str, validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
+) -> Finding:
+    """Ask whether a classifier is worse on test sets than on validation folds.
+
+    Args:
+        name: The classifier.
+        validation: Its validation rows.
+        test: Its test rows.
+        labels: The classes.
+        metric: The metric to compare.
+    """
+    found = [
+        [measure(own, labels, details=False).metrics[metric].value for own in folds_and_sets(rows)]
+        for rows in (validation, test)
+    ]
+    folds, sets = (np.array([value for value in values if value is not None], float) for values in found)
+    outcome, shapiro = tests.compare_samples(folds, sets)
+    effect = float(sets.mean() - folds.mean()) if len(folds) and len(sets) else None
+    why = f"{len(folds)} validation folds and {len(sets)} test sets"
+    if shapiro:
+        why += f"; Shapiro's p is {format_p(shapiro[0])} and {format_p(shapiro[1])}."
+    else:
+        why += "; a test needs 3 of each."
+    words = f"{metric} of {name} is not defined on both"
+    if effect is not None:
+        side = "lower" if effect < 0 else "higher"
+        words = f"On test data, {metric} of {name} is {abs(effect):.3f} {side} than on validation data"
+    return Finding(
+        question=f"Is {name} worse on test data than on validation data?",
+        classifiers=[name],
+        outcome=outcome,
+        why=why,
+        effect=effect,
+        interval=_degradation_interval(validation, test, labels, metric),
+        words=words,
+        assumptions="Folds and test sets are independent; folds that share training data are not quite.",
+    )
+
+
+def describe_discordant(count: int) -> str:
+    """Say on which side of the limit for the exact test a number of discordant items is."""
+    side = "below" if count < tests.FEW_DISCORDANT else "at least"
+    return f"{count} discordant items are {side} {tests.FEW_DISCORDANT}"
+
+
+def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[float, float]]:
+    """Compute the difference of two paired proportions, with its 95% interval (Agresti and Min, 2005).
+
+    Args:
+        only_a: The number of items that count for the first one only.
+        only_b: The number for the second one only.
+        n: The number of all items.
+    """
+    if not n:
+        return 0.0, (math.nan, math.nan)
+    a, b, total = only_a + 0.5, only_b + 0.5, n + 2
+    center, around = (a - b) / total, Z * math.sqrt(a + b - (a - b) ** 2 / total) / total
+    return (only_a - only_b) / n, (max(-1.0, center - around), min(1.0, center + around))
+
+
+def _independent_interval(first: classification.Counts, second: classification.Counts) -> tuple[float, float]:
+    """Return the 95% interval of the difference of two independent proportions (Newcombe, 1998)."""
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
+    low, high = confint_proportions_2indep(first[0], first.sum(), second[0], second.sum(), method="newcomb")
+    return float(low), float(high)
+
+
+def _degradation_interval(
+    validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
+) -> tuple[float, float] | None:
+    """Return the 95% bootstrap interval of a metric on test rows minus that on validation rows."""
+    draws = [
+        classification.bootstrap(count_classes(rows, labels), compute_metrics(labels), seed).get(metric)
+        for seed, rows in enumerate((test, validation))
+    ]
+    if draws[0] is None or draws[1] is None:
+        return None
+    return classification.quantiles(draws[0] - draws[1])

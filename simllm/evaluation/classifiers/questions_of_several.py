@@ -1,0 +1,196 @@
+"""Questions that compare classifiers: on common items, over data sets, and by AUC (step S11).
+
+An unparsed output is a wrong answer. Classifiers are compared on the items that all of them have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import pandas as pd
+from pandas import DataFrame, Series
+
+from simllm.evaluation.classifiers.answers import Answer, Finding, Z, answer
+from simllm.evaluation.classifiers.performance import measure, positive_scores
+from simllm.evaluation.classifiers.questions_of_one import describe_discordant, is_right, paired_difference
+from simllm.stats import classifier_tests as tests
+from simllm.stats.roc_curve import compare_aucs
+
+ITEM = ["data_set", "item"]
+_INDEPENDENT_SETS = "The data sets are independent of each other."
+
+
+def compare_classifiers(
+    rows: DataFrame, labels: Sequence[str], metric: str, split: str, alpha: float
+) -> Iterator[Answer]:
+    """Compare all classifiers of a split; their number, data sets and runs decide the test.
+
+    Args:
+        rows: The rows of the split, without variants.
+        labels: The classes.
+        metric: The metric that is compared over data sets.
+        split: The name of the split.
+        alpha: The significance level.
+    """
+    names = list(dict.fromkeys(rows["classifier"]))
+    runs = int(rows.groupby(["classifier", *ITEM]).size().max())
+    test = tests.choose_for_classifiers(len(names), rows["data_set"].nunique(), runs)
+    if test == "wilcoxon":
+        yield from answer([_compare_two_over_sets(_over_sets(rows, labels, metric), metric)], split, alpha)
+    elif test == "friedman-nemenyi":
+        overall, pairs = _compare_many_over_sets(_over_sets(rows, labels, metric), metric)
+        yield from answer([overall], split, alpha)
+        yield from answer(pairs, split, alpha, is_corrected=True)
+    else:
+        right = _right_by_item(rows)
+        if right.empty:
+            return
+        if test == "cochran-q":
+            yield from answer([_compare_all(right)], split, alpha)
+        pairs = [_compare_pair(right[[a, b]], runs) for a, b in combinations(names, 2)]
+        yield from answer(pairs, split, alpha)
+
+
+def _right_by_item(rows: DataFrame) -> DataFrame:
+    """Return a table of items and classifiers: whether the answer is right, averaged over runs."""
+    table = rows.assign(right=is_right(rows)).groupby([*ITEM, "classifier"], sort=False)["right"].mean()
+    return table.unstack()[list(dict.fromkeys(rows["classifier"]))].dropna().astype(float)
+
+
+def _compare_all(right: DataFrame) -> Finding:
+    means = right.mean()
+    best, worst = means.idxmax(), means.idxmin()
+    return Finding(
+        question="Are all classifiers right equally often?",
+        classifiers=list(right),
+        outcome=tests.cochran_q(right.to_numpy()),
+        why=f"{right.shape[1]} classifiers on the same {len(right)} items, one run each.",
+        effect=float(means[best] - means[worst]),
+        words=f"{best} is right most often ({means[best]:.3f}) and {worst} least often ({means[worst]:.3f})",
+    )
+
+
+def _compare_pair(right: DataFrame, runs: int) -> Finding:
+    (a, b), n = list(right), len(right)
+    first, second = right[a].to_numpy(), right[b].to_numpy()
+    if runs > 1:
+        differences = first - second
+        outcome = tests.paired_permutation(differences)
+        around = Z * float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+        effect, interval = outcome.statistic, (outcome.statistic - around, outcome.statistic + around)
+        why = f"2 classifiers on the same {n} items, with up to {runs} runs, which are averaged first."
+    else:
+        only_a, only_b = int((first > second).sum()), int((first < second).sum())
+        outcome = tests.mcnemar(only_a, only_b)
+        effect, interval = paired_difference(only_a, only_b, n)
+        why = (
+            f"2 classifiers on the same {n} items; only {a} is right on {only_a}, only {b} on {only_b}: "
+            f"{describe_discordant(only_a + only_b)}."
+        )
+    high, low = sorted((float(first.mean()), float(second.mean())), reverse=True)
+    more, less = (a, b) if effect >= 0 else (b, a)
+    words = f"{more} is right more often than {less}" if effect else f"{a} and {b} are right equally often"
+    return Finding(
+        question=f"Is {a} or {b} right more often?",
+        classifiers=[a, b],
+        outcome=outcome,
+        why=why,
+        effect=effect,
+        interval=interval,
+        words=f"{words} ({high:.3f} against {low:.3f})",
+    )
+
+
+def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame:
+    """Return a table of data sets and classifiers with the values of a metric."""
+    values = {
+        name: {
+            data_set: measure(part, labels, details=False).metrics[metric].value
+            for data_set, part in own.groupby("data_set", sort=False)
+        }
+        for name, own in rows.groupby("classifier", sort=False)
+    }
+    return DataFrame(values).astype(float).dropna()
+
+
+def _reason(table: DataFrame, metric: str) -> str:
+    sets = f"{len(table)} data sets ({tests.MANY_DATA_SETS} or more)"
+    return f"{table.shape[1]} classifiers on {sets}; their {metric} is compared."
+
+
+def _compare_two_over_sets(table: DataFrame, metric: str) -> Finding:
+    a, b = list(table)
+    difference = float((table[a] - table[b]).median())
+    return Finding(
+        question=f"Is {a} or {b} better over data sets?",
+        classifiers=[a, b],
+        outcome=tests.wilcoxon(table[a].to_numpy(), table[b].to_numpy()),
+        why=_reason(table, metric),
+        effect=difference,
+        words=f"The median of {metric} of {a} minus that of {b} is {difference:+.3f}",
+        assumptions=_INDEPENDENT_SETS,
+    )
+
+
+def _compare_many_over_sets(table: DataFrame, metric: str) -> tuple[Finding, list[Finding]]:
+    """Compare three or more classifiers: all together by Friedman's test, and pairs by Nemenyi's."""
+    names, found = list(table), tests.friedman_nemenyi(table.to_numpy())
+    ranks = dict(zip(names, found.mean_ranks.tolist(), strict=True))
+    listed = ", ".join(f"{name} {ranks[name]:.2f}" for name in sorted(names, key=ranks.__getitem__))
+    overall = Finding(
+        question="Are all classifiers equally good over data sets?",
+        classifiers=names,
+        outcome=found.outcome,
+        why=_reason(table, metric),
+        effect=max(ranks.values()) - min(ranks.values()),
+        words=f"The mean ranks are {listed} (1 is best)",
+        assumptions=_INDEPENDENT_SETS,
+    )
+    pairs = []
+    for i, j in combinations(range(len(names)), 2):
+        difference = ranks[names[i]] - ranks[names[j]]
+        pairs.append(
+            Finding(
+                question=f"Is {names[i]} or {names[j]} better over data sets?",
+                classifiers=[names[i], names[j]],
+                outcome=tests.Outcome("friedman-nemenyi", difference, float(found.p[i, j])),
+                why=f"{_reason(table, metric)} Nemenyi's test corrects for all pairs.",
+                effect=difference,
+                words=f"The mean ranks of {names[i]} and {names[j]} differ by {abs(difference):.2f} "
+                f"(critical: {found.critical_difference:.2f})",
+                assumptions=_INDEPENDENT_SETS,
+            )
+        )
+    return overall, pairs
+
+
+def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
+    """Compare the AUC of each two classifiers on items for which both have scores, averaged over runs."""
+    scores = {}
+    for name, own in rows[rows["predicted"].notna()].groupby("classifier", sort=False):
+        values, _ = positive_scores(own, labels[0], labels)
+        scores[name] = Series(values, pd.MultiIndex.from_frame(own[ITEM])).groupby(level=[0, 1]).mean()
+    gold = rows.drop_duplicates(ITEM).set_index(ITEM)["gold"] == labels[0]
+    findings = []
+    for a, b in combinations(scores, 2):
+        both = pd.concat([scores[a], scores[b]], axis=1).dropna()
+        positive = gold.loc[both.index].to_numpy()
+        if min(positive.sum(), (~positive).sum()) < 2:
+            continue
+        difference, error, z, p = compare_aucs(positive, both.to_numpy().T)
+        difference = round(difference, 12)  # equal areas may differ in their last bits
+        words = f"The AUC of {a if difference > 0 else b} is larger by {abs(difference):.3f}"
+        findings.append(
+            Finding(
+                question=f"Does {a} or {b} order the items better (AUC)?",
+                classifiers=[a, b],
+                outcome=tests.Outcome("delong", z, p),
+                why=f"Both have scores for {len(both)} common items.",
+                effect=difference,
+                interval=(difference - Z * error, difference + Z * error),
+                words=words if difference else f"{a} and {b} have the same AUC",
+            )
+        )
+    return findings

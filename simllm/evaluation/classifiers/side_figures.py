@@ -1,0 +1,247 @@
+"""Fairness, robustness, degradation and costs of a classifier (steps S8 and S9 of ECSER-LLM)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pandas import DataFrame
+
+from simllm.evaluation.classifiers.performance import Performance, measure, positive_scores
+from simllm.evaluation.classifiers.predictions import COSTS, KEYS
+from simllm.stats.classifier_tests import mcnemar
+from simllm.stats.roc_curve import compare_aucs
+
+_SAME_ITEM = [name for name in KEYS if name != "variant"]
+
+
+@dataclass(frozen=True)
+class GroupRates:
+    """The rates of a classifier in one group of items; None if a rate is not defined.
+
+    Attributes:
+        n: The number of parsed rows.
+        selection_rate: The share of positive predictions.
+        tpr: The share of positive items that are predicted positive.
+        fpr: The share of negative items that are predicted positive.
+        accuracy: The share of right predictions.
+    """
+
+    n: int
+    selection_rate: float | None
+    tpr: float | None
+    fpr: float | None
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """Differences of a classifier between groups of items; undefined rates are left out.
+
+    Attributes:
+        groups: For each group, its rates.
+        dpd: Demographic parity difference: largest - smallest rate of positive predictions.
+        eod: Equalized odds difference: the larger one of the gaps in TPR and FPR.
+    """
+
+    groups: dict[str, GroupRates]
+    dpd: float | None
+    eod: float | None
+
+
+def measure_fairness(rows: DataFrame, group: str, positive: str) -> Fairness:
+    """Measure how the predictions differ between groups of items.
+
+    Args:
+        rows: Rows of `Predictions`; unparsed ones are left out.
+        group: The column with the group of each row.
+        positive: The positive class.
+    """
+    groups = {}
+    for name, own in rows[rows["predicted"].notna()].groupby(group, sort=False):
+        claims, gold = own["predicted"] == positive, own["gold"] == positive
+        right = own["predicted"] == own["gold"]
+        rates = (_mean(each) for each in (claims, claims[gold], claims[~gold], right))
+        groups[str(name)] = GroupRates(len(own), *rates)
+    gaps = [_gap(getattr(one, rate) for one in groups.values()) for rate in ("tpr", "fpr")]
+    known = [gap for gap in gaps if gap is not None]
+    return Fairness(groups, _gap(one.selection_rate for one in groups.values()), max(known, default=None))
+
+
+def _mean(values: Any) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _gap(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) - min(known) if known else None
+
+
+@dataclass(frozen=True)
+class VariantRobustness:
+    """What a variant of the items changes; an unparsed output is wrong.
+
+    Attributes:
+        n: The number of items that have both.
+        pdr: Performance drop rate: 1 - accuracy on the variant / accuracy on the originals.
+        asr: Attack success rate: items right before and wrong after, of those right before.
+        lost: The number of items right before and wrong after.
+        recovered: The number of items wrong before and right after.
+        flipped: The share of items whose label differs.
+        test: The test that compares the numbers lost and recovered.
+        p: Its p-value.
+        auc: The AUC on originals and on the variant, and DeLong's test of their difference; None without
+            scores.
+    """
+
+    n: int
+    pdr: float | None
+    asr: float | None
+    lost: int
+    recovered: int
+    flipped: float
+    test: str
+    p: float
+    auc: dict[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Robustness against variants of the items.
+
+    Attributes:
+        variants: For each variant, what it changes.
+        robust_items: The number of items that have all variants.
+        robust_accuracy: The share of these that are right on the original and on all variants.
+    """
+
+    variants: dict[str, VariantRobustness] = field(default_factory=dict)
+    robust_items: int = 0
+    robust_accuracy: float | None = None
+
+
+def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
+    """Compare the predictions for variants of items with those for the original items.
+
+    Args:
+        rows: Rows of one classifier and split.
+        labels: The classes; with two, the positive one is the first.
+    """
+    indexed = rows.set_index(_SAME_ITEM)
+    original = indexed[indexed["variant"] == ""]
+    variants, survives = {}, original["predicted"] == original["gold"]
+    for name, own in indexed[indexed["variant"] != ""].groupby("variant", sort=False):
+        before = original.loc[original.index.isin(own.index)]
+        after = own.loc[before.index]
+        variants[str(name)] = _compare(before, after, labels)
+        right = after["predicted"] == after["gold"]
+        survives = survives[survives.index.isin(right.index)]
+        survives &= right.loc[survives.index]
+    if not variants:
+        return Robustness()
+    return Robustness(variants, len(survives), _mean(survives))
+
+
+def _compare(before: DataFrame, after: DataFrame, labels: Sequence[str]) -> VariantRobustness:
+    was, is_ = (table["predicted"].eq(table["gold"]).to_numpy() for table in (before, after))
+    lost, recovered = int((was & ~is_).sum()), int((~was & is_).sum())
+    first, second = (table["predicted"].fillna("").to_numpy() for table in (before, after))
+    outcome = mcnemar(lost, recovered)
+    return VariantRobustness(
+        n=len(was),
+        pdr=1 - float(is_.mean() / was.mean()) if was.any() else None,
+        asr=lost / int(was.sum()) if was.any() else None,
+        lost=lost,
+        recovered=recovered,
+        flipped=float((first != second).mean()),
+        test=outcome.test,
+        p=outcome.p,
+        auc=_compare_aucs(before, after, labels) if len(labels) == 2 else None,
+    )
+
+
+def _compare_aucs(before: DataFrame, after: DataFrame, labels: Sequence[str]) -> dict[str, float] | None:
+    parsed = (before["predicted"].notna() & after["predicted"].notna()).to_numpy()
+    scores = np.stack([positive_scores(table[parsed], labels[0], labels)[0] for table in (before, after)])
+    known = ~np.isnan(scores).any(axis=0)
+    positive = (before["gold"][parsed] == labels[0]).to_numpy()[known]
+    if min(positive.sum(), (~positive).sum()) < 2:
+        return None
+    difference, _, z, p = compare_aucs(positive, scores[:, known])
+    return {"difference": difference, "z": z, "p": p}
+
+
+def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
+    """Compute the means of metrics over folds and data sets.
+
+    Args:
+        rows: Rows of one classifier and split.
+        labels: The classes.
+    """
+    parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
+    return {name: value for name in parts[0].metrics if (value := _mean_of(parts, name)) is not None}
+
+
+def folds_and_sets(rows: DataFrame) -> list[DataFrame]:
+    """Split rows into those of each fold and data set."""
+    return [own for _, own in rows.groupby(["fold", "data_set"], sort=False)]
+
+
+def _mean_of(parts: Sequence[Performance], name: str) -> float | None:
+    values = [part.metrics[name].value for part in parts]
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
+
+
+def differences(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
+    """Return first - second for each metric that both have."""
+    return {name: value - second[name] for name, value in first.items() if name in second}
+
+
+def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
+    """Sum the reported costs of a classifier.
+
+    Args:
+        rows: Rows of one classifier.
+
+    Returns:
+        For each column of `COSTS` that has values, the sum, the mean per row, and the sum per right answer
+        (None without one).
+    """
+    right = int((rows["predicted"] == rows["gold"]).sum())
+    found: dict[str, dict[str, float | None]] = {}
+    for name in COSTS:
+        if rows[name].notna().any():
+            total = float(rows[name].sum())
+            found[name] = {
+                "sum": total,
+                "per item": float(rows[name].mean()),
+                "per right answer": total / right if right else None,
+            }
+    return found
+
+
+def find_dominated(
+    quality: dict[str, float | None], costs: dict[str, dict[str, dict[str, float | None]]]
+) -> dict[str, list[str]]:
+    """Find classifiers that another one beats: it costs no more and is at least as good, and one is strict.
+
+    Args:
+        quality: For each classifier, the value of a metric; higher is better.
+        costs: For each classifier, its costs as `measure_costs` returns them.
+
+    Returns:
+        For each dominated classifier, those that dominate it.
+    """
+    found: dict[str, list[str]] = {}
+    for a, b in ((a, b) for a in costs for b in costs if a != b):
+        shared = costs[a].keys() & costs[b].keys()
+        pairs = [(costs[a][name]["per item"] or 0.0, costs[b][name]["per item"] or 0.0) for name in shared]
+        mine, other = quality[a], quality[b]
+        if pairs and mine is not None and other is not None:
+            pairs.append((-mine, -other))
+            if all(x >= y for x, y in pairs) and any(x > y for x, y in pairs):
+                found.setdefault(a, []).append(b)
+    return found

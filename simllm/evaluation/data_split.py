@@ -1,0 +1,151 @@
+"""Splits of items into training, validation and test data, or into folds (step S1 of ECSER-LLM)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame, Series
+
+from simllm.errors import InputError
+
+METHODS = ("holdout", "k-fold", "leave-one-out", "leave-one-group-out")
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """How to split items.
+
+    Attributes:
+        method: One of `METHODS`. "holdout" chooses test items, and validation items if `validation` is above
+            0; the other methods number folds, and a fold names the items that are tested together.
+        test: The share of test items.
+        validation: The share of validation items.
+        folds: The number of folds of "k-fold".
+        stratify: Columns whose values are spread evenly over the parts.
+        group: A column; items with the same value stay together.
+        seed: The seed of the random choices.
+    """
+
+    method: str = "holdout"
+    test: float = 0.2
+    validation: float = 0.0
+    folds: int = 10
+    stratify: Sequence[str] = ()
+    group: str | None = None
+    seed: int = 0
+
+
+def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
+    """Split items.
+
+    Args:
+        rows: n items, as text.
+        plan: How to split them.
+
+    Returns:
+        (n,) for "holdout" the split of each item: train, validation or test. For the other methods the number
+        of its fold, from 1, as text.
+
+    Raises:
+        InputError: The plan does not fit the items.
+    """
+    for name in (*plan.stratify, *([plan.group] if plan.group else [])):
+        if name not in rows:
+            raise InputError(f"no column {name}; there are {', '.join(map(str, rows.columns))}")
+    if plan.method not in METHODS:
+        raise InputError(f"method {plan.method!r}: expected {', '.join(METHODS)}")
+    if plan.method == "leave-one-group-out" and plan.group is None:
+        raise InputError("leave-one-group-out needs --group: the column with the groups")
+    if plan.method == "holdout":
+        return _hold_out(rows, plan)
+    return Series(_folds(rows, plan) + 1, rows.index).astype(str)
+
+
+def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:
+    if not (plan.test > 0 and plan.validation >= 0 and plan.test + plan.validation < 1):
+        raise InputError(
+            f"test {plan.test:g} and validation {plan.validation:g}: expected shares below 1 in sum"
+        )
+    splits = Series("train", rows.index)
+    splits[_choose(rows, plan, plan.test)] = "test"
+    if plan.validation:
+        rest = rows[splits == "train"]
+        chosen = _choose(rest, plan, plan.validation / (1 - plan.test))
+        splits[rest.index[chosen]] = "validation"
+    return splits
+
+
+def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
+    """Choose a share of the items; return their positions."""
+    from sklearn.model_selection import (
+        GroupShuffleSplit,
+        ShuffleSplit,
+        StratifiedGroupKFold,
+        StratifiedShuffleSplit,
+    )
+
+    labels, groups = _strata(rows, plan), rows[plan.group] if plan.group else None
+    shuffled = {"n_splits": 1, "test_size": share, "random_state": plan.seed}
+    if labels is not None and groups is not None:
+        # One of 1 / share folds: the only stratified splitter of scikit-learn that keeps groups whole.
+        folds = max(2, round(1 / share))
+        _check_classes(labels, folds)
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=plan.seed)
+    elif groups is not None:
+        splitter = GroupShuffleSplit(**shuffled)
+    else:
+        if labels is not None:
+            _check_classes(labels, 2)
+        splitter = StratifiedShuffleSplit(**shuffled) if labels is not None else ShuffleSplit(**shuffled)
+    try:
+        return next(iter(splitter.split(rows, labels, groups)))[1]
+    except ValueError as error:  # too few items or groups
+        raise InputError(f"cannot split {len(rows)} items: {error}") from None
+
+
+def _strata(rows: DataFrame, plan: SplitPlan) -> Series | None:
+    """Return the values of all stratified columns together, one text an item."""
+    if not plan.stratify:
+        return None
+    return rows[list(plan.stratify)].astype(str).agg("\x1f".join, axis=1)
+
+
+def _check_classes(labels: Series, least: int) -> None:
+    counts = labels.value_counts()
+    if counts.iloc[-1] < least:
+        named = ", ".join(str(counts.index[-1]).split("\x1f"))
+        raise InputError(f"only {counts.iloc[-1]} items have {named}; stratifying needs {least}")
+
+
+def _folds(rows: DataFrame, plan: SplitPlan) -> NDArray[np.int_]:
+    """Number the folds of the items, from 0."""
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    if plan.method == "leave-one-out":
+        return np.arange(len(rows))
+    groups = rows[plan.group] if plan.group else None
+    if plan.method == "leave-one-group-out":
+        assert groups is not None  # split_items checks it
+        if groups.nunique() < 2:
+            raise InputError(
+                f"leave-one-group-out needs 2 groups or more; {plan.group} has {groups.nunique()}"
+            )
+        return groups.factorize()[0]
+    kinds = groups.nunique() if groups is not None else len(rows)
+    if not 2 <= plan.folds <= kinds:
+        raise InputError(f"{plan.folds} folds: expected from 2 to {kinds}")
+    labels = _strata(rows, plan)
+    if labels is not None:
+        _check_classes(labels, plan.folds)
+    settings = {"n_splits": plan.folds, "shuffle": True, "random_state": plan.seed}
+    if groups is not None:
+        splitter = (StratifiedGroupKFold if labels is not None else GroupKFold)(**settings)
+    else:
+        splitter = (StratifiedKFold if labels is not None else KFold)(**settings)
+    folds = np.empty(len(rows), int)
+    for number, (_, test) in enumerate(splitter.split(rows, labels, groups)):
+        folds[test] = number
+    return folds

@@ -1,0 +1,174 @@
+"""Metrics of classification, from counts of true and predicted classes.
+
+All functions take arrays of shape (..., k, k + 1): a matrix of counts for k classes, or many of them. A row
+is a true class, a column is a predicted class, and the last column counts unparsed outputs. With two
+classes, the first one is the positive class.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int_]
+Floats = NDArray[np.float64]
+Ratios = dict[str, tuple[Floats, Floats]]  # for each metric, numerator and denominator
+_RESAMPLES, _SEED = 10_000, 12345
+
+
+def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
+    """Count true and predicted classes.
+
+    Args:
+        gold: (n,) numbers of the true classes, from 0.
+        predicted: (n,) numbers of the predicted classes; `classes` for an unparsed output.
+        classes: The number of classes k.
+
+    Returns:
+        (k, k + 1) counts.
+    """
+    cells = np.bincount(gold * (classes + 1) + predicted, minlength=classes * (classes + 1))
+    return cells.reshape(classes, classes + 1)
+
+
+def without_unparsed(counts: Counts) -> Counts:
+    """Return the counts with 0 unparsed outputs."""
+    parsed = counts.copy()
+    parsed[..., -1] = 0
+    return parsed
+
+
+def binary_ratios(counts: Counts) -> Ratios:
+    """Return numerator and denominator of each metric of two classes.
+
+    F-beta is (1 + beta²) P R / (beta² P + R), and MCC is Matthews' correlation coefficient. An unparsed
+    output is wrong: it counts in the denominators of recall, specificity and accuracy, not of precision.
+    """
+    rows, columns = counts.sum(-1), counts.sum(-2)
+    right = np.diagonal(counts, axis1=-2, axis2=-1)
+    tp, positives, claimed = right[..., 0], rows[..., 0], columns[..., 0]
+    return {
+        "precision": (tp, claimed),
+        "recall": (tp, positives),
+        "specificity": (right[..., 1], rows[..., 1]),
+        "accuracy": (right.sum(-1), rows.sum(-1)),
+        "f1": (2 * tp, positives + claimed),
+        "f2": (5 * tp, 4 * positives + claimed),
+        "mcc": _correlation(counts),
+    }
+
+
+def _correlation(counts: Counts) -> tuple[Floats, Floats]:
+    """Return numerator and denominator of R_K (Gorodkin, 2004), which is MCC for two classes."""
+    rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
+    total = rows.sum(-1)
+    right = np.trace(counts, axis1=-2, axis2=-1)
+    numerator = right * total - (rows * columns[..., :-1]).sum(-1)
+    spread = [total**2 - (sums**2).sum(-1) for sums in (rows, columns)]
+    return numerator, np.sqrt(spread[0] * spread[1])
+
+
+def divide(ratio: tuple[Floats, Floats]) -> Floats:
+    """Divide a numerator by a denominator; 0 / 0 is 0."""
+    numerator, denominator = ratio
+    return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator != 0)
+
+
+def binary_metrics(counts: Counts) -> dict[str, Floats]:
+    """Compute the metrics of two classes.
+
+    Returns:
+        For each metric, an array (...); NaN for kappa and balanced accuracy with one true class.
+    """
+    values = {name: divide(ratio) for name, ratio in binary_ratios(counts).items()}
+    balanced = (values["recall"] + values["specificity"]) / 2
+    return values | {"balanced_accuracy": _null_for_one_class(balanced, counts), "kappa": _kappa(counts)}
+
+
+def _kappa(counts: Counts) -> Floats:
+    """Compute Cohen's kappa: agreement beyond that of independent answers with the same class sizes."""
+    rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
+    total = rows.sum(-1)
+    expected = (rows * columns[..., :-1]).sum(-1)
+    right = np.trace(counts, axis1=-2, axis2=-1) * total
+    return _null_for_one_class(divide((right - expected, total**2 - expected)), counts)
+
+
+def _null_for_one_class(values: Floats, counts: Counts) -> Floats:
+    return np.where((counts.sum(-1) > 0).sum(-1) > 1, values, np.nan)
+
+
+def class_metrics(counts: Counts) -> dict[str, Floats]:
+    """Compute the metrics of each class against the rest.
+
+    Returns:
+        Arrays (..., k): precision, recall, specificity, f1, f2 and support, the number of true items.
+    """
+    rows, columns = counts.sum(-1), counts[..., :-1].sum(-2)
+    right = np.diagonal(counts, axis1=-2, axis2=-1)
+    total = rows.sum(-1, keepdims=True)
+    ratios = {
+        "precision": (right, columns),
+        "recall": (right, rows),
+        "specificity": (total - rows - columns + right, total - rows),
+        "f1": (2 * right, rows + columns),
+        "f2": (5 * right, 4 * rows + columns),
+    }
+    return {name: divide(ratio) for name, ratio in ratios.items()} | {"support": rows}
+
+
+def multiclass_metrics(counts: Counts) -> dict[str, Floats]:
+    """Compute the metrics of three or more classes together.
+
+    Macro means are over the classes that occur among true or predicted ones, balanced accuracy is over true
+    classes, and weighted means weigh each class by its number of true items.
+
+    Returns:
+        For each metric, an array (...); NaN for kappa and balanced accuracy with one true class.
+    """
+    each, rows = class_metrics(counts), counts.sum(-1)
+    occurs = (rows + counts[..., :-1].sum(-2)) > 0
+    right = np.trace(counts, axis1=-2, axis2=-1)
+    balanced = divide((each["recall"].sum(-1), (rows > 0).sum(-1)))
+    values = {
+        "accuracy": divide((right, rows.sum(-1))),
+        "mcc": divide(_correlation(counts)),
+        "kappa": _kappa(counts),
+        "balanced_accuracy": _null_for_one_class(balanced, counts),
+    }
+    for name in ("precision", "recall", "f1", "f2"):
+        values[f"macro_{name}"] = divide((each[name].sum(-1), occurs.sum(-1)))
+        values[f"weighted_{name}"] = divide(((each[name] * rows).sum(-1), rows.sum(-1)))
+    return values
+
+
+def bootstrap(
+    counts: Counts, metrics: Callable[[Counts], dict[str, Floats]], seed: int = _SEED
+) -> dict[str, Floats]:
+    """Compute metrics of 10,000 bootstrap resamples, by draws of the cells of a matrix of counts.
+
+    Drawing n items with replacement draws the cells from a multinomial distribution, so that the time does
+    not grow with n.
+
+    Args:
+        counts: (k, k + 1) counts; at least one is positive.
+        metrics: A function of this module that computes metrics of many matrices.
+        seed: The seed of the draws.
+
+    Returns:
+        For each metric, (10000,) values; NaN where it is not defined.
+    """
+    total = int(counts.sum())
+    draws = np.random.default_rng(seed).multinomial(total, counts.ravel() / total, size=_RESAMPLES)
+    return metrics(draws.reshape(-1, *counts.shape))
+
+
+def quantiles(values: Floats) -> tuple[float, float]:
+    """Return the 2.5% and 97.5% quantiles of resampled values without NaN; NaN if all are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no value
+        low, high = np.nanquantile(values, [0.025, 0.975])
+    return float(low), float(high)

@@ -1,0 +1,258 @@
+"""Significance tests of classifiers, and the choice of the test that fits a question and its data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.stats.compare_systems import sign_flip_p
+
+Floats = NDArray[np.float64]
+FEW_DISCORDANT = 25  # items; McNemar's exact test below
+MANY_DATA_SETS = 6  # data sets from which on they are compared instead of items
+LEAST_EXPECTED = 5  # items; below, chi-squared tests are permuted
+NORMAL = 0.05  # p-value of Shapiro and Wilk's test from which on a t-test is chosen
+_MOST_EXACT = 20  # differences
+_SEED = 12345
+_DRAWS = 10_000
+
+
+class Outcome(NamedTuple):
+    """The outcome of a test.
+
+    Attributes:
+        test: The name of the test, such as "mcnemar-exact".
+        statistic: The test statistic.
+        p: The two-sided p-value.
+        df: Degrees of freedom; None if the test has none.
+    """
+
+    test: str
+    statistic: float
+    p: float
+    df: int | None = None
+
+
+def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, discordant: int = 0) -> str:
+    """Choose the test that compares classifiers on the same items.
+
+    Args:
+        classifiers: The number of classifiers, from 2.
+        data_sets: The number of data sets.
+        runs: The largest number of runs of a classifier.
+        discordant: The number of items that exactly one of two classifiers gets right.
+    """
+    if data_sets >= MANY_DATA_SETS:
+        return "wilcoxon" if classifiers == 2 else "friedman-nemenyi"
+    if runs > 1:
+        return "paired-permutation"
+    if classifiers > 2:
+        return "cochran-q"
+    return "mcnemar-exact" if discordant < FEW_DISCORDANT else "mcnemar-chi2"
+
+
+def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
+    """Choose the test that compares the accuracy in groups of items.
+
+    Args:
+        groups: The number of groups, from 2.
+        smallest_expected: The smallest expected count of right or wrong answers.
+    """
+    if groups == 2:
+        return "fisher"
+    return "chi2-permutation" if smallest_expected < LEAST_EXPECTED else "chi2"
+
+
+def choose_for_degradation(
+    validation_folds: int, test_sets: int, shapiro_p: tuple[float, float] | None = None
+) -> str:
+    """Choose the test that compares validation folds with test sets.
+
+    Args:
+        validation_folds: The number of folds.
+        test_sets: The number of test sets.
+        shapiro_p: The p-values of Shapiro and Wilk's test of both; None if one has fewer than 3 values.
+    """
+    if shapiro_p is None or min(validation_folds, test_sets) < 3:
+        return "none: interval only"
+    return "welch-t" if min(shapiro_p) >= NORMAL else "mann-whitney"
+
+
+def compare_with_chance(right: int, n: int, chance: float) -> Outcome:
+    """Test by the exact binomial distribution whether accuracy differs from that of guessing."""
+    from scipy.stats import binomtest
+
+    return Outcome("binomial", float(right), float(binomtest(right, n, chance).pvalue))
+
+
+def mcnemar(only_a: int, only_b: int) -> Outcome:
+    """Compare two counts of discordant items by McNemar's test (1947).
+
+    Args:
+        only_a: The number of items that only the first classifier gets right.
+        only_b: The number that only the second one gets right.
+    """
+    from statsmodels.stats.contingency_tables import mcnemar as test
+
+    exact = only_a + only_b < FEW_DISCORDANT
+    found = test([[0, only_a], [only_b, 0]], exact=exact, correction=True)
+    name = choose_for_classifiers(2, discordant=only_a + only_b)
+    return Outcome(name, float(found.statistic), min(1.0, float(found.pvalue)), None if exact else 1)
+
+
+def cochran_q(right: Floats) -> Outcome:
+    """Compare three or more classifiers by Cochran's Q (1950).
+
+    Args:
+        right: (n, k) whether k classifiers get n items right, as 0 or 1.
+    """
+    from statsmodels.stats.contingency_tables import cochrans_q
+
+    k = right.shape[1]
+    if (right == right[:, :1]).all():
+        return Outcome("cochran-q", 0.0, 1.0, k - 1)
+    found = cochrans_q(right)
+    return Outcome("cochran-q", float(found.statistic), float(found.pvalue), k - 1)
+
+
+def paired_permutation(differences: Floats) -> Outcome:
+    """Test whether paired differences are symmetric around 0, by changes of their signs.
+
+    Args:
+        differences: (n,) differences between two classifiers, averaged over runs.
+    """
+    p = sign_flip_p(differences, np.random.default_rng(_SEED))
+    return Outcome("paired-permutation", float(differences.mean()), p)
+
+
+def wilcoxon(a: Floats, b: Floats) -> Outcome:
+    """Compare two classifiers over data sets by Wilcoxon's signed-rank test (1945).
+
+    Differences of 0 are dropped. The test is exact for up to 20 differences, with ties too.
+
+    Args:
+        a: (n,) values of the first classifier.
+        b: (n,) values of the second one.
+    """
+    from scipy.stats import rankdata
+    from scipy.stats import wilcoxon as asymptotic
+
+    differences = np.round(a - b, 12)
+    differences = differences[differences != 0]
+    if not len(differences):
+        return Outcome("wilcoxon", 0.0, 1.0)
+    ranks = rankdata(np.abs(differences))
+    statistic = float(min(ranks[differences > 0].sum(), ranks[differences < 0].sum()))
+    if len(differences) > _MOST_EXACT:
+        found = asymptotic(differences, method="asymptotic", correction=False)
+        return Outcome("wilcoxon", statistic, float(found.pvalue))
+    doubled = np.round(2 * ranks).astype(int)  # mean ranks are halves
+    ways = np.zeros(doubled.sum() + 1)  # for each doubled sum of ranks, how many signs give it
+    ways[0] = 1
+    for rank in doubled:
+        ways[rank:] = ways[rank:] + ways[:-rank]
+    p = 2 * ways[: round(2 * statistic) + 1].sum() / ways.sum()
+    return Outcome("wilcoxon", statistic, min(1.0, float(p)))
+
+
+class Ranks(NamedTuple):
+    """The outcome of Friedman's test with Nemenyi's post-hoc test.
+
+    Attributes:
+        outcome: The outcome of Friedman's test.
+        mean_ranks: (k,) mean ranks; 1 is the best.
+        critical_difference: The difference of mean ranks that is significant at .05.
+        p: (k, k) p-values of Nemenyi's test of each pair.
+    """
+
+    outcome: Outcome
+    mean_ranks: Floats
+    critical_difference: float
+    p: Floats
+
+
+def friedman_nemenyi(values: Floats) -> Ranks:
+    """Compare three or more classifiers over data sets by Friedman's and Nemenyi's tests (Demšar, 2006).
+
+    Args:
+        values: (n, k) values of k classifiers on n data sets; higher is better.
+    """
+    from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+    n, k = values.shape
+    ranks = rankdata(-np.round(values, 12), axis=1).mean(axis=0)
+    error = np.sqrt(k * (k + 1) / (12 * n))
+    q = np.abs(ranks[:, None] - ranks) / error
+    p = studentized_range.sf(q, k, np.inf)
+    np.fill_diagonal(p, 1.0)
+    critical = float(studentized_range.ppf(0.95, k, np.inf) * error)
+    if (values == values[:, :1]).all():
+        return Ranks(Outcome("friedman-nemenyi", 0.0, 1.0, k - 1), ranks, critical, p)
+    found = friedmanchisquare(*values.T)
+    outcome = Outcome("friedman-nemenyi", float(found.statistic), float(found.pvalue), k - 1)
+    return Ranks(outcome, ranks, critical, p)
+
+
+def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
+    """Test whether accuracy differs between groups of items.
+
+    Args:
+        right_wrong: For each group, the numbers of right and wrong answers; no group is empty.
+
+    Returns:
+        The outcome of Fisher's exact test for two groups, else of a chi-squared test.
+    """
+    from scipy.stats import chi2_contingency, fisher_exact, random_table
+
+    table = np.array(right_wrong)
+    if len(table) == 2:
+        found = fisher_exact(table)
+        return Outcome("fisher", float(found.statistic), min(1.0, float(found.pvalue)))
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    df = len(table) - 1
+    if not columns.all():  # all are right, or all are wrong
+        return Outcome("chi2", 0.0, 1.0, df)
+    expected = np.outer(rows, columns) / table.sum()
+    statistic = float(((table - expected) ** 2 / expected).sum())
+    name = choose_for_groups(len(table), float(expected.min()))
+    if name == "chi2":
+        return Outcome(name, statistic, float(chi2_contingency(table, correction=False).pvalue), df)
+    drawn = random_table(rows, columns).rvs(_DRAWS, random_state=np.random.default_rng(_SEED))
+    simulated = ((drawn - expected) ** 2 / expected).sum(axis=(1, 2))
+    p = float(((simulated >= statistic - 1e-9).sum() + 1) / (_DRAWS + 1))
+    return Outcome(name, statistic, p, df)
+
+
+class Samples(NamedTuple):
+    """The outcome of a test of two independent samples, and the test of normality that chose it."""
+
+    outcome: Outcome
+    shapiro_p: tuple[float, float] | None
+
+
+def compare_samples(a: Floats, b: Floats) -> Samples:
+    """Compare two independent samples, such as validation folds and test sets.
+
+    Args:
+        a: (n,) values.
+        b: (m,) values.
+
+    Returns:
+        The outcome of Welch's t-test or of Mann and Whitney's test; with fewer than 3 values of one, no test
+        and a p-value of NaN.
+    """
+    from scipy.stats import mannwhitneyu, shapiro, ttest_ind
+
+    if min(len(a), len(b)) < 3:
+        return Samples(Outcome(choose_for_degradation(len(a), len(b)), np.nan, np.nan), None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Shapiro's test of equal values, and equal samples
+        normal = float(shapiro(a).pvalue), float(shapiro(b).pvalue)
+        name = choose_for_degradation(len(a), len(b), normal)
+        found = ttest_ind(a, b, equal_var=False) if name == "welch-t" else mannwhitneyu(a, b)
+    p = float(found.pvalue)
+    return Samples(Outcome(name, float(found.statistic), 1.0 if p != p else p), normal)
