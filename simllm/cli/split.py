@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from simllm.cli import metrics_option
+from simllm.errors import InputError
 from simllm.io import files, tables
 
 HELP = "split items into training, validation and test data, or into folds"
@@ -44,6 +45,8 @@ def run(options: argparse.Namespace) -> None:
         from simllm.evaluation.data_split import SplitPlan, split_items
     rows = read_table(options.items).drop(columns="where")
     name = "split" if options.method == "holdout" else "fold"
+    if name in rows:
+        raise InputError(f"{options.items}: has a column {name} already")
     rows[name] = split_items(
         rows,
         SplitPlan(

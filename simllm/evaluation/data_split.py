@@ -66,9 +66,8 @@ def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
 
 def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:
     if not (plan.test > 0 and plan.validation >= 0 and plan.test + plan.validation < 1):
-        raise InputError(
-            f"test {plan.test:g} and validation {plan.validation:g}: expected shares below 1 in sum"
-        )
+        shares = f"test {plan.test:g} and validation {plan.validation:g}"
+        raise InputError(f"{shares}: expected shares from 0 that are below 1 together")
     splits = Series("train", rows.index)
     splits[_choose(rows, plan, plan.test)] = "test"
     if plan.validation:
@@ -117,7 +116,7 @@ def _check_classes(labels: Series, least: int) -> None:
     counts = labels.value_counts()
     if counts.iloc[-1] < least:
         named = ", ".join(str(counts.index[-1]).split("\x1f"))
-        raise InputError(f"only {counts.iloc[-1]} items have {named}; stratifying needs {least}")
+        raise InputError(f"only {counts.iloc[-1]} of the items have {named}; stratifying needs {least}")
 
 
 def _folds(rows: DataFrame, plan: SplitPlan) -> NDArray[np.int_]:
@@ -130,9 +129,7 @@ def _folds(rows: DataFrame, plan: SplitPlan) -> NDArray[np.int_]:
     if plan.method == "leave-one-group-out":
         assert groups is not None  # split_items checks it
         if groups.nunique() < 2:
-            raise InputError(
-                f"leave-one-group-out needs 2 groups or more; {plan.group} has {groups.nunique()}"
-            )
+            raise InputError(f"leave-one-group-out needs 2 groups; {plan.group} has {groups.nunique()}")
         return groups.factorize()[0]
     kinds = groups.nunique() if groups is not None else len(rows)
     if not 2 <= plan.folds <= kinds:

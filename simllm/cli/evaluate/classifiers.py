@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     with metrics_option.require_eval_extra():
         from simllm.evaluation import classifiers, ratings
         from simllm.evaluation.classifiers import classifier_report, metric_classifier
-        from simllm.evaluation.classifiers.protocol import main_split
+        from simllm.evaluation.classifiers.ecser_protocol import main_split
         from simllm.metrics import registry
     if bool(options.files) == bool(options.ratings):
         raise InputError("expected files of predictions, or --ratings")

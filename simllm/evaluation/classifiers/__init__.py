@@ -1,6 +1,6 @@
 """Studies of classifiers by the protocol ECSER-LLM: `read` predictions, and `evaluate` them."""
 
+from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy as ClassifierStudy
+from simllm.evaluation.classifiers.ecser_protocol import evaluate as evaluate
 from simllm.evaluation.classifiers.predictions import Predictions as Predictions
 from simllm.evaluation.classifiers.predictions import read as read
-from simllm.evaluation.classifiers.protocol import ClassifierStudy as ClassifierStudy
-from simllm.evaluation.classifiers.protocol import evaluate as evaluate

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.performance import positive_scores
-from simllm.evaluation.classifiers.protocol import ClassifierStudy, main_split
 from simllm.evaluation.display_names import short_label
 from simllm.io.svg_figure import BLUE, GREY, style, svg_element
 

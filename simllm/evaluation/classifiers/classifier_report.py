@@ -13,8 +13,8 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.evaluation.classifiers.answers import Answer
 from simllm.evaluation.classifiers.classifier_figures import draw_calibration, draw_curves
+from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.performance import Estimate, Performance
-from simllm.evaluation.classifiers.protocol import ClassifierStudy, main_split
 from simllm.evaluation.study_conclusions import format_number, format_p_value
 from simllm.io import files, folders, tables
 from simllm.io.html_page import render

@@ -6,10 +6,14 @@ could not be parsed. `COLUMNS` lists all columns. Other columns can name groups 
 
 from __future__ import annotations
 
+import csv
 import difflib
 import json
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -151,23 +155,24 @@ def _names(rows: DataFrame) -> str:
 
 def _read_csv(path: Path) -> DataFrame:
     """Read a CSV file; the separator is the one that yields most known columns in the header."""
-    header = next((line for _, line in files.lines(path)), "")
-    separator = max(
-        ",\t; ", key=lambda sign: (len(set(header.split(sign)) & set(COLUMNS)), header.count(sign))
-    )
+    lines = (line + "\n" for _, line in files.lines(path))
+    first = next(lines, "")
+    separator = max(",\t; ", key=lambda sign: len(set(first.rstrip().split(sign)) & set(COLUMNS)))
+    reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True)
+    table: list[list[str | None]] = []
     try:
-        rows = pd.read_csv(
-            path, sep=separator, dtype=str, keep_default_na=False, na_values=[], encoding="utf-8-sig",
-            skipinitialspace=separator == " ", index_col=False,
-        )  # fmt: skip
-    except (ValueError, OSError) as error:  # ParserError and EmptyDataError are ValueErrors
-        raise InputError(f"{path}: not a table ({' '.join(str(error).split())})") from None
-    rows.columns = rows.columns.str.strip()
-    short = rows.isna().any(axis=1)
+        names = [name.strip() for name in next(reader, [])]
+        for number, values in enumerate(filter(None, reader), 1):  # empty lines are left out
+            if len(values) != len(names):
+                raise InputError(f"{path}, row {number}: {len(values)} values for {len(names)} columns")
+            table.append([sys.intern(value) or None for value in values])
+    except csv.Error as error:
+        raise InputError(f"{path}: not a table ({error})") from None
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise InputError(f"{path}: two columns are called {repeated[0]}")
+    rows = DataFrame(table, columns=names, dtype=object)
     rows["where"] = [f"{path}, row {number}" for number in range(1, len(rows) + 1)]
-    if short.any():
-        raise InputError(f"{rows.loc[short.idxmax(), 'where']}: fewer values than columns")
-    return rows.replace("", None)
+    return rows
 
 
 def _read_json_lines(path: Path) -> DataFrame:
@@ -181,7 +186,7 @@ def _read_json_lines(path: Path) -> DataFrame:
         for label, value in (chances or {}).items():
             made[_OF_CLASS + label] = _text(value)
         table.append(made | {"where": where})
-    return DataFrame(table)
+    return DataFrame(table, dtype=object)
 
 
 def _text(value: Any) -> str | None:

@@ -1,0 +1,88 @@
+"""`simllm split`: shares, strata and groups of the command line."""
+
+import csv
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pandas import DataFrame
+
+from simllm.evaluation.data_split import SplitPlan, split_items
+from tests.command import run
+
+
+@pytest.fixture
+def items(tmp_path):
+    file = tmp_path / "items.csv"
+    rows = [f"{i},{'yes' if i % 4 else 'no'},suite{i % 5}" for i in range(100)]
+    file.write_text("\n".join(["item,gold,suite", *rows]) + "\n")
+    return file
+
+
+def split(items, *words):
+    done = run("split", items, *words)
+    assert done.returncode == 0, done.stderr
+    return list(csv.DictReader(done.stdout.splitlines()))
+
+
+def test_holdout_keeps_the_strata(items):
+    rows = split(items, "--test", "0.2", "--validation", "0.2", "--stratify", "gold,suite")
+    for name, size in (("test", 20), ("validation", 20), ("train", 60)):
+        chosen = [row for row in rows if row["split"] == name]
+        assert len(chosen) == size
+        assert sum(row["gold"] == "no" for row in chosen) == size / 4
+        assert {row["suite"] for row in chosen} == {f"suite{i}" for i in range(5)}
+    assert rows == split(items, "--test", "0.2", "--validation", "0.2", "--stratify", "gold,suite")
+    assert rows != split(
+        items, "--test", "0.2", "--validation", "0.2", "--stratify", "gold,suite", "--seed", "1"
+    )
+
+
+def test_folds(items):
+    rows = split(items, "--method", "k-fold", "--folds", "5", "--stratify", "gold")
+    assert [sum(row["fold"] == str(k) for row in rows) for k in range(1, 6)] == [20] * 5
+    rows = split(items, "--method", "leave-one-group-out", "--group", "suite")
+    assert len({(row["fold"], row["suite"]) for row in rows}) == 5
+    rows = split(items, "--method", "leave-one-out")
+    assert sorted(int(row["fold"]) for row in rows) == list(range(1, 101))
+
+
+groups = st.lists(st.sampled_from("abcdef"), min_size=12, max_size=60).filter(lambda each: len(set(each)) > 3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(groups, st.sampled_from(["holdout", "k-fold"]), st.integers(0, 5))
+def test_groups_stay_whole(names, method, seed):
+    rows = DataFrame({"item": range(len(names)), "group": names})
+    parts = split_items(rows, SplitPlan(method, test=0.3, folds=3, group="group", seed=seed))
+    assert (parts.groupby(rows["group"]).nunique() == 1).all()
+    assert parts.nunique() == {"holdout": 2, "k-fold": 3}[method]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--group", "team"], "no column team; there are item, gold, suite"),
+        (["--test", "1.5"], "expected shares from 0 that are below 1 together"),
+        (["--method", "k-fold", "--folds", "200"], "200 folds: expected from 2 to 100"),
+        (["--method", "leave-one-group-out"], "leave-one-group-out needs --group"),
+        (
+            ["--method", "k-fold", "--folds", "3", "--stratify", "item"],
+            "only 1 of the items have 99; stratifying needs 3",
+        ),
+        (["--test", "0.3", "--stratify", "item"], "only 1 of the items have 99; stratifying needs 2"),
+    ],
+)
+def test_bad_input_is_one_line(items, words, message):
+    done = run("split", items, *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
+
+
+def test_a_split_is_not_replaced(items, tmp_path):
+    out = tmp_path / "split.csv"
+    assert run("split", items, "-o", out).returncode == 0
+    before = out.read_text()
+    assert "exists already" in run("split", items, "-o", out).stderr
+    assert "has a column split already" in run("split", out).stderr
+    assert out.read_text() == before

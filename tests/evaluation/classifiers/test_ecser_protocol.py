@@ -1,0 +1,258 @@
+"""The protocol for classifiers against reference vectors, through Python and the command line."""
+
+import json
+
+import pytest
+
+from simllm.evaluation import classifiers
+from simllm.evaluation.classifiers.performance import measure
+from simllm.evaluation.classifiers.side_figures import mean_metrics, measure_fairness, measure_robustness
+from tests.command import run
+
+
+@pytest.fixture(scope="module")
+def vectors(shared):
+    return json.loads((shared / "reference" / "protocol.json").read_text())
+
+
+def write(file, rows):
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+@pytest.fixture(scope="module")
+def published(vectors, tmp_path_factory):
+    """The published predictions, one file for each classifier."""
+    data, folder, rows = vectors["published"], tmp_path_factory.mktemp("published"), {}
+    for part in data["sets"]:
+        facts = {"split": part["split"], "variant": part["variant"]}
+        made = (dict(zip(data["columns"], values, strict=True)) | facts for values in part["rows"])
+        rows.setdefault(part["classifier"], []).extend(made)
+    return [write(folder / f"{name}.jsonl", each) for name, each in rows.items()]
+
+
+def close(found, expected, name, tolerance=1e-9):
+    assert (found is None) == (expected is None), name
+    if expected is not None:
+        assert found == pytest.approx(expected, abs=tolerance), name
+
+
+def check(found, expected):
+    """Compare a performance with a vector; both are JSON objects."""
+    assert (found["n"], found["unparsed"]) == (expected["n"], expected.get("unparsed", 0))
+    if "tp" in expected:
+        assert found["matrix"] == [[expected["tp"], expected["fn"]], [expected["fp"], expected["tn"]]]
+    if "matrix" in expected:
+        assert found["matrix"] == expected["matrix"]
+    for name, value in expected["metrics"].items():
+        close(found["metrics"][name]["value"], value, name)
+    for name, interval in expected.get("intervals", {}).items():
+        for end, value in zip(("low", "high"), interval or (None, None), strict=True):
+            close(found["metrics"][name][end], value, name)
+    for name, value in expected.get("strict", {}).items():
+        close(found["strict"][name], value, f"strict {name}")
+    assert found["undefined"] == expected.get("undefined", found["undefined"])
+    for kind, figures in expected.get("calibration", {}).items():
+        check_calibration(found["calibration"][kind], figures)
+    assert found["other_side"] == expected.get("other_side", found["other_side"])
+    if "consistency" in expected:
+        drawn, own = expected["consistency"], found["calibration"]["positive"]
+        close(own["expected_if_calibrated"], drawn["expected_if_calibrated"], "drawn", 0.005)
+        close(own["p"], drawn["p"], "p", 0.01)
+    for label, row in expected.get("per_class", {}).items():
+        for name, value in row.items():
+            close(found["per_class"][label][name], value, f"{label} {name}")
+
+
+def check_calibration(found, expected):
+    for name, value in expected.items():
+        if name == "bins":
+            assert len(found["bins"]) == len(value)
+            for one, other in zip(found["bins"], value, strict=True):
+                assert (one["bin"], one["n"]) == (other["bin"], other["n"])
+                close(one["confidence"], other["confidence"], name)
+                close(one["rate"], other["rate"], name)
+        else:
+            close(found[name], value, name, 1e-6)
+
+
+def evaluated(tmp_path, *words):
+    """Run the command, and return `classifiers.json`."""
+    done = run("evaluate", "classifiers", *words, "--out", tmp_path / "report", "-q")
+    assert done.returncode == 0, done.stderr
+    return json.loads((tmp_path / "report" / "classifiers.json").read_text())
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_metrics_and_calibration_of_the_vectors(vectors, tmp_path, kind):
+    cases = [case for case in vectors["cases"] if case["kind"] == kind]
+    assert len(cases) == {"binary": 9, "multiclass": 3}[kind]
+    for number, case in enumerate(cases):
+        file = write(tmp_path / f"{number}.jsonl", case["rows"])
+        words = ["--positive", case["positive"]] if kind == "binary" else []
+        report = tmp_path / str(number)
+        report.mkdir()
+        found = evaluated(report, file, *words)["classifiers"][str(number)]["splits"]["test"]
+        check(found, case["expected"])
+
+
+def test_published_study_through_the_command(vectors, published, tmp_path):
+    words = ["--positive", "fail", "--groups", "suite,complexity", "--matrix", "gpt-4=71,9,29,91"]
+    found = evaluated(tmp_path, *published, *words)
+    data = vectors["published"]
+    for part in data["sets"]:
+        split = found["classifiers"][part["classifier"]]["splits"][part["split"]]
+        own = split["variants"][part["variant"]] if part["variant"] else split
+        check(own, part["expected"])
+        for name, printed in part.get("printed", {}).items():
+            value = own["calibration"]["positive"]["ece"] if name == "ece" else own["metrics"][name]["value"]
+            assert round(value + 1e-12, 3) == printed, (part["classifier"], name)
+    persona = found["classifiers"]["persona"]
+    for group, parts in data["parts_of_persona_test"].items():
+        for value, part in parts.items():
+            own = persona["splits"]["test"]["groups"][group][value]
+            check(own, part["expected"])
+            close(own["calibration"]["positive"]["ece"], part["expected"]["ece"], "ece", 1e-6)
+    variant, expected = persona["robustness"]["variants"]["charswap"], data["robustness_of_persona_test"]
+    for name in ("n", "pdr", "asr", "lost", "recovered", "flipped", "test", "p"):
+        assert variant[name] == pytest.approx(expected["charswap"][name]), name
+    for name in ("difference", "z", "p"):
+        close(variant["auc"][name], expected["charswap"]["delong"][name], name)
+    assert persona["robustness"]["robust_accuracy"] == expected["robust_accuracy_original_and_charswap"]
+    for name, value in data["degradation_of_persona"]["expected"].items():
+        close(persona["degradation"][name], value, name)
+    for name, value in data["matrix_only"]["metrics"].items():
+        close(found["classifiers"]["gpt-4"]["splits"]["test"]["metrics"][name]["value"], value, name)
+    assert (
+        found["selected"]
+        == data["choice_on_validation"]["by mcc among zeroshot, fewshot, persona, refinement-llama"]
+    )
+
+
+def test_significance_of_the_published_study(vectors, published):
+    study = classifiers.evaluate(classifiers.read(published), positive="fail", groups=["suite", "complexity"])
+    meant = vectors["published"]["significance"]["meant"]
+
+    def answer(start, split="test"):
+        (one,) = (one for one in study.tests if one.question.startswith(start) and one.split == split)
+        return one.test, one.p
+
+    for question, name in [
+        ("Is persona right more often than guessing", "better_than_guessing"),
+        ("Does persona lean", "bias_to_one_label"),
+        ("Is persona right equally often in all groups of complexity", "simple_against_complex"),
+        ("Is persona right equally often in all groups of suite", "suites"),
+    ]:
+        assert answer(question) == (meant[name]["test"], pytest.approx(meant[name]["p"])), name
+    prompts = meant["prompts_on_validation"]
+    assert answer("Are all classifiers", "validation") == ("cochran-q", pytest.approx(prompts["p"]))
+    for pair in prompts["pairs"]:
+        (one,) = (
+            one for one in study.tests if one.question == f"Is {pair['a']} or {pair['b']} right more often?"
+        )
+        assert (one.test, one.p, one.p_holm) == (
+            pair["test"],
+            pytest.approx(pair["p"]),
+            pytest.approx(pair["p_holm"]),
+        )
+    assert all("no difference" not in one.verdict for one in study.tests)
+    assert study.classifiers["persona"].splits["test"].metrics["mcc"].value == pytest.approx(0.11547005)
+
+
+def test_fairness_of_the_vectors(vectors, tmp_path):
+    for case in (case for case in vectors["cases"] if case["kind"] == "fairness"):
+        rows = classifiers.read([write(tmp_path / "rows.jsonl", case["rows"])]).rows
+        found = measure_fairness(rows, "group", case["positive"])
+        close(found.dpd, case["expected"]["dpd"], "dpd")
+        close(found.eod, case["expected"]["eod"], "eod")
+        for name, group in case["expected"]["groups"].items():
+            for rate, value in group.items():
+                close(getattr(found.groups[name], rate), value, rate)
+
+
+def test_robustness_of_the_vectors(vectors, tmp_path):
+    (case,) = (case for case in vectors["cases"] if case["kind"] == "robustness")
+    rows = classifiers.read([write(tmp_path / "rows.jsonl", case["rows"])]).rows
+    found = measure_robustness(rows, ["yes", "no"])
+    assert found.robust_items == case["expected"]["robust_items"]
+    close(found.robust_accuracy, case["expected"]["robust_accuracy"], "robust accuracy")
+    for name, variant in case["expected"]["variants"].items():
+        for figure, value in variant.items():
+            assert getattr(found.variants[name], figure) == pytest.approx(value), figure
+
+
+def test_degradation_of_the_vectors(vectors, tmp_path):
+    (case,) = (case for case in vectors["cases"] if case["kind"] == "degradation")
+    predictions = classifiers.read([write(tmp_path / "rows.jsonl", case["rows"])])
+    for split, expected in case["expected"]["mean_of"].items():
+        rows = predictions.rows[predictions.rows["split"] == split]
+        means = mean_metrics(rows, ["yes", "no"])
+        for name, value in expected.items():
+            close(means[name], value, name)
+    found = classifiers.evaluate(predictions, positive="yes").classifiers["rows"]
+    for name in ("overfitting", "degradation"):
+        for metric, value in case["expected"][name].items():
+            close(getattr(found, name)[metric], value, metric)
+
+
+def row(item, gold, predicted, **more):
+    return {"item": item, "gold": gold, "predicted": predicted, **more}
+
+
+def study_of(tmp_path, rows, **options):
+    return classifiers.evaluate(classifiers.read([write(tmp_path / "rows.jsonl", rows)]), **options)
+
+
+def test_several_runs_are_averaged_before_a_permutation_test(tmp_path):
+    rows = [
+        row(item, "1", str(int(item % 2 or name == "a" or run < 1)), classifier=name, run=run)
+        for name in "ab"
+        for run in range(3)
+        for item in range(10)
+    ]
+    (test,) = (one for one in study_of(tmp_path, rows).tests if "right more often?" in one.question)
+    assert test.test == "paired-permutation"
+    assert test.effect == pytest.approx(1 / 3)  # on half of the items, b is right in one of three runs
+    assert "up to 3 runs" in test.why
+
+
+@pytest.mark.parametrize(("names", "test"), [("ab", "wilcoxon"), ("abc", "friedman-nemenyi")])
+def test_many_data_sets_are_compared_by_ranks(tmp_path, names, test):
+    rows = [
+        row(item, str(item % 2), str(int((item + place) % (2 + number) > 0)), classifier=name, data_set=place)
+        for number, name in enumerate(names)
+        for place in range(6)
+        for item in range(8)
+    ]
+    found = study_of(tmp_path, rows, select_by="accuracy").tests
+    chosen = [one for one in found if "over data sets" in one.question]
+    assert {one.test for one in chosen} == {test}
+    assert len(chosen) == {"ab": 1, "abc": 4}[names]
+
+
+def test_one_class_against_the_rest(tmp_path):
+    rows = [row(0, "a", "a"), row(1, "b", "c"), row(2, "c", "a"), row(3, "a", None)]
+    found = study_of(tmp_path, rows, positive="a").classifiers["rows"].splits["test"]
+    assert found.labels == ["a", "not a"]
+    assert (found.matrix, found.unparsed) == ([[1, 0], [1, 1]], 1)
+
+
+def test_leaks_and_costs(tmp_path):
+    rows = [
+        row(item, "1", str(item % 2), classifier=name, split=split, seconds=seconds)
+        for name, seconds in (("slow", 2), ("fast", 1))
+        for split in ("validation", "test")
+        for item in (range(4) if split == "test" else range(3, 6))
+    ]
+    study = study_of(tmp_path, rows)
+    assert (study.leaks, study.leaked) == (1, ["3"])
+    assert study.classifiers["slow"].costs["seconds"] == {"sum": 8, "per item": 2, "per right answer": 4}
+    assert study.classifiers["slow"].dominated_by == ["fast"]
+    assert study.classifiers["fast"].dominated_by == []
+
+
+def test_performance_without_any_parsed_output(tmp_path):
+    rows = classifiers.read([write(tmp_path / "rows.jsonl", [row(0, "1", None), row(1, "0", None)])]).rows
+    found = measure(rows, ["1", "0"])
+    assert (found.unparsed, found.metrics["accuracy"].value, found.strict["accuracy"]) == (2, 0, 0)
+    assert found.metrics["accuracy"].low is None
