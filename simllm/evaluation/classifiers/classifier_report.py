@@ -33,6 +33,7 @@ FACTS = {
     "metrics": "which metrics were chosen, and why",
     "reasons": "why these classifiers were compared",
 }
+_TITLES = {name: name.upper() for name in ("f1", "f2", "mcc", "auc")} | {"kappa": "Cohen's kappa"}
 _DASH = "\u2013"  # for what is not defined
 
 
@@ -134,6 +135,7 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
         curves=draw_curves(study),
         known_facts=FACTS,
         cell=_cell,
+        title=title,
         short=lambda value: _DASH if value is None else format_number(value),
         estimate=_estimate,
         probability=lambda p: _DASH if p is None else format_p_value(p),
@@ -147,6 +149,11 @@ def metric_names(study: ClassifierStudy) -> list[str]:
     return list(found.splits[main_split(found.splits)].metrics)
 
 
+def title(metric: str) -> str:
+    """Return the name of a metric as tables show it, such as "MCC" or "balanced accuracy"."""
+    return _TITLES.get(metric, metric.replace("_", " "))
+
+
 def write_conclusions(study: ClassifierStudy) -> list[str]:
     """Write the main results as English sentences: selection, quality, significance, and warnings."""
     sentences = []
@@ -156,7 +163,7 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
             f"{study.leaks:,} items are in two splits of the same fold ({named}): the results are too good."
         )
     if study.selected:
-        sentences.append(f"On validation data, {study.selected} has the best {study.select_by}.")
+        sentences.append(f"On validation data, {study.selected} has the best {title(study.select_by)}.")
     for name, found in study.classifiers.items():
         sentences.append(_describe(name, found.splits[main_split(found.splits)], main_split(found.splits)))
     compared = [answer for answer in study.tests if len(answer.classifiers) > 1 and answer.test != "delong"]
@@ -175,7 +182,8 @@ def _describe(name: str, found: Performance, split: str) -> str:
         f"accuracy {_estimate(accuracy)} (chance: {1 / len(found.labels):.2g})"
     )
     if found.unparsed:
-        text += f"; {found.unparsed:,} outputs could not be parsed"
+        outputs = "1 output" if found.unparsed == 1 else f"{found.unparsed:,} outputs"
+        text += f"; {outputs} could not be parsed"
     return text + "."
 
 
@@ -197,7 +205,7 @@ def _estimate(found: Estimate | None) -> str:
 def latex(study: ClassifierStudy) -> str:
     """Return the LaTeX tables: metrics of each classifier and split, and the tests."""
     names = metric_names(study)
-    header = ["Classifier", "Split", *(escape_latex(name.replace("_", " ")) for name in names)]
+    header = ["Classifier", "Split", *(escape_latex(title(name)) for name in names)]
     rows = [
         [escape_latex(name), split, *(_latex_number(found.metrics.get(metric)) for metric in names)]
         for name, result in study.classifiers.items()
