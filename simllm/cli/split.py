@@ -41,9 +41,9 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm split` with the parsed options: write the items with their split or fold."""
     files.check_output(options.output, [options.items], options.overwrite)
     with metrics_option.require_eval_extra():
-        from simllm.evaluation.classifiers.predictions import read_table
+        from simllm.evaluation.classifiers.predictions import PLACE, read_table
         from simllm.evaluation.data_split import SplitPlan, split_items
-    rows = read_table(options.items).drop(columns="where")
+    rows = read_table(options.items).drop(columns=PLACE)
     name = "split" if options.method == "holdout" else "fold"
     if name in rows:
         raise InputError(f"{options.items}: has a column {name} already")

@@ -17,7 +17,7 @@ from simllm.evaluation.classifiers import questions_of_one as one
 from simllm.evaluation.classifiers import side_figures as side
 from simllm.evaluation.classifiers.answers import Answer, answer
 from simllm.evaluation.classifiers.performance import Performance, measure, measure_counts
-from simllm.evaluation.classifiers.predictions import SPLITS, Predictions
+from simllm.evaluation.classifiers.predictions import PLACE, SPLITS, Predictions
 from simllm.evaluation.classifiers.questions_of_several import ITEM, compare_auc, compare_classifiers
 
 _MOST_NAMED = 20  # items that are in two splits
@@ -165,7 +165,7 @@ def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, lis
 
 
 def _group_columns(rows: DataFrame) -> list[str]:
-    return [str(name) for name in rows if name != "where" and rows[name].notna().any()]
+    return [str(name) for name in rows if name != PLACE and rows[name].notna().any()]
 
 
 def _check_metric(name: str, results: Mapping[str, ClassifierResult]) -> None:

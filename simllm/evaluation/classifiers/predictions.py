@@ -26,6 +26,7 @@ from simllm.io import files
 
 KEYS = ("classifier", "split", "fold", "data_set", "variant", "run", "item")  # together they name a row
 COSTS = ("seconds", "tokens", "energy_wh", "cost")
+PLACE = "(file and row)"  # the column with the place of a row, for errors
 SPLITS = ("train", "validation", "test")
 # Exactly one of these may say how sure the classifier is. `probabilities` is an object in JSON lines, and
 # columns such as `p:bug` in CSV files.
@@ -42,14 +43,14 @@ class Predictions:
     Attributes:
         rows: A table with n rows. `KEYS`, `gold` and `predicted` are text (None for an unparsed output),
             certainties and costs are numbers (NaN if missing), columns such as `p:bug` have the probability
-            of a class, further columns are text, and `where` is the place for errors.
+            of a class, further columns are text, and `PLACE` is the place for errors.
     """
 
     rows: DataFrame
 
     def to_json_lines(self) -> Iterator[str]:
         """Yield the predictions as JSON lines, without columns that are empty or missing."""
-        columns = [name for name in self.rows if name != "where"]
+        columns = [name for name in self.rows if name != PLACE]
         for values in self.rows[columns].itertuples(index=False):
             row = dict(zip(columns, values, strict=True))
             kept = {name: value for name, value in row.items() if value not in ("", None) and value == value}
@@ -66,7 +67,7 @@ def make(tables: Iterable[DataFrame]) -> Predictions:
         InputError: A row is wrong.
     """
     rows = pd.concat(list(tables), ignore_index=True)
-    rows["where"] = [f"row {number}" for number in range(1, len(rows) + 1)]
+    rows[PLACE] = [f"row {number}" for number in range(1, len(rows) + 1)]
     return _finish(rows, None, None)
 
 
@@ -112,7 +113,7 @@ def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> P
 
 
 def _read_file(path: Path, columns: Mapping[str, str]) -> DataFrame:
-    """Read one file as a table of text and numbers, with the column `where`."""
+    """Read one file as a table of text and numbers, with the column `PLACE`."""
     rows = read_table(path)
     names = {}
     for name, actual in columns.items():
@@ -125,7 +126,7 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> DataFrame:
     for name in ("item", "gold"):
         if name not in rows:
             raise InputError(f"{path}: no column {name}; it has {_names(rows)}")
-    for name in rows.columns.difference([*COLUMNS, "where"]):
+    for name in rows.columns.difference([*COLUMNS, PLACE]):
         if close := difflib.get_close_matches(str(name), COLUMNS, 1, 0.8):
             raise InputError(f"{path}: unknown column {name}; did you mean {close[0]}?")
     if "classifier" not in rows:
@@ -137,7 +138,7 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> DataFrame:
 
 
 def read_table(path: Path) -> DataFrame:
-    """Read a CSV file or JSON lines as a table of text, with the column `where`.
+    """Read a CSV file or JSON lines as a table of text, with the column `PLACE`.
 
     Raises:
         InputError: The file cannot be read, or has no rows.
@@ -150,7 +151,7 @@ def read_table(path: Path) -> DataFrame:
 
 
 def _names(rows: DataFrame) -> str:
-    return ", ".join(str(name) for name in rows.columns if name != "where")
+    return ", ".join(str(name) for name in rows.columns if name != PLACE)
 
 
 def _read_csv(path: Path) -> DataFrame:
@@ -171,7 +172,7 @@ def _read_csv(path: Path) -> DataFrame:
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(f"{path}: two columns are called {repeated[0]}")
     rows = DataFrame(table, columns=names, dtype=object)
-    rows["where"] = [f"{path}, row {number}" for number in range(1, len(rows) + 1)]
+    rows[PLACE] = [f"{path}, row {number}" for number in range(1, len(rows) + 1)]
     return rows
 
 
@@ -185,7 +186,7 @@ def _read_json_lines(path: Path) -> DataFrame:
         made = {name: _text(value) for name, value in row.items()}
         for label, value in (chances or {}).items():
             made[_OF_CLASS + label] = _text(value)
-        table.append(made | {"where": where})
+        table.append(made | {PLACE: where})
     return DataFrame(table, dtype=object)
 
 
@@ -203,7 +204,7 @@ def _numbers(rows: DataFrame, name: str) -> Series:
     wrong = (values.isna() & texts.notna()) | np.isinf(values)
     if wrong.any():
         at = wrong.idxmax()
-        raise InputError(f"{rows.loc[at, 'where']}: expected a number under {name}, not {texts[at]!r}")
+        raise InputError(f"{rows.loc[at, PLACE]}: expected a number under {name}, not {texts[at]!r}")
     return values.astype(float)
 
 
@@ -240,7 +241,7 @@ def _check(rows: DataFrame) -> None:
     if repeated.any():
         at = repeated.idxmax()
         same = (rows[list(KEYS)] == rows.loc[at, list(KEYS)]).all(axis=1)
-        raise InputError(f"{rows.loc[at, 'where']}: repeats {rows.loc[same.idxmax(), 'where']}")
+        raise InputError(f"{rows.loc[at, PLACE]}: repeats {rows.loc[same.idxmax(), PLACE]}")
     _check_gold(rows)
     keys = ["classifier", "split", "fold", "data_set", "run", "item"]
     known = pd.MultiIndex.from_frame(rows.loc[rows["variant"] == "", keys])
@@ -255,12 +256,12 @@ def _check_gold(rows: DataFrame) -> None:
     if other.any():
         at = other.idxmax()
         item, gold = rows.loc[at, ["item", "gold"]]
-        raise InputError(f"{rows.loc[at, 'where']}: item {item} has the gold {gold}, and {first[at]} before")
+        raise InputError(f"{rows.loc[at, PLACE]}: item {item} has the gold {gold}, and {first[at]} before")
 
 
 def _refuse(rows: DataFrame, wrong: Series, message: str) -> None:
     if wrong.any():
-        raise InputError(f"{rows.loc[wrong.idxmax(), 'where']}: {message}")
+        raise InputError(f"{rows.loc[wrong.idxmax(), PLACE]}: {message}")
 
 
 def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:

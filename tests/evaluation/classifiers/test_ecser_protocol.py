@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from simllm.evaluation import classifiers
 from simllm.evaluation.classifiers.performance import measure
 from simllm.evaluation.classifiers.side_figures import mean_metrics, measure_fairness, measure_robustness
+from tests.browser import check_page, needs_browser
 from tests.command import run
 
 
@@ -256,3 +258,63 @@ def test_performance_without_any_parsed_output(tmp_path):
     found = measure(rows, ["1", "0"])
     assert (found.unparsed, found.metrics["accuracy"].value, found.strict["accuracy"]) == (2, 0, 0)
     assert found.metrics["accuracy"].low is None
+
+
+def test_any_column_can_name_groups(tmp_path):
+    rows = [row(item, "1", "1", where=f"place {item % 2}", right="x") for item in range(4)]
+    found = study_of(tmp_path, rows, positive="1", groups=["where", "right"])
+    assert {
+        name: part.n for name, part in found.classifiers["rows"].splits["test"].groups["where"].items()
+    } == {
+        "place 0": 2,
+        "place 1": 2,
+    }
+
+
+def test_page_tells_what_is_not_reported(tmp_path):
+    file = write(tmp_path / "<b>.jsonl", [row(0, "1", "1"), row(1, "0", None)])
+    (tmp_path / "about.toml").write_text('model = "llama <3"\n')
+    out = tmp_path / "report"
+    done = run("evaluate", "classifiers", file, "--about", tmp_path / "about.toml", "--out", out, "-q")
+    assert done.returncode == 0, done.stderr
+    page = (out / "report.html").read_text()
+    assert "llama &lt;3" in page
+    assert page.count("not reported") == 5
+    assert "1 output could not be parsed" in page
+    assert "<b>" not in page
+    assert "src=" not in page
+    assert r"\textless{}b\textgreater{}" in (out / "tables.tex").read_text()
+
+
+@needs_browser
+def test_page_in_a_browser(published, tmp_path):
+    out = tmp_path / "report"
+    assert (
+        run("evaluate", "classifiers", *published, "--positive", "fail", "--out", out, "-q").returncode == 0
+    )
+    check_page(out / "report.html", tmp_path, 3000)
+
+
+@pytest.mark.slow
+def test_many_rows_give_the_figures_of_scikit_learn(tmp_path):
+    from sklearn import metrics
+
+    random = np.random.default_rng(2)
+    gold = random.integers(0, 2, 300_000)
+    chance = np.clip(0.7 * gold + 0.15 + random.normal(0, 0.3, len(gold)), 0, 1).round(4)
+    file = tmp_path / "rows.csv"
+    lines = (
+        f"{item},{label},{int(p >= 0.5)},{p}"
+        for item, (label, p) in enumerate(zip(gold, chance, strict=True))
+    )
+    file.write_text("\n".join(["item,gold,predicted,probability", *lines]) + "\n")
+    found = evaluated(tmp_path, file)["classifiers"]["rows"]["splits"]["test"]
+    labels = (chance >= 0.5).astype(int)
+    for name, value in {
+        "mcc": metrics.matthews_corrcoef(gold, labels),
+        "f2": metrics.fbeta_score(gold, labels, beta=2),
+        "auc": metrics.roc_auc_score(gold, chance),
+        "average_precision": metrics.average_precision_score(gold, chance),
+    }.items():
+        close(found["metrics"][name]["value"], value, name)
+    close(found["calibration"]["positive"]["brier"], metrics.brier_score_loss(gold, chance), "brier")

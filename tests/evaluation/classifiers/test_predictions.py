@@ -7,6 +7,7 @@ from pandas.testing import assert_frame_equal
 
 from simllm.errors import InputError
 from simllm.evaluation import classifiers
+from simllm.evaluation.classifiers.predictions import PLACE
 from tests.command import run
 
 
@@ -29,7 +30,7 @@ def test_csv_and_json_lines_are_read_alike(tmp_path):
         {"item": 2, "gold": "docs", "predicted": "docs", "probabilities": {"bug": 0.2, "docs": 0.8}},
     ]
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    first, second = (classifiers.read([file]).rows.drop(columns="where") for file in (table, lines))
+    first, second = (classifiers.read([file]).rows.drop(columns=PLACE) for file in (table, lines))
     columns = sorted(first.columns)
     assert columns == sorted(second.columns)
     assert_frame_equal(first[columns], second[columns])
