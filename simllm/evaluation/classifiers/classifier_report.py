@@ -171,7 +171,7 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
         significant = [answer for answer in compared if "This is significant" in answer.verdict]
         sentences += [answer.verdict for answer in significant]
         if not significant:
-            sentences.append("No difference between classifiers is significant. They may still differ.")
+            sentences.append("The tests do not tell the classifiers apart. They may still differ.")
     return sentences
 
 
