@@ -52,7 +52,7 @@ _DEFINITIONS = frozenset(
         "type_declaration",
     }
 )
-_MOST_LINES = 200  # longer replies without a code fence are not searched for runs of lines that parse
+_MOST_PARSED = 1_000_000  # characters; the search for a run of lines that parses ends after so many
 
 
 def code_of_reply(reply: str, language: str) -> str | None:
@@ -124,13 +124,19 @@ def _outermost_definitions(root: Node) -> Iterator[Node]:
 
 
 def _longest_parsed_run(text: str, rules: Language) -> str:
-    """Return the longest run of lines that parses, the first of equally long ones; empty if none does."""
+    """Return the longest run of lines that parses, the first of equally long ones.
+
+    The text is empty if no run parses. Long runs are tried first. In long replies, the search ends before it
+    comes to short runs.
+    """
     lines = text.splitlines()
-    if len(lines) > _MOST_LINES:
-        return ""
+    parsed = 0
     for length in range(len(lines) - 1, 0, -1):
         for start in range(len(lines) - length + 1):
             run = "\n".join(lines[start : start + length])
             if run.strip() and _parses(run, rules):
                 return run
+            parsed += len(run)
+            if parsed > _MOST_PARSED:
+                return ""
     return ""

@@ -38,3 +38,9 @@ def test_text_with_code_in_it_gives_its_longest_run_of_lines_that_parses():
 @pytest.mark.parametrize("reply", ["", " \n", "I cannot do that.", "word " * 5000, "`" * 10_000])
 def test_reply_without_code(reply):
     assert code_of_reply(reply, "java") is None
+
+
+def test_search_for_runs_that_parse_ends():
+    """Long prose with open brackets is slow to parse; the search gives up instead of trying all runs."""
+    reply = "\n".join(f"x = ({number} " * 30 for number in range(199))
+    assert code_of_reply(reply, "cpp") is None
