@@ -40,6 +40,7 @@ def test_reply_without_code(reply):
     assert code_of_reply(reply, "java") is None
 
 
+@pytest.mark.slow
 def test_search_for_runs_that_parse_ends():
     """Long prose with open brackets is slow to parse; the search gives up instead of trying all runs."""
     reply = "\n".join(f"x = ({number} " * 30 for number in range(199))
