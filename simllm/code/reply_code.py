@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
@@ -14,12 +15,11 @@ from simllm.code.languages import Language
 _LABELS = {
     "c++": "cpp",
     "cc": "cpp",
+    "cxx": "cpp",
     "golang": "go",
     "js": "javascript",
     "jsx": "javascript",
     "py": "python",
-    "python2": "python",
-    "python3": "python",
     "rb": "ruby",
     "ts": "typescript",
     "tsx": "typescript",
@@ -52,6 +52,8 @@ _DEFINITIONS = frozenset(
         "type_declaration",
     }
 )
+# Tags such as <answer> do not begin HTML; otherwise, a fence in the next line would belong to them.
+_MARKDOWN = MarkdownIt().disable("html_block")
 _MOST_PARSED = 1_000_000  # characters; the search for a run of lines that parses ends after so many
 
 
@@ -74,7 +76,7 @@ def code_of_reply(reply: str, language: str) -> str | None:
         TimeoutError: Parsing takes too long.
     """
     rules = languages.find(language)
-    fences = [token for token in MarkdownIt().parse(reply) if token.type == "fence"]
+    fences = [token for token in _MARKDOWN.parse(reply) if token.type == "fence"]
     if fences:
         own = [token.content.removesuffix("\n") for token in fences if _label(token.info) in (language, "")]
         code = max(own, key=lambda text: len(text.splitlines()), default="")
@@ -87,8 +89,11 @@ def code_of_reply(reply: str, language: str) -> str | None:
 
 
 def _label(info: str) -> str:
-    """Return the language that the label of a code fence names, in lower case; empty without a label."""
-    word = info.split()[0].lower() if info.split() else ""
+    """Return the language that the label of a code fence names, in lower case; empty without a label.
+
+    Versions, attributes and file names do not count, as in "python3.11", "{.python}" and "python:main.py".
+    """
+    word = re.split(r"[\s,:;]", info.strip("{}. \t").lower())[0].rstrip("0123456789.")
     return _LABELS.get(word, word)
 
 

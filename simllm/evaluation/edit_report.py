@@ -110,7 +110,10 @@ def write_conclusions(study: EditStudy) -> list[str]:
             (one for one in found.systems if one.name != UNCHANGED), key=lambda one: -sign * one.mean
         )
         text = f"By {name}, {ranked[0].name} is best ({format_number(ranked[0].mean)})"
-        if len(ranked) > 1:
+        if sign < 0:  # a small patch is good only if it is right
+            least = format_number(ranked[0].mean)
+            text = f"{ranked[0].name} has the smallest {name} ({least}), whether it is right or wrong"
+        elif len(ranked) > 1:
             names = {ranked[0].name, ranked[1].name}
             (test,) = (one for one in found.differences if {one.a, one.b} == names)
             verdict = "significantly" if test.permutation_p < 0.05 else "not significantly"

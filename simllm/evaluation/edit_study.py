@@ -113,9 +113,11 @@ def run_study(
             raise InputError(f"metric {name!r}: expected a metric for code")
     ids = list(systems[0].attempts)
     systems.append(_unchanged(systems[0]))
+    real = systems[:-1]
+    for system in real:
+        pass_at_k([[a.passed for a in system.attempts[id_]] for id_ in ids], max(top))  # for its error
     for name in names:
         _score(systems, registry.load(name), ids)
-    real = systems[:-1]
     first = [real[0].attempts[id_][0].example for id_ in ids]
     easy = [inserted_lines(example) <= _EASY for example in first]
     solved = np.array([[any(a.passed for a in system.attempts[id_]) for id_ in ids] for system in real])
@@ -142,24 +144,34 @@ def run_study(
 def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
     """Read the candidates of all systems, and check that all systems have the same items."""
     systems: dict[str, System] = {}
+    named_by_file: dict[str, Path] = {}
     for path in paths:
         for item in read_items(path, CodeFields(id="id"), language, needs_source=True):
             family = label(str(item.row.get("system", Path(path.name.removesuffix(".gz")).stem)))
+            if "system" not in item.row and named_by_file.setdefault(family, path) != path:
+                other = named_by_file[family]
+                raise InputError(f"{other} and {path}: name the systems by `system` in each line")
             name = f"{family}/{label(str(item.row['variant']))}" if "variant" in item.row else family
             system = systems.setdefault(name, System(name, family, {}))
-            system.attempts.setdefault(str(item.id), []).append(_attempt(item))
+            attempts = system.attempts.setdefault(str(item.id), [])
+            attempts.append(_attempt(item))
+            _check_same(attempts[0].example, attempts[-1].example, f"{item.where}: item {item.id}")
     first, *others = systems.values()
     for system in others:
         if different := sorted(first.attempts.keys() ^ system.attempts.keys()):
             lacking = system if different[0] in first.attempts else first
             raise InputError(f"system {lacking.name} has no item {different[0]}; all need the same items")
         for id_, attempts in first.attempts.items():
-            known, other = attempts[0].example, system.attempts[id_][0].example
-            if (known.source, known.reference) != (other.source, other.reference):
-                raise InputError(f"item {id_}: {first.name} and {system.name} differ in source or reference")
+            where = f"item {id_} of {system.name}"
+            _check_same(attempts[0].example, system.attempts[id_][0].example, where)
     if UNCHANGED in systems:
         raise InputError(f"system {UNCHANGED!r}: this name is taken by the baseline")
     return list(systems.values())
+
+
+def _check_same(known: Example, other: Example, where: str) -> None:
+    if (known.source, known.reference) != (other.source, other.reference):
+        raise InputError(f"{where}: differs in source or reference from the first candidate of this item")
 
 
 def _attempt(item: CodeItem) -> Attempt:

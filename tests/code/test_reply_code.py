@@ -45,3 +45,17 @@ def test_search_for_runs_that_parse_ends():
     """Long prose with open brackets is slow to parse; the search gives up instead of trying all runs."""
     reply = "\n".join(f"x = ({number} " * 30 for number in range(199))
     assert code_of_reply(reply, "cpp") is None
+
+
+@pytest.mark.parametrize("tag", ["think", "answer", "details"])
+def test_a_fence_after_a_tag_is_found(tag):
+    code = "def f(a):\n    x = 1\n\n    return x"
+    assert code_of_reply(f"<{tag}>\nhm\n</{tag}>\n```python\n{code}\n```\nDone.\n", "python") == code
+    assert code_of_reply(f"<{tag}>\n```python\n{code}\n```\n</{tag}>\n", "python") == code
+
+
+@pytest.mark.parametrize(
+    "label", ["python3.11", "{.python}", "python:foo.py", "python,editable", "Py title=x"]
+)
+def test_labels_with_versions_and_attributes(label):
+    assert code_of_reply(f"```{label}\nx=1\n```", "python") == "x=1"

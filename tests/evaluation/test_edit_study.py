@@ -140,7 +140,7 @@ def test_difficulty_of_the_reference_vectors(shared):
         (
             [[item(0, FIXED)], [item(0, FIXED) | {"reference": "int x;"}]],
             [],
-            "item 0: a and b differ in source or",
+            "item 0 of b: differs in source or reference",
         ),
         ([[item(0, FIXED)]], ["--top", "2"], "TOP-2 needs 2 candidates of each item; an item has 1"),
         ([[item(0, FIXED)]], ["--top", "0"], "--top 0: expected whole numbers from 1"),
@@ -175,3 +175,27 @@ def test_foreign_folder_is_refused(systems, tmp_path):
     done = run("evaluate", "edits", *systems, "--out", tmp_path / "mine")
     assert done.returncode == 2
     assert (tmp_path / "mine" / "report.html").read_text() == "mine"
+
+
+def test_two_files_with_one_name_are_no_system(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "out.jsonl", [item(0, FIXED)])
+    files = [tmp_path / name / "out.jsonl" for name in "ab"]
+    done = run("evaluate", "edits", *files, "--out", tmp_path / "report")
+    assert done.returncode == 2
+    assert "name the systems by `system` in each line" in done.stderr
+
+
+def test_an_id_has_one_source_and_reference(tmp_path):
+    file = write(tmp_path / "a.jsonl", [item(0, FIXED), item(0, FIXED, source="int x;")])
+    done = run("evaluate", "edits", file, "--out", tmp_path / "report")
+    assert done.returncode == 2
+    assert "line 2: item 0: differs in source or reference" in done.stderr
+
+
+def test_a_small_patch_is_not_called_better(systems, tmp_path):
+    assert run("evaluate", "edits", *systems, "--out", tmp_path / "report", "-q").returncode == 0
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "bad &lt;b&gt; has the smallest rpsr (.000), whether it is right or wrong." in page
+    assert "By rpsr" not in page

@@ -217,3 +217,22 @@ def test_the_registry_knows_the_direction_of_metrics():
     assert not registry.lower_is_better("lemod=multiset")
     assert not registry.lower_is_better("bleu")
     assert not set(CODE_METRICS) & set(registry.names())
+
+
+def test_exact_match_means_1_where_the_source_does_not_parse():
+    """A function with only a comment in its body is no valid Python; line breaks count for such a source."""
+    source = "def f(a):\n    # TODO: return a list of it\n"
+    example = Example("def f(a): return [a,\n  1]\n", "def f(a):\n    return [a, 1]\n", source, "python")
+    for name in ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff"):
+        assert metrics.load(name).score([example]).values[0] == 1, name
+
+
+def test_deep_python_as_published():
+    example = Example("x = " + "+".join("1" * 2000), "x = 1\n", "x = 2\n", "python")
+    for name in ("exact-match", "lemod", "bleu-diff"):
+        assert 0 <= metrics.load(f"{name}=as-published").score([example]).values[0] < 1, name
+
+
+def test_largest_tree_is_at_least_1():
+    with pytest.raises(InputError, match="name it as tree-similarity=NODES"):
+        metrics.load("tree-similarity=0")

@@ -115,16 +115,12 @@ def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
     """
     if language not in ("java", "python"):
         raise InputError(f"language {language!r}: the published code handles java and python only")
-    strip = _strip_java
-    if language == "python":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                ast.parse(first), ast.parse(second)
-                strip = _print_python
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                strip = _strip_python
-    return _without_imports(strip(first)), _without_imports(strip(second))
+    try:
+        strip = _strip_java if language == "java" else _print_python
+        stripped = strip(first), strip(second)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        stripped = _strip_python(first), _strip_python(second)
+    return _without_imports(stripped[0]), _without_imports(stripped[1])
 
 
 def _print_python(text: str) -> str:

@@ -6,6 +6,7 @@ takes all examples, and that returns the function that scores one of them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +29,7 @@ from simllm.metrics.code import (
     tree_distances,
 )  # fmt: skip
 from simllm.metrics.code.codebleu import code_bleu
-from simllm.metrics.code.crystalbleu import crystal_bleu, load_shared, shared_of_references
+from simllm.metrics.code.crystalbleu import SHARED, crystal_bleu, load_shared, shared_of_references
 from simllm.metrics.code.token_bleu import bleu_of_tokens
 from simllm.metrics.code.versions import compare_edits, compare_whole
 from simllm.metrics.protocol import Example, Floats, candidates_and_references
@@ -117,7 +118,9 @@ def load(name: str) -> CodeMetric:
     chosen = CODE_METRICS[kind]
     if argument == AS_PUBLISHED and kind in PUBLISHED:
         return CodeMetric(name, partial(as_published.prepare, kind), chosen.needs_source)
-    is_known = argument.isdecimal() if chosen.argument == NODES else chosen.argument in (argument, FILE)
+    is_known = chosen.argument in (argument, FILE)
+    if chosen.argument == NODES:
+        is_known = argument.isdecimal() and int(argument) > 0
     if argument and not is_known:
         expected = f"{kind}={chosen.argument} or {kind}" if chosen.argument else kind
         raise InputError(f"metric {name!r}: name it as {expected}")
@@ -152,6 +155,12 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
         shared = shared_of_references(examples) if given is None else given
         if missing := sorted({example.language or "" for example in examples} - shared.keys()):
             raise InputError(f"{argument}: has no n-grams of {missing[0]}")
+        if given is None and min(map(len, shared.values()), default=SHARED) < SHARED:
+            warnings.warn(
+                f"CrystalBLEU ignores {SHARED} n-grams; the references have fewer, and all are ignored. "
+                f"Name a file of n-grams: crystalbleu={FILE}",
+                stacklevel=2,
+            )
         scores = {name: partial(crystal_bleu, shared=ngrams) for name, ngrams in shared.items()}
         return lambda example: compare(example, score=scores[example.language or ""])
 

@@ -35,8 +35,11 @@ class Edits:
 @lru_cache(_CACHED)
 def edits(example: Example) -> Edits:
     """Compute the edits of an example that has a source."""
-    texts = [example.source or "", example.candidate, example.reference]
-    source, candidate, reference = normal_forms(texts, example.language or "")
+    language = example.language or ""
+    pair = normal_forms([example.candidate, example.reference], language)
+    # If both are equal, their edits are, also where the source does not parse and layout counts.
+    own = example.reference if pair[0] == pair[1] else example.candidate
+    source, candidate, reference = normal_forms([example.source or "", own, example.reference], language)
     no_code = bool(reference) and not candidate
     return Edits(line_edit(source, candidate), line_edit(source, reference), no_code)
 
