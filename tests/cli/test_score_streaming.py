@@ -167,7 +167,8 @@ def test_memory_does_not_grow_with_the_number_of_pairs(comments, tmp_path):
         )  # fmt: skip
         return int(done.stdout) / 1000
 
-    assert megabytes(6000) - megabytes(300) < 105
+    # Before 1,500 pairs, the peak still depends on which lengths of texts came together.
+    assert megabytes(6000) - megabytes(1500) < 60
 
 
 class StoppedError(Exception):
