@@ -1,0 +1,1 @@
+"""Rewrites of Java and Python code that keep its behaviour."""

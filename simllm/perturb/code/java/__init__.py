@@ -1,0 +1,1 @@
+"""Safe rewrites of Java code."""

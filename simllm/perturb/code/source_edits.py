@@ -1,0 +1,103 @@
+"""Edits of a source text, and the pieces that an edited text consists of.
+
+A rule describes each rewrite as edits of the bytes of a source. The new text of an edit consists of new
+bytes and of spans of the source, so that code can be moved or copied together with the edits inside it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A range of bytes in a source: from `start` up to, but not including, `end`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The replacement of a range of bytes.
+
+    Edits of one pass are disjoint, or the inner edit lies in a span that the outer edit keeps.
+
+    Attributes:
+        start: The first byte that is replaced.
+        end: The byte after the last byte that is replaced; equal to `start` for an insertion.
+        parts: The new text: new bytes, and spans of the source that are moved or copied here.
+    """
+
+    start: int
+    end: int
+    parts: tuple[bytes | Span, ...]
+
+
+class Piece(NamedTuple):
+    """A piece of an edited text.
+
+    Attributes:
+        text: The bytes.
+        start: The first byte of the same text in the source, or None if the text is new.
+    """
+
+    text: bytes
+    start: int | None
+
+
+class TextEdit(NamedTuple):
+    """The replacement of a range of characters.
+
+    Attributes:
+        start: The first character that is replaced.
+        end: The character after the last character that is replaced.
+        text: The new text.
+    """
+
+    start: int
+    end: int
+    text: str
+
+
+def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
+    """Apply edits to a text and return the pieces of the new text.
+
+    Args:
+        text: The source.
+        edits: The edits. Insertions at the same byte keep their order. An insertion at the end of a span
+            does not belong to the span. Where a span is moved, an edit of the whole span is not applied.
+
+    Raises:
+        ValueError: Two edits overlap.
+    """
+    ordered = sorted(edits, key=lambda edit: (edit.start, edit.start != edit.end, -edit.end))
+    starts = [edit.start for edit in ordered]
+    pieces: list[Piece] = []
+
+    def render(start: int, end: int, first: int) -> None:
+        """Add the pieces of a span; the edits before number `first` are not inside the span."""
+        at = start
+        for number in range(max(bisect_left(starts, start), first), len(ordered)):
+            edit = ordered[number]
+            if edit.start >= end:
+                break
+            if edit.start < at or (edit.start == start and start < end <= edit.end):
+                continue  # inside the edit before, or the span's own replacement
+            if edit.end > end:
+                raise ValueError(f"edits overlap at byte {edit.start}")
+            if edit.start > at:
+                pieces.append(Piece(text[at : edit.start], at))
+            for part in edit.parts:
+                if isinstance(part, bytes):
+                    pieces.append(Piece(part, None))
+                else:
+                    render(*part, number + 1 if edit.start <= part.start < edit.end else 0)
+            at = edit.end
+        if at < end:
+            pieces.append(Piece(text[at:end], at))
+
+    render(0, len(text) + 1, 0)  # with the insertions at the end of the text
+    return pieces
