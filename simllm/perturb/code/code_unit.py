@@ -1,4 +1,4 @@
-"""The class `CodeUnit`: a source file or a single function, parsed, and the rewrites that rules find in it."""
+"""Source files and functions, parsed, and the rewrites that rules find in them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ bytes and of spans of the source, so that code can be moved or copied together w
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
