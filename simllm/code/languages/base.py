@@ -99,7 +99,7 @@ class Language:
         if self.grammar_without_tag and self.tag not in code:
             grammars = (self.grammar_without_tag,)
         for grammar in grammars:
-            roots.append(_parse(Parser(_grammar(*grammar)), code))
+            roots.append(_parse(Parser(load_grammar(*grammar)), code))
             if not roots[-1].has_error:
                 return roots[-1]
         return roots[0]
@@ -164,7 +164,7 @@ def _parse(parser: Parser, code: bytes) -> Node:
 
 
 @cache
-def _grammar(module: str, function: str) -> Grammar:
+def load_grammar(module: str, function: str) -> Grammar:
     """Load a tree-sitter grammar.
 
     Args:

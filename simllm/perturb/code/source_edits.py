@@ -68,7 +68,8 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     Args:
         text: The source.
         edits: The edits. Insertions at the same byte keep their order. An insertion at the end of a span
-            does not belong to the span. Where a span is moved, an edit of the whole span is not applied.
+            does not belong to the span, unless the span is empty. Where a span is moved, an edit of the
+            whole span is not applied.
 
     Raises:
         ValueError: Two edits overlap.
@@ -82,9 +83,9 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
         at = start
         for number in range(max(bisect_left(starts, start), first), len(ordered)):
             edit = ordered[number]
-            if edit.start >= end:
+            if edit.start >= max(end, start + 1):
                 break
-            if edit.start < at or (edit.start == start and start < end <= edit.end):
+            if edit.start < at or (edit.start == start and edit.start < edit.end >= end):
                 continue  # inside the edit before, or the span's own replacement
             if edit.end > end:
                 raise ValueError(f"edits overlap at byte {edit.start}")
@@ -94,7 +95,7 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
                 if isinstance(part, bytes):
                     pieces.append(Piece(part, None))
                 else:
-                    render(*part, number + 1 if edit.start <= part.start < edit.end else 0)
+                    render(*part, number + 1 if edit.start <= part.start <= edit.end else 0)
             at = edit.end
         if at < end:
             pieces.append(Piece(text[at:end], at))

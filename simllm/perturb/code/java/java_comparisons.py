@@ -1,0 +1,81 @@
+"""The rules swap-relation and swap-equals for Java: the sides of a comparison are exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.java.java_expressions import (
+    PRIMITIVES,
+    assigned_variables,
+    can_throw,
+    has_effects,
+    is_literal,
+    is_primitive_local,
+    type_of,
+    variable_of,
+)
+from simllm.perturb.code.java.java_tree import JavaUnit, find_nodes, required
+from simllm.perturb.code.source_edits import Edit, Span
+
+_MIRRORED = {"<": b">", "<=": b">=", ">": b"<", ">=": b"<="}
+_EQUALITIES = ("==", "!=")
+_BOXES = frozenset("Byte Short Character Integer Long Float Double Boolean".split())
+
+
+def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Rewrite `a < b` as `b > a`, and the other three relations likewise."""
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, "binary_expression"):
+        operator = required(node, "operator")
+        if operator.type in _MIRRORED:
+            yield from _swapped(unit, node, Edit(operator.start_byte, operator.end_byte, (_MIRRORED[operator.type],)))
+
+
+def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Rewrite `a == b` as `b == a`, and `a != b` as `b != a`."""
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, "binary_expression"):
+        if required(node, "operator").type in _EQUALITIES:
+            yield from _swapped(unit, node)
+
+
+def _swapped(unit: JavaUnit, node: Node, *more: Edit) -> Iterator[Site | SkippedSite]:
+    """Yield the site that exchanges the sides of a comparison, if that is safe."""
+    left, right = required(node, "left"), required(node, "right")
+    if not _commute(unit, node, left, right):
+        yield SkippedSite(node, "the order in which the two sides are evaluated may matter")
+        return
+    chained = left.type == "binary_expression" and required(left, "operator").type in _EQUALITIES
+    first, second = Span(left.start_byte, left.end_byte), Span(right.start_byte, right.end_byte)
+    moved = (b"(", first, b")") if chained else (first,)  # `a == b == c` is `(a == b) == c`
+    yield Site(node, (Edit(*first, (second,)), Edit(*second, moved), *more))
+
+
+def _commute(unit: JavaUnit, node: Node, left: Node, right: Node) -> bool:
+    """Return whether two operands surely give the same results in either order."""
+    if _is_steady(unit, left, right) or _is_steady(unit, right, left):
+        return True
+    if has_effects(unit, left) or has_effects(unit, right):
+        return False
+    throws = [can_throw(unit, left), can_throw(unit, right)]
+    unboxed = [_may_be_boxed(type_of(unit, side)) for side in (left, right)]
+    if required(node, "operator").type in _EQUALITIES:  # at most one side of an equality is unboxed
+        return not all(throws) and not (throws[0] and unboxed[1]) and not (throws[1] and unboxed[0])
+    return not all(throw or unbox for throw, unbox in zip(throws, unboxed, strict=True))
+
+
+def _is_steady(unit: JavaUnit, side: Node, other: Node) -> bool:
+    """Return whether a side has the same value before and after the other side is evaluated."""
+    if is_literal(side):
+        return True
+    if not is_primitive_local(unit, side):
+        return False
+    return variable_of(unit, side) not in assigned_variables(unit, other)
+
+
+def _may_be_boxed(type_: str) -> bool:
+    """Return whether a value of a type may be unboxed, which throws for null."""
+    return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or len(type_) == 1)

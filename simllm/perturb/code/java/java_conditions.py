@@ -1,0 +1,168 @@
+"""The rules nest-else-if and reverse-if for Java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.java.java_expressions import INTEGERS, type_of
+from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required, walk
+from simllm.perturb.code.source_edits import Edit, Span
+
+_PATTERNS = frozenset(("type_pattern", "record_pattern"))
+_FLIPPED = {"==": b"!=", "!=": b"==", "&&": b"||", "||": b"&&"}
+_FLIPPED_RELATIONS = {"<": b">=", ">=": b"<", ">": b"<=", "<=": b">"}
+_ATOMS = frozenset(  # expressions that `!` applies to without parentheses
+    "identifier method_invocation field_access array_access parenthesized_expression true false".split()
+)
+_PLAIN = frozenset(  # statements without a part that could take an `else` away from its `if`
+    "block expression_statement return_statement throw_statement break_statement continue_statement "
+    "yield_statement".split()
+)
+
+
+def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Rewrite `else if (…) …` as `else { if (…) … }`."""
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, "if_statement"):
+        inner = field(node, "alternative")
+        if inner is not None and inner.type == "if_statement":
+            yield Site(inner, tuple(_nested(unit, node, inner)))
+
+
+def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
+    """Yield the edits that put the `if` after an `else` into a block."""
+    word = next(child for child in node.children if child.type == "else")
+    line = unit.text.rfind(b"\n", 0, word.start_byte) + 1
+    indent = Span(line, line + len(unit.indent_of(word.start_byte)))  # with what other sites insert there
+    step = b"\t" if unit.text[line : line + 1] == b"\t" else b"    "
+    if unit.text[word.end_byte : inner.start_byte].strip():  # a comment stands between
+        yield Edit(word.end_byte, word.end_byte, (b" {",))
+    else:
+        yield Edit(word.end_byte, inner.start_byte, (b" {" + unit.newline, indent, step))
+    for start in _line_starts(unit, inner):
+        yield Edit(start, start, (step,))
+    yield Edit(inner.end_byte, inner.end_byte, (unit.newline, indent, b"}"))
+
+
+def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
+    """Yield the first byte of each line that begins in a node, but not in a comment or string."""
+    whole = [
+        Span(part.start_byte, part.end_byte)
+        for part in walk(node)
+        if part.type in ("string_literal", "block_comment") and part.start_point.row < part.end_point.row
+    ]
+    start = unit.text.find(b"\n", node.start_byte, node.end_byte) + 1
+    while start:
+        blank = unit.text[start : start + 2].startswith((b"\n", b"\r\n"))
+        if not blank and not any(span.start < start <= span.end for span in whole):
+            yield start
+        start = unit.text.find(b"\n", start, node.end_byte) + 1
+
+
+def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Negate the condition of an `if` and exchange its two branches."""
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, "if_statement"):
+        condition, first = required(node, "condition"), required(node, "consequence")
+        second = field(node, "alternative")
+        if second is None:
+            continue
+        if second.type == "if_statement":
+            yield SkippedSite(node, "the else branch is another if")
+        elif any(part.type in _PATTERNS or _binds(part) for part in walk(condition)):
+            yield SkippedSite(node, "the condition declares a variable")
+        else:
+            closed = second.type in _PLAIN
+            moved = (_span(second),) if closed else (b"{ ", _span(second), b" }")
+            space = unit.text[first.end_byte : first.end_byte + 1].isspace()
+            yield Site(
+                node,
+                (
+                    *negation(unit, children(condition)[0]),
+                    Edit(first.start_byte, first.end_byte, (*moved, *(() if space else (b" ",)))),
+                    Edit(second.start_byte, second.end_byte, (*_apart(unit, second), _span(first))),
+                ),
+            )
+
+
+def _apart(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
+    """Return the space that keeps `else` apart from another statement: `else{…}` has none."""
+    return () if unit.text[second.start_byte - 1 : second.start_byte].isspace() else (b" ",)
+
+
+def _binds(node: Node) -> bool:
+    """Return whether a node is `expression instanceof Type name`."""
+    return node.type == "instanceof_expression" and field(node, "name") is not None
+
+
+def _span(node: Node) -> Span:
+    """Return the range of a node."""
+    return Span(node.start_byte, node.end_byte)
+
+
+def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:
+    """Yield the edits that negate a condition.
+
+    `==` and `!=` are flipped, `&&` and `||` by De Morgan's laws. `<` becomes `>=` only between integers,
+    because a comparison with NaN is false either way.
+
+    Args:
+        unit: The unit.
+        node: An expression of the type boolean, without parentheses or with them.
+    """
+    kind = node.type
+    if kind == "parenthesized_expression":
+        yield from negation(unit, children(node)[0])
+    elif kind == "unary_expression" and node.children[0].type == "!":
+        operand = children(node)[0]
+        end = node.children[0].end_byte
+        yield Edit(node.start_byte, end, ())
+        if operand.type == "parenthesized_expression" and _needs_no_parentheses(node, children(operand)[0]):
+            yield Edit(operand.start_byte, operand.start_byte + 1, ())
+            yield Edit(operand.end_byte - 1, operand.end_byte, ())
+    elif kind == "binary_expression":
+        yield from _negated_operator(unit, node)
+    elif kind in _ATOMS:
+        yield Edit(node.start_byte, node.start_byte, (b"!",))
+    else:
+        yield from _wrapped(node)
+
+
+def _needs_no_parentheses(node: Node, inside: Node) -> bool:
+    """Return whether the parentheses of `!(…)` can go together with the `!`: around a whole condition."""
+    above = node.parent
+    whole = above is not None and above.type == "parenthesized_expression" and above.parent is not None
+    return bool(
+        whole and above and above.parent and above.parent.type == "if_statement" and inside.type in _ATOMS
+    )
+
+
+def _wrapped(node: Node) -> Iterator[Edit]:
+    """Yield the edits that put an expression into `!(…)`."""
+    yield Edit(node.start_byte, node.start_byte, (b"!(",))
+    yield Edit(node.end_byte, node.end_byte, (b")",))
+
+
+def _negated_operator(unit: JavaUnit, node: Node) -> Iterator[Edit]:
+    """Yield the edits that negate an expression with a binary operator."""
+    operator = required(node, "operator")
+    left, right = required(node, "left"), required(node, "right")
+    if operator.type in ("&&", "||"):
+        yield Edit(operator.start_byte, operator.end_byte, (_FLIPPED[operator.type],))
+        for part in (left, right):
+            inner = required(part, "operator").type if part.type == "binary_expression" else ""
+            opened = inner == "&&" and operator.type == "||"  # `&&` becomes `||`, which binds weaker
+            if opened:
+                yield Edit(part.start_byte, part.start_byte, (b"(",))
+            yield from negation(unit, part)
+            if opened:
+                yield Edit(part.end_byte, part.end_byte, (b")",))
+    elif operator.type in ("==", "!="):
+        yield Edit(operator.start_byte, operator.end_byte, (_FLIPPED[operator.type],))
+    elif operator.type in _FLIPPED_RELATIONS and {type_of(unit, left), type_of(unit, right)} <= INTEGERS:
+        yield Edit(operator.start_byte, operator.end_byte, (_FLIPPED_RELATIONS[operator.type],))
+    else:
+        yield from _wrapped(node)

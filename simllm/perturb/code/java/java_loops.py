@@ -1,0 +1,170 @@
+"""The rule for-to-while for Java: `for (init; condition; update)` becomes a `while` loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.java.java_reachability import FUNCTIONS, LOOPS, completes_normally
+from simllm.perturb.code.java.java_tree import (
+    JavaUnit,
+    children,
+    field,
+    find_nodes,
+    has_comment,
+    required,
+    walk,
+)
+from simllm.perturb.code.source_edits import Edit, Span
+
+_STATEMENT_LISTS = frozenset(("block", "constructor_body", "switch_block_statement_group"))
+_TRIES = frozenset(("try_statement", "try_with_resources_statement"))
+
+
+def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Rewrite `for` loops as `while` loops, with the update at the end and before each `continue`.
+
+    A loop stays as it is where the update would become unreachable, could be caught, or would mean other
+    names, and where the loop's variables would collide with names of the block around it.
+    """
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, "for_statement"):
+        statement = node
+        while statement.parent is not None and statement.parent.type == "labeled_statement":
+            statement = statement.parent
+        if reason := _obstacle(unit, node, statement):
+            yield SkippedSite(node, reason)
+        else:
+            yield Site(node, tuple(_edits(unit, node, statement)))
+
+
+def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
+    """Return why a loop has to stay as it is; empty if it can be rewritten."""
+    block = statement.parent
+    body = required(node, "body")
+    if block is None or block.type not in ("block", "constructor_body"):
+        return "the loop does not stand in a block"
+    if has_comment([child for child in node.children if child.start_byte < body.start_byte]):
+        return "a comment stands in the head of the loop"
+    for variable in unit.scopes.variables:
+        name, hoisted = variable.name, variable.scope.id == node.id
+        if hoisted and unit.scopes.occurs(name, statement.end_byte, block.end_byte):
+            return f"the name {name} occurs after the loop, in the same block"
+    updates = _updates(node)
+    if not updates:
+        return ""
+    if completes_normally(unit, body) is not True:
+        return "the end of the body may be unreachable"
+    names = {part.text for update in updates for part in walk(update) if part.type == "identifier"}
+    for hidden in unit.scopes.variables:
+        if body.start_byte <= hidden.declaration.start_byte < body.end_byte and hidden.name.encode() in names:
+            return f"the body declares {hidden.name}, which the update names"
+    for jump in _own_continues(unit, node, statement):
+        parent = jump.parent
+        while parent is not None and parent.id != node.id:
+            if parent.type in _TRIES:
+                return "a continue of the loop stands in a try statement"
+            if parent.type == "labeled_statement" and children(parent)[1].id == jump.id:
+                return "a continue of the loop has a label of its own"
+            parent = parent.parent
+    return ""
+
+
+def _updates(node: Node) -> list[Node]:
+    """Return the update expressions of a `for` loop."""
+    return [child for child in node.children_by_field_name("update") if "comment" not in child.type]
+
+
+def _own_continues(unit: JavaUnit, node: Node, statement: Node) -> list[Node]:
+    """Return the `continue` statements that go on with a loop: plain ones, and those with its labels."""
+    labels = set()
+    while statement.id != node.id:
+        labels.add(unit.text_of(children(statement)[0]))
+        statement = children(statement)[1]
+    body = required(node, "body")
+    plain = [part for part in walk(body, not_into=LOOPS | FUNCTIONS) if part.type == "continue_statement"]
+    labelled = [part for part in walk(body, not_into=FUNCTIONS) if part.type == "continue_statement"]
+    return [part for part in plain if not children(part)] + [
+        part for part in labelled if children(part) and unit.text_of(children(part)[0]) in labels
+    ]
+
+
+def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
+    """Yield the edits that make a `while` loop of a `for` loop."""
+    body = required(node, "body")
+    updates = _updates(node)
+    line = unit.newline + unit.indent_of(statement.start_byte)
+    starts: list[bytes | Span] = []
+    for init in node.children_by_field_name("init"):
+        starts += [*([line] if starts else []), *_terminated(init)]
+    condition = field(node, "condition")
+    test: bytes | Span = _span(condition) if condition is not None else b"true"
+    close = next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
+    head = [b"while (", test, b")"]
+    if statement.id == node.id:
+        between = [line] if starts else []
+        yield Edit(node.start_byte, close.end_byte, (*starts, *between, *head))
+    else:  # the label moves to the while loop
+        yield Edit(statement.start_byte, statement.start_byte, (*starts, *([line] if starts else [])))
+        yield Edit(node.start_byte, close.end_byte, tuple(head))
+    for jump in _own_continues(unit, node, statement) if updates else ():
+        yield from _before(unit, jump, updates)
+    yield from _at_the_end(unit, node, body, updates)
+
+
+def _span(node: Node) -> Span:
+    """Return the range of a node."""
+    return Span(node.start_byte, node.end_byte)
+
+
+def _terminated(expression: Node) -> list[bytes | Span]:
+    """Return an expression or declaration as a statement."""
+    return [_span(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
+
+
+def _in_lines(updates: list[Node], separator: bytes) -> list[bytes | Span]:
+    """Return the updates as statements, each followed by a separator."""
+    return [part for update in updates for part in (_span(update), b";" + separator)]
+
+
+def _before(unit: JavaUnit, jump: Node, updates: list[Node]) -> Iterator[Edit]:
+    """Yield the edits that put the updates before a `continue`, in a block if need be."""
+    parent = jump.parent
+    alone = unit.text[: jump.start_byte].rpartition(b"\n")[2].strip() == b""
+    separator = unit.newline + unit.indent_of(jump.start_byte) if alone else b" "
+    if parent is not None and parent.type in _STATEMENT_LISTS:
+        yield Edit(jump.start_byte, jump.start_byte, tuple(_in_lines(updates, separator)))
+    else:
+        yield Edit(jump.start_byte, jump.start_byte, (b"{ ", *_in_lines(updates, b" ")))
+        yield Edit(jump.end_byte, jump.end_byte, (b" }",))
+
+
+def _at_the_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> Iterator[Edit]:
+    """Yield the edits that put the updates at the end of the body, in a block if need be."""
+    indent = unit.indent_of(node.start_byte)
+    step = b"\t" if indent.startswith(b"\t") else b"    "
+    if body.type == ";":
+        yield Edit(body.start_byte, body.end_byte, (b"{ ", *_in_lines(updates, b" "), b"}"))
+    elif body.type != "block":
+        alone = unit.text[: body.start_byte].rpartition(b"\n")[2].strip() == b""
+        line = unit.newline + unit.indent_of(body.start_byte) if alone else b" "
+        end = unit.newline + indent if alone else b" "
+        parts = [part for update in updates for part in (line, _span(update), b";")]
+        close = next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
+        yield Edit(close.end_byte, close.end_byte, (b" {",))
+        yield Edit(body.end_byte, body.end_byte, (*parts, end, b"}"))
+    elif updates:
+        brace = body.end_byte - 1
+        before = unit.text[:brace]
+        alone = before.rpartition(b"\n")[2].strip() == b""
+        if alone:  # the brace stands on a line of its own
+            last = children(body)[-1:] or [node]
+            inner = unit.indent_of(last[0].start_byte) if children(body) else indent + step
+            at = before.rindex(b"\n") + 1
+            parts = [part for update in updates for part in (inner, _span(update), b";" + unit.newline)]
+            yield Edit(at, at, tuple(parts))
+        else:
+            space = b"" if before.endswith((b" ", b"{")) else b" "
+            yield Edit(brace, brace, (space, *_in_lines(updates, b" ")))

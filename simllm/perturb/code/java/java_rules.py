@@ -1,0 +1,26 @@
+"""The rewrites of Java code, by name."""
+
+from __future__ import annotations
+
+from simllm.perturb.code.code_unit import RewriteRules
+from simllm.perturb.code.java.java_comparisons import swap_equals, swap_relation
+from simllm.perturb.code.java.java_conditions import nest_else_if, reverse_if
+from simllm.perturb.code.java.java_increments import expand_increment
+from simllm.perturb.code.java.java_loops import for_to_while
+from simllm.perturb.code.java.java_symbols import RESERVED, symbols, taken_names
+from simllm.perturb.code.java.java_tree import parse
+
+RULES = RewriteRules(
+    parse=parse,
+    structural={
+        "for-to-while": for_to_while,
+        "nest-else-if": nest_else_if,
+        "reverse-if": reverse_if,
+        "swap-relation": swap_relation,
+        "swap-equals": swap_equals,
+        "expand-increment": expand_increment,
+    },
+    symbols=symbols,
+    taken_names=taken_names,
+    reserved=RESERVED,
+)

@@ -1,0 +1,163 @@
+"""The names that can be renamed safely in Java code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, SkippedSite, Symbol
+from simllm.perturb.code.java.java_scopes import Variable
+from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required
+from simllm.perturb.code.source_edits import Span
+
+RESERVED = frozenset(
+    "abstract assert boolean break byte case catch char class const continue default do double else enum "
+    "extends final finally float for goto if implements import instanceof int interface long native new "
+    "package private protected public return short static strictfp super switch synchronized this throw "
+    "throws transient try void volatile while true false null _ "
+    "var yield record sealed permits non when module open opens exports requires uses provides with to "
+    "transitive".split()
+)
+_NEVER = frozenset(  # methods of Object, of serialization, and the start of a program
+    "main clone equals finalize getClass hashCode notify notifyAll toString wait readObject writeObject "
+    "readResolve writeReplace readObjectNoData".split()
+)
+_HARMLESS = frozenset(  # annotations that no tool reads together with the annotated name
+    b"@Nullable @NonNull @Nonnull @NotNull @SuppressWarnings @SafeVarargs @Deprecated".split()
+)
+_METHODS = ("method_declaration", "constructor_declaration")
+
+
+def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
+    """Yield the methods, parameters and local variables of a unit that can be renamed.
+
+    Of a file, only private methods are renamed. Of a single function, the function itself is renamed, too.
+    """
+    assert isinstance(unit, JavaUnit)
+    yield from _methods(unit)
+    for variable in unit.scopes.variables:
+        reason = variable.obstacle or _annotation(variable)
+        if reason:
+            yield SkippedSite(variable.declaration, reason)
+        else:
+            uses = [Span(use.start_byte, use.end_byte) for use in variable.uses]
+            if variable.kind == "parameter":
+                uses += _mentions(unit, variable)
+            yield Symbol(variable.kind, variable.name, variable.declaration, tuple(sorted(uses)))
+
+
+def taken_names(unit: CodeUnit) -> frozenset[str]:
+    """Return every identifier that occurs in a unit, of types and members, too."""
+    nodes = find_nodes(unit.root, "identifier", "type_identifier")
+    return frozenset(unit.text_of(node).decode() for node in nodes)
+
+
+def _annotation(variable: Variable) -> str:
+    """Return why a parameter with an annotation keeps its name; empty if it need not."""
+    parent = variable.declaration.parent
+    if variable.kind != "parameter" or parent is None:
+        return ""
+    if parent.type == "variable_declarator":  # the parameter `String... names`
+        parent = parent.parent
+    found = [part for part in (parent.children if parent else ()) if part.type == "modifiers"]
+    return "an annotation may read the name" if any(map(_has_annotation, found)) else ""
+
+
+def _has_annotation(modifiers: Node) -> bool:
+    """Return whether modifiers have an annotation that may read the name beside it."""
+    texts = [(part.text or b"").partition(b"(")[0] for part in modifiers.children if "annotation" in part.type]
+    return any(text not in _HARMLESS for text in texts)
+
+
+def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
+    """Return where the documentation comment of a method names a parameter: `@param NAME`."""
+    method: Node | None = variable.declaration
+    while method is not None and method.type not in _METHODS:
+        if method.type in ("lambda_expression", "class_body"):
+            return []
+        method = method.parent
+    comment = method.prev_sibling if method is not None else None
+    if comment is None or comment.type != "block_comment" or not unit.text_of(comment).startswith(b"/**"):
+        return []
+    pattern = rb"@param\s+(" + re.escape(variable.name.encode()) + rb")(?![\w$])"
+    found = re.finditer(pattern, unit.text_of(comment))
+    return [Span(comment.start_byte + m.start(1), comment.start_byte + m.end(1)) for m in found]
+
+
+def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
+    """Yield the methods that can be renamed: private ones of a file, or the function of a unit."""
+    for method in find_nodes(unit.root, "method_declaration"):
+        body = method.parent
+        if body is None or (unit.is_function and (body.parent is None or body.parent.parent != unit.root)):
+            continue
+        modifiers = next((unit.text_of(c) for c in method.children if c.type == "modifiers"), b"")
+        if not unit.is_function and b"private" not in modifiers.split():
+            continue
+        uses = _calls(unit, method, body)
+        if isinstance(uses, str):
+            yield SkippedSite(method, uses)
+        else:
+            name = required(method, "name")
+            yield Symbol("function", unit.text_of(name).decode(), name, tuple(sorted(uses)))
+
+
+def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
+    """Return the places that name a method, the declaration among them; or why it keeps its name."""
+    declared = required(method, "name")
+    name = unit.text_of(declared)
+    if name.decode() in _NEVER:
+        return "a method of this name has a meaning for Java"
+    modifiers = [child for child in method.children if child.type == "modifiers"]
+    if any(part.type == "native" for node in modifiers for part in node.children):
+        return "a native method is found by its name"
+    if any(map(_has_annotation, modifiers)):
+        return "an annotation may read the name, or demands it"
+    if any(unit.text_of(node).strip(b'"') == name for node in find_nodes(unit.root, "string_literal")):
+        return "a string holds the name"
+    count = len(children(required(method, "parameters")))
+    found = [Span(declared.start_byte, declared.end_byte)]
+    for node in find_nodes(unit.root, "method_declaration"):
+        if unit.text_of(required(node, "name")) == name and node.id != method.id and node.parent == body:
+            return "another method has the same name"
+    for node in find_nodes(unit.root, "method_invocation", "method_reference"):
+        is_call = node.type == "method_invocation"
+        named = required(node, "name") if is_call else node.children[-1]
+        if named.type != "identifier" or unit.text_of(named) != name:
+            continue
+        receiver = field(node, "object") if is_call else node.children[0]
+        owner = _owner(unit, node, receiver, body, name)
+        if owner is None:
+            return "a call may mean another method of this name"
+        if owner:
+            if is_call and len(children(required(node, "arguments"))) != count:
+                return "a call has another number of arguments"
+            found.append(Span(named.start_byte, named.end_byte))
+    return found
+
+
+def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
+    """Return whether a call means a method of the class with this body; None if this is not sure."""
+    if receiver is not None and receiver.type == "super":
+        return False
+    if receiver is not None and receiver.type == "object_creation_expression":
+        inner = next((child for child in receiver.children if child.type == "class_body"), None)
+        return False if inner is not None else None
+    class_name = field(body.parent, "name") if body.parent is not None else None
+    if receiver is not None and receiver.type != "this":
+        if class_name is not None and unit.text_of(receiver) == unit.text_of(class_name):
+            return not unit.is_function or None
+        return False if receiver.type == "string_literal" else None
+    above = node.parent
+    while above is not None and above.id != body.id:  # a class between may have a method of this name
+        if above.type.endswith("_body") and above.type != "constructor_body":
+            return False if receiver is not None or _declares(unit, above, name) else None
+        above = above.parent
+    return above is not None
+
+
+def _declares(unit: JavaUnit, body: Node, name: bytes) -> bool:
+    """Return whether the body of a class declares a method of some name."""
+    methods = [child for child in body.children if child.type == "method_declaration"]
+    return any(unit.text_of(required(child, "name")) == name for child in methods)
