@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
@@ -71,10 +71,12 @@ class SkippedSite:
         node: The syntax node that a rewrite would concern.
         reason: Why the node stays: one clause without a full stop, such as "the loop variable is read after
             the loop".
+        kind: For a name that stays: "function", "parameter" or "variable".
     """
 
     node: Node
     reason: str
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,10 @@ class RewriteRules:
         structural: The structural rules, by name. The sites of inner code come before those of the code
             around it.
         symbols: Yields the symbols of a unit that can be renamed, and the skipped ones.
-        taken_names: Returns every name that is declared or read in a unit, members included.
         reserved: Words that are no names.
     """
 
     parse: Callable[[bytes], CodeUnit]
     structural: dict[str, StructuralRule]
     symbols: Callable[[CodeUnit], Iterator[Symbol | SkippedSite]]
-    taken_names: Callable[[CodeUnit], frozenset[str]]
-    reserved: frozenset[str] = field(default=frozenset())
+    reserved: frozenset[str]

@@ -6,9 +6,10 @@ bytes and of spans of the source, so that code can be moved or copied together w
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 
@@ -102,3 +103,68 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
 
     render(0, len(text) + 1, 0)  # with the insertions at the end of the text
     return pieces
+
+
+def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
+    """Return the pieces of a text that was edited twice, with their places in the first source.
+
+    Args:
+        first: The pieces after the first pass.
+        second: The pieces after the second pass; their `start` counts in the text after the first pass.
+    """
+    starts = list(accumulate((len(piece.text) for piece in first), initial=0))
+    composed: list[Piece] = []
+    for piece in second:
+        if piece.start is None or not piece.text:
+            composed.append(Piece(piece.text, None))
+            continue
+        number = bisect_right(starts, piece.start) - 1
+        at, end = piece.start, piece.start + len(piece.text)
+        while at < end:
+            origin = first[number]
+            stop = min(end, starts[number + 1])
+            skipped = at - starts[number]
+            start = None if origin.start is None else origin.start + skipped
+            if stop > at:
+                composed.append(Piece(origin.text[skipped : skipped + stop - at], start))
+            at, number = stop, number + 1
+    return composed
+
+
+def text_edits(source: bytes, pieces: list[Piece]) -> list[TextEdit]:
+    """Return the edits that turn a source into the text of the pieces, in their order.
+
+    Moved code that stands before code that it followed in the source counts as new.
+    """
+    edits: list[TextEdit] = []
+    at = characters = 0  # what of the source is done, in bytes and in characters
+    new = b""
+    for piece in [*pieces, Piece(b"", len(source))]:
+        if piece.start is None or piece.start < at:
+            new += piece.text
+            continue
+        end = characters + len(source[at : piece.start].decode())
+        if new or end > characters:
+            edits.append(TextEdit(characters, end, new.decode()))
+        at = piece.start + len(piece.text)
+        characters, new = end + len(piece.text.decode()), b""
+    return edits
+
+
+def line_map(source: bytes, pieces: list[Piece]) -> list[int | None]:
+    """Return the line of the source that each line of the edited text comes from, counted from 1.
+
+    A line with code of several lines is mapped to the line of its first code; a line that is all new, to
+    None.
+    """
+    breaks = [place for place, byte in enumerate(source) if byte == ord("\n")]
+    lines: list[int | None] = [None]
+    for piece in pieces:
+        at = 0
+        for part in piece.text.split(b"\n"):
+            if at:
+                lines.append(None)
+            if piece.start is not None and part.strip() and lines[-1] is None:
+                lines[-1] = bisect_left(breaks, piece.start + at) + 1
+            at += len(part) + 1
+    return lines

@@ -7,7 +7,7 @@ from simllm.perturb.code.java.java_comparisons import swap_equals, swap_relation
 from simllm.perturb.code.java.java_conditions import nest_else_if, reverse_if
 from simllm.perturb.code.java.java_increments import expand_increment
 from simllm.perturb.code.java.java_loops import for_to_while
-from simllm.perturb.code.java.java_symbols import RESERVED, symbols, taken_names
+from simllm.perturb.code.java.java_symbols import RESERVED, symbols
 from simllm.perturb.code.java.java_tree import parse
 
 RULES = RewriteRules(
@@ -21,6 +21,5 @@ RULES = RewriteRules(
         "expand-increment": expand_increment,
     },
     symbols=symbols,
-    taken_names=taken_names,
     reserved=RESERVED,
 )

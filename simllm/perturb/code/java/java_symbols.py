@@ -40,18 +40,17 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
     for variable in unit.scopes.variables:
         reason = variable.obstacle or _annotation(variable)
         if reason:
-            yield SkippedSite(variable.declaration, reason)
+            yield SkippedSite(variable.declaration, reason, _kind(variable))
         else:
             uses = [Span(use.start_byte, use.end_byte) for use in variable.uses]
             if variable.kind == "parameter":
                 uses += _mentions(unit, variable)
-            yield Symbol(variable.kind, variable.name, variable.declaration, tuple(sorted(uses)))
+            yield Symbol(_kind(variable), variable.name, variable.declaration, tuple(sorted(uses)))
 
 
-def taken_names(unit: CodeUnit) -> frozenset[str]:
-    """Return every identifier that occurs in a unit, of types and members, too."""
-    nodes = find_nodes(unit.root, "identifier", "type_identifier")
-    return frozenset(unit.text_of(node).decode() for node in nodes)
+def _kind(variable: Variable) -> str:
+    """Return the kind of a variable for the rules that rename."""
+    return "parameter" if variable.kind == "parameter" else "variable"
 
 
 def _annotation(variable: Variable) -> str:
@@ -97,7 +96,7 @@ def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
             continue
         uses = _calls(unit, method, body)
         if isinstance(uses, str):
-            yield SkippedSite(method, uses)
+            yield SkippedSite(method, uses, "function")
         else:
             name = required(method, "name")
             yield Symbol("function", unit.text_of(name).decode(), name, tuple(sorted(uses)))

@@ -1,0 +1,119 @@
+"""New names for functions, parameters and variables."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io.files import lines
+from simllm.perturb.summaries import lexicon
+
+Namer = Callable[[str, str], Iterable[str]]  # takes a name and its kind; returns proposals, best first
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
+_LETTERS = {"function": "f", "parameter": "p", "variable": "v"}
+_FILE = Path(__file__).parent / "data" / "identifiers.txt"
+
+
+def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
+    """Return the function that proposes new names.
+
+    Args:
+        names: "lexicon" for synonyms of the words of a name, "plain" for names such as `v0`, a mapping from
+            old to new names, or a function that proposes names.
+
+    Raises:
+        InputError: The name of the source of names is unknown.
+    """
+    if isinstance(names, Mapping):
+        return lambda name, kind: filter(None, [names.get(name)])
+    if not isinstance(names, str):
+        return names
+    if names == "lexicon":
+        return synonyms
+    if names == "plain":
+        return plain
+    raise InputError(f"unknown names {names!r}; expected lexicon, plain, or a file of names")
+
+
+def read_names(file: Path) -> dict[str, str]:
+    """Read new names from a file with a line `OLD<tab>NEW` for each.
+
+    Raises:
+        InputError: A line has another form, or a name stands twice.
+    """
+    names: dict[str, str] = {}
+    for number, line in lines(file):
+        fields = line.split("\t")
+        if not line.strip():
+            continue
+        if len(fields) != 2 or not all(field.isidentifier() for field in fields):
+            raise InputError(f"{file}:{number}: expected an old and a new name, separated by a tab")
+        if fields[0] in names:
+            raise InputError(f"{file}:{number}: {fields[0]} has a new name already")
+        names[fields[0]] = fields[1]
+    return names
+
+
+def plain(name: str, kind: str) -> Iterator[str]:
+    """Propose names without meaning: `v0`, `v1` and so on; `p0` for parameters, `f0` for functions."""
+    return (f"{_LETTERS[kind]}{number}" for number in itertools.count())
+
+
+def synonyms(name: str, kind: str) -> Iterator[str]:
+    """Propose names in which words are replaced by synonyms, in the style of the name.
+
+    `maxWidth` may become `maximumWidth`, and `read_all` `fetch_all`. First, each word alone is replaced,
+    then all of them.
+    """
+    words = split_words(name)
+    table = _synonyms()
+    choices = [table.get(word.lower(), ()) for word in words]
+    for number in range(max(map(len, choices), default=0)):
+        for at, options in enumerate(choices):
+            if number < len(options):
+                yield joined(name, {at: options[number]})
+        if sum(number < len(options) for options in choices) > 1:
+            yield joined(name, {i: o[number] for i, o in enumerate(choices) if number < len(o)})
+
+
+def split_words(name: str) -> list[str]:
+    """Split an identifier into words at changes of case, digits and underscores."""
+    return _WORDS.findall(name)
+
+
+def joined(name: str, new: Mapping[int, str]) -> str:
+    """Return a name with other words, in the same style.
+
+    Args:
+        name: The name.
+        new: The new words in lower case, by the number of the old word in `split_words(name)`.
+    """
+    numbers = itertools.count()
+
+    def replaced(match: re.Match[str]) -> str:
+        word = new.get(next(numbers), "")
+        if not word:
+            return match[0]
+        if match[0].isupper() and len(match[0]) > 1:
+            return word.upper()
+        return word.capitalize() if match[0][0].isupper() else word
+
+    return _WORDS.sub(replaced, name)
+
+
+@cache
+def _synonyms() -> dict[str, tuple[str, ...]]:
+    """Return the synonyms of each word: those for identifiers, then those of the lexicon."""
+    table: dict[str, dict[str, None]] = {}
+    for _, line in lines(_FILE):
+        word, _, others = line.partition(":")
+        if others and not line.startswith("#"):
+            table.setdefault(word.strip(), {}).update(dict.fromkeys(map(str.strip, others.split(","))))
+    for word, replacements in lexicon.load().synonyms.items():
+        usable = (r.word for r in replacements if r.part_of_speech in ("noun", "verb", "adjective"))
+        table.setdefault(word, {}).update(dict.fromkeys(w for w in usable if w.isalpha()))
+    return {word: tuple(others) for word, others in table.items()}

@@ -1,0 +1,224 @@
+"""Behaviour-preserving rewrites of Java and Python code."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from tree_sitter import Node
+
+from simllm.errors import InputError
+from simllm.perturb.code.code_unit import CodeUnit, RewriteRules, Site, SkippedSite, Symbol
+from simllm.perturb.code.new_names import Namer, namer_of
+from simllm.perturb.code.source_edits import Edit, Piece, TextEdit, apply_edits, compose, line_map, text_edits
+
+LANGUAGES = ("java", "python")
+_RENAMES = {"rename-function": "function", "rename-parameter": "parameter", "rename-variable": "variable"}
+DEFAULT_RULES = (
+    *_RENAMES,
+    "for-to-while",
+    "nest-else-if",
+    "reverse-if",
+    "swap-relation",
+    "swap-equals",
+    "expand-increment",
+)
+OPTIONAL_RULES = ("remove-comments", "expand-compound", "add-braces", "dead-code")
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A place that a rule left as it is.
+
+    Attributes:
+        rule: The name of the rule.
+        line: The line of the text that the rule saw, counted from 1.
+        reason: Why the place stays.
+    """
+
+    rule: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A variant of a source that behaves the same.
+
+    Attributes:
+        text: The variant.
+        edits: The edits that turn the source into the variant, in their order. Places count characters.
+        names: The new name of each renamed name.
+        counts: The number of places that each rule has rewritten.
+        skipped: The places that the rules left as they are, with the reasons.
+        line_map: The line of the source that each line of the variant comes from, counted from 1; None for
+            a line that is new.
+    """
+
+    text: str
+    edits: list[TextEdit]
+    names: dict[str, str]
+    counts: dict[str, int]
+    skipped: list[Skipped]
+    line_map: list[int | None]
+
+
+def rewrite(
+    source: str,
+    language: str,
+    rules: Sequence[str] = DEFAULT_RULES,
+    names: str | Mapping[str, str] | Namer = "lexicon",
+    *,
+    share: float = 1.0,
+    seed: int = 0,
+) -> Rewrite:
+    """Rewrite code so that it looks different and behaves the same.
+
+    Args:
+        source: A file, or a single function or constructor.
+        language: The language: "java" or "python".
+        rules: Names of rules, which run in this order. Each rule rewrites every place where the language
+            guarantees that nothing changes.
+        names: Where new names come from: "lexicon", "plain", a mapping from old to new names, or a function
+            that takes a name and its kind and returns proposals, best first.
+        share: The share of places that are rewritten, from 0 to 1.
+        seed: The seed of the choice of places if `share` is below 1.
+
+    Raises:
+        InputError: The language or a rule is unknown, or the source has a syntax error. In the latter case,
+            the message begins with `line N: `.
+    """
+    known = find_rules(language)
+    for rule in rules:
+        if rule not in _RENAMES and rule not in known.structural:
+            available = ", ".join([*_RENAMES, *known.structural])
+            raise InputError(f"unknown rule {rule!r} for {language}; expected one of {available}")
+    if not 0 <= share <= 1:
+        raise InputError(f"share must lie between 0 and 1, not {share}")
+    return _Rewriting(source, known, namer_of(names), share, random.Random(seed)).run(rules)
+
+
+def find_rules(language: str) -> RewriteRules:
+    """Return the rules of a language.
+
+    Raises:
+        InputError: The language is unknown.
+    """
+    if language not in LANGUAGES:
+        raise InputError(f"cannot rewrite {language!r}; expected one of {', '.join(LANGUAGES)}")
+    rules: RewriteRules = import_module(f"simllm.perturb.code.{language}.{language}_rules").RULES
+    return rules
+
+
+def rename_text(text: str, names: Mapping[str, str]) -> str:
+    """Replace names in a text, such as a test or a stack trace, wherever they are whole words."""
+    if not names:
+        return text
+    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![\w$])(?:{words})(?![\w$])", lambda found: names[found[0]], text)
+
+
+def restore(text: str, names: Mapping[str, str]) -> str:
+    """Put the old names back into a text that was written about a variant, such as a patch.
+
+    Args:
+        text: The text.
+        names: The new name of each renamed name, as `Rewrite.names` has them. New names do not occur in the
+            source, so that every occurrence of one stands for the old name.
+    """
+    return rename_text(text, {new: old for old, new in names.items()})
+
+
+class _Rewriting:
+    """A rewriting in progress: the pieces of the text so far, and what the rules did."""
+
+    def __init__(
+        self, source: str, rules: RewriteRules, namer: Namer, share: float, choice: random.Random
+    ) -> None:
+        self._source = source.encode()
+        self._rules = rules
+        self._namer = namer
+        self._share = share
+        self._choice = choice
+        self._words = frozenset(re.findall(r"[\w$]+", source))
+        self._names: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+        self._skipped: list[Skipped] = []
+
+    def run(self, rules: Sequence[str]) -> Rewrite:
+        """Apply rules in their order."""
+        text, pieces = self._source, [Piece(self._source, 0)]
+        unit = self._rules.parse(text)
+        for rule in rules:
+            edits = list(self._rename(unit, rule) if rule in _RENAMES else self._restructure(unit, rule))
+            if edits:
+                pieces = compose(pieces, _without_frame(apply_edits(unit.text, edits), unit))
+                text = b"".join(piece.text for piece in pieces)
+                unit = self._rules.parse(text)
+        return Rewrite(
+            text.decode(),
+            text_edits(self._source, pieces),
+            self._names,
+            {rule: self._counts[rule] for rule in rules},
+            self._skipped,
+            line_map(self._source, pieces),
+        )
+
+    def _restructure(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
+        """Yield the edits of a structural rule."""
+        for site in self._rules.structural[rule](unit):
+            if isinstance(site, SkippedSite):
+                self._skip(unit, rule, site.node, site.reason)
+            elif self._is_chosen(rule):
+                yield from site.edits
+
+    def _rename(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
+        """Yield the edits of a rule that renames."""
+        for symbol in self._rules.symbols(unit):
+            if symbol.kind != _RENAMES[rule]:
+                continue
+            if isinstance(symbol, SkippedSite):
+                self._skip(unit, rule, symbol.node, symbol.reason)
+            elif new := self._new_name(symbol):
+                if self._is_chosen(rule):
+                    self._names[symbol.name] = new
+                    yield from (Edit(*use, (new.encode(),)) for use in symbol.uses)
+            else:
+                self._skip(unit, rule, symbol.node, f"there is no new name for {symbol.name}")
+
+    def _new_name(self, symbol: Symbol) -> str | None:
+        """Return the new name of a symbol; None if no proposal can be used.
+
+        A name has one new name everywhere, and a new name stands for one name. New names do not occur in
+        the source, not even in comments and strings. So the old names can be put back.
+        """
+        if symbol.name in self._names:
+            return self._names[symbol.name]
+        used = self._words | self._rules.reserved | set(self._names.values())
+        proposals = self._namer(symbol.name, symbol.kind)
+        return next((name for name in proposals if name.isidentifier() and name not in used), None)
+
+    def _is_chosen(self, rule: str) -> bool:
+        """Return whether to rewrite a place, and count the place if so."""
+        chosen = self._share == 1 or self._choice.random() < self._share
+        self._counts[rule] += chosen
+        return chosen
+
+    def _skip(self, unit: CodeUnit, rule: str, node: Node, reason: str) -> None:
+        """Note a place that stays as it is."""
+        self._skipped.append(Skipped(rule, unit.line_of(node), reason))
+
+
+def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:
+    """Return the pieces of an edited unit without the frame, with places in the source."""
+    before, after = unit.source.start, len(unit.text) - unit.source.end
+    if before:
+        pieces = [Piece(pieces[0].text[before:], before), *pieces[1:]]
+    if after:
+        last = pieces[-1]
+        pieces = [*pieces[:-1], Piece(last.text[: len(last.text) - after], last.start)]
+    return [Piece(text, None if start is None else start - before) for text, start in pieces]
