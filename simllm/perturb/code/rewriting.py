@@ -12,7 +12,7 @@ from importlib import import_module
 from tree_sitter import Node
 
 from simllm.errors import InputError
-from simllm.perturb.code.code_unit import CodeUnit, RewriteRules, Site, SkippedSite, Symbol
+from simllm.perturb.code.code_unit import CodeUnit, RewriteRules, SkippedSite, Symbol
 from simllm.perturb.code.new_names import Namer, namer_of
 from simllm.perturb.code.source_edits import Edit, Piece, TextEdit, apply_edits, compose, line_map, text_edits
 

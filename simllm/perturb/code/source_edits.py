@@ -6,6 +6,7 @@ bytes and of spans of the source, so that code can be moved or copied together w
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -157,7 +158,7 @@ def line_map(source: bytes, pieces: list[Piece]) -> list[int | None]:
     A line with code of several lines is mapped to the line of its first code; a line that is all new, to
     None.
     """
-    breaks = [place for place, byte in enumerate(source) if byte == ord("\n")]
+    breaks = [found.start() for found in re.finditer(b"\n", source)]
     lines: list[int | None] = [None]
     for piece in pieces:
         at = 0

@@ -31,7 +31,9 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     for node in find_nodes(unit.root, "binary_expression"):
         operator = required(node, "operator")
         if operator.type in _MIRRORED:
-            yield from _swapped(unit, node, Edit(operator.start_byte, operator.end_byte, (_MIRRORED[operator.type],)))
+            yield from _swapped(
+                unit, node, Edit(operator.start_byte, operator.end_byte, (_MIRRORED[operator.type],))
+            )
 
 
 def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:

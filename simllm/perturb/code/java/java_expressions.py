@@ -26,7 +26,13 @@ _LITERALS = {
     "null_literal": "null",
 }
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "&&", "||"))
-_STRING_METHODS = {"length": "int", "indexOf": "int", "lastIndexOf": "int", "charAt": "char", "compareTo": "int"}
+_STRING_METHODS = {
+    "length": "int",
+    "indexOf": "int",
+    "lastIndexOf": "int",
+    "charAt": "char",
+    "compareTo": "int",
+}
 _EFFECTS = frozenset(
     "method_invocation object_creation_expression array_creation_expression assignment_expression "
     "update_expression switch_expression explicit_constructor_invocation template_expression".split()
@@ -47,7 +53,7 @@ def variable_of(unit: JavaUnit, node: Node) -> Variable | None:
 
 
 def type_of(unit: JavaUnit, node: Node) -> str:
-    """Return the type of an expression as Java code writes it, such as `int` or `String`; empty if unknown."""
+    """Return the type of an expression as Java writes it, such as `int` or `String`; empty if unknown."""
     node = without_parentheses(node)
     kind = node.type
     if kind in _LITERALS:
@@ -176,10 +182,12 @@ def _operator_can_throw(unit: JavaUnit, node: Node) -> bool:
     left, right = required(node, "left"), required(node, "right")
     types = {type_of(unit, left), type_of(unit, right)}
     if operator in ("==", "!="):
-        return not (types <= PRIMITIVES or "null" in types or not types & PRIMITIVES and "" not in types)
+        return not (types <= PRIMITIVES or "null" in types or (not types & PRIMITIVES and "" not in types))
     if operator == "+" and "String" in types:
         return False
     if operator in ("/", "%") and not (types & {"float", "double"}):
         divisor = without_parentheses(right)
-        return not (types <= PRIMITIVES and is_literal(divisor) and unit.text_of(divisor).strip(b"0xXlL_") != b"")
+        return not (
+            types <= PRIMITIVES and is_literal(divisor) and unit.text_of(divisor).strip(b"0xXlL_") != b""
+        )
     return not types <= PRIMITIVES

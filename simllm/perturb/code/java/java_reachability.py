@@ -35,7 +35,9 @@ def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
         other = field(node, "alternative")
         if other is None:
             return True
-        return _any([completes_normally(unit, required(node, "consequence")), completes_normally(unit, other)])
+        return _any(
+            [completes_normally(unit, required(node, "consequence")), completes_normally(unit, other)]
+        )
     if kind == "labeled_statement":
         label = unit.text_of(children(node)[0])
         inside = completes_normally(unit, children(node)[1])

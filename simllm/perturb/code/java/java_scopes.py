@@ -4,29 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 
-from tree_sitter import Node
+from tree_sitter import Node, Query, QueryCursor
 
-_CLASS_BODIES = frozenset("class_body interface_body enum_body annotation_type_body".split())
-_BLOCKS = frozenset(
-    "block constructor_body switch_block for_statement enhanced_for_statement catch_clause lambda_expression "
-    "try_with_resources_statement method_declaration constructor_declaration "
-    "compact_constructor_declaration".split()
-)
+from simllm.code.languages.base import load_grammar
+
 _NAMED = (
     "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration "
     "method_declaration constructor_declaration compact_constructor_declaration enum_constant annotation "
-    "annotation_type_element_declaration marker_annotation method_invocation".split()
+    "annotation_type_element_declaration marker_annotation method_invocation"
 )
-_NOT_VARIABLES = {  # the fields in which an identifier is no variable, by the type of the parent
-    **{kind: "name" for kind in _NAMED},
-    "field_access": "field",
-    "element_value_pair": "key",
-}
-_NEVER_VARIABLES = frozenset(
-    "labeled_statement break_statement continue_statement scoped_identifier package_declaration "
-    "import_declaration record_pattern module_declaration".split()
+_WITH_NAMES = "labeled_statement break_statement continue_statement scoped_identifier package_declaration "
+_WITH_NAMES += "import_declaration record_pattern module_declaration"
+_QUERY = (
+    """
+(identifier) @name
+[(class_body) (interface_body) (enum_body) (annotation_type_body)] @class
+[(block) (constructor_body) (switch_block) (for_statement) (enhanced_for_statement) (catch_clause)
+ (lambda_expression) (try_with_resources_statement) (method_declaration) (constructor_declaration)
+ (compact_constructor_declaration)] @scope
+(field_access field: (identifier) @other)
+(element_value_pair key: (identifier) @other)
+(method_reference "::" (identifier) @other)
+(switch_label (identifier) @label)
+(field_declaration declarator: (variable_declarator name: (identifier) @field))
+(constant_declaration declarator: (variable_declarator name: (identifier) @field))
+(record_declaration parameters: (formal_parameters (formal_parameter name: (identifier) @field)))
+(formal_parameter name: (identifier) @parameter)
+(spread_parameter (variable_declarator name: (identifier) @parameter))
+(inferred_parameters (identifier) @parameter)
+(lambda_expression parameters: (identifier) @parameter)
+(local_variable_declaration declarator: (variable_declarator name: (identifier) @variable))
+(catch_formal_parameter name: (identifier) @variable)
+(resource name: (identifier) @variable)
+(enhanced_for_statement name: (identifier) @variable)
+(instanceof_expression name: (identifier) @pattern)
+(type_pattern (identifier) @pattern)
+(record_pattern_component (identifier) @pattern)
+"""
+    + "".join(f"({kind} name: (identifier) @other)\n" for kind in _NAMED.split())
+    + "".join(f"({kind} (identifier) @other)\n" for kind in _WITH_NAMES.split())
 )
+_DECLARED = ("pattern", "variable", "parameter")
 
 
 @dataclass(eq=False)
@@ -36,7 +56,6 @@ class Variable:
     Attributes:
         name: The name.
         kind: "parameter", "variable", "pattern" or "field".
-        type: The declared type as it is written, such as `int[]`; empty if none is written.
         declaration: The identifier in the declaration.
         scope: The node in which the name is known.
         uses: The identifiers that mean the variable, the declaration among them.
@@ -45,20 +64,47 @@ class Variable:
 
     name: str
     kind: str
-    type: str
     declaration: Node
     scope: Node
     uses: list[Node] = field(default_factory=list)
     obstacle: str = ""
 
+    @cached_property
+    def type(self) -> str:
+        """The declared type as it is written, without spaces, such as `int[]`; empty if none is written."""
+        node: Node | None = self.declaration.parent
+        dimensions = node.child_by_field_name("dimensions") if node is not None else None
+        if node is not None and node.type == "variable_declarator":
+            node = node.parent
+        if node is None or self.kind == "pattern":
+            return ""
+        written = node.child_by_field_name("type")
+        many = node.type == "spread_parameter"
+        if many:  # the parameter `String... names`
+            written = next((child for child in node.named_children if child.type.endswith("type")), None)
+        text = _text(written) if written is not None else ""
+        return "".join((text + (_text(dimensions) if dimensions else "")).split()) + "[]" * many
+
 
 @dataclass
 class _Scope:
-    """The names that a block or class declares."""
+    """The names that a block or class declares.
+
+    Attributes:
+        node: The block, or the body of the class.
+        end: The first byte after the scope.
+        may_inherit: Whether a class may inherit fields of unknown names.
+        names: The variables, by their names.
+        start: The byte from which on the names are known.
+        stop: The byte from which on the names are unknown again.
+    """
 
     node: Node
+    end: int
     may_inherit: bool = False
     names: dict[str, Variable] = field(default_factory=dict)
+    start: int = 0
+    stop: int = 0
 
 
 class JavaScopes:
@@ -66,6 +112,7 @@ class JavaScopes:
 
     Args:
         root: The root of the syntax tree of a file.
+        text: The bytes of the file.
 
     Attributes:
         variables: The parameters and local variables, in the order of their declarations.
@@ -74,77 +121,71 @@ class JavaScopes:
         places: The first bytes of the identifiers that name variables, known or not, by name and in order.
     """
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, text: bytes) -> None:
         self.variables: list[Variable] = []
         self.meaning: dict[int, Variable] = {}
         self.fields: dict[int, dict[str, Variable]] = {}
         self.places: dict[str, list[int]] = {}
         self._scopes: list[_Scope] = []
-        self._visit(root)
+        found = QueryCursor(_query()).captures(root)
+        roles = {
+            node.start_byte: kind
+            for kind in (*_DECLARED, "field", "label", "other")
+            for node in found.get(kind, ())
+        }
+        nodes = [
+            (node.start_byte, -node.end_byte, kind, node)
+            for kind in ("class", "scope", "name")
+            for node in found.get(kind, ())
+        ]
+        for start, end, kind, node in sorted(nodes, key=lambda item: item[:2]):
+            while self._scopes and self._scopes[-1].end <= start:
+                self._scopes.pop()
+            if kind == "name":
+                self._identifier(node, start, text[start:-end].decode(), roles.get(start, ""))
+            else:
+                self._open(node, -end, is_class=kind == "class")
 
     def occurs(self, name: str, start: int, end: int) -> bool:
         """Return whether a name stands for a variable anywhere from byte `start` to byte `end`."""
         return any(start <= place < end for place in self.places.get(name, ()))
 
-    def _visit(self, root: Node) -> None:
-        """Visit the tree from the first node to the last, and keep the scopes that are open."""
-        stack: list[tuple[Node | None, Node, int]] = [(root, root, 0)]
-        while stack:
-            node, parent, number = stack.pop()
-            if node is None:
-                self._scopes.pop()
-                continue
-            kind = node.type
-            if kind == "identifier":
-                self._identifier(node, parent, parent.field_name_for_child(number))
-                continue
-            if parent.type == "try_with_resources_statement" and kind in ("catch_clause", "finally_clause"):
-                self._scopes[-1].names.clear()  # the resources are unknown here
-            if kind in _CLASS_BODIES:
-                self._scopes.append(_class_scope(node, parent))
-                self.fields[node.id] = dict(self._scopes[-1].names)
-                stack.append((None, node, 0))
-            elif kind in _BLOCKS:
-                self._scopes.append(_Scope(node))
-                stack.append((None, node, 0))
-            inner = [(child, node, i) for i, child in enumerate(node.children)]
-            if kind == "enhanced_for_statement":  # the variable is unknown in the expression after the colon
-                inner.sort(key=lambda item: node.field_name_for_child(item[2]) != "value")
-            stack += reversed(inner)
+    def _open(self, node: Node, end: int, *, is_class: bool) -> None:
+        """Open the scope of a block or of the body of a class."""
+        scope = _Scope(node, end, start=node.start_byte, stop=end)
+        if is_class:
+            scope.may_inherit = _may_inherit(node)
+            scope.names = {variable.name: variable for variable in _fields(node)}
+            self.fields[node.id] = scope.names
+        elif node.type in ("enhanced_for_statement", "try_with_resources_statement"):
+            body = node.child_by_field_name("body")
+            if body is not None and node.type == "enhanced_for_statement":
+                scope.start = body.start_byte
+            elif body is not None:
+                scope.stop = body.end_byte
+        self._scopes.append(scope)
 
-    def _identifier(self, node: Node, parent: Node, name: str | None) -> None:
+    def _identifier(self, node: Node, start: int, name: str, role: str) -> None:
         """Declare the variable of an identifier, or look up which variable it means."""
-        kind = parent.type
-        if kind in _NEVER_VARIABLES or (name and name == _NOT_VARIABLES.get(kind)):
+        if role == "other":
             return
-        if kind == "method_reference" and node.start_byte != parent.start_byte:
-            return
-        self.places.setdefault(_text(node), []).append(node.start_byte)
-        declared = _declared(node, parent, name)
-        if declared is None:
-            self._use(node, is_label=kind == "switch_label")
-        elif declared[0] == "field":
-            if known := self._scopes[-1].names.get(_text(node)):
-                self.meaning[node.start_byte] = known
+        self.places.setdefault(name, []).append(start)
+        if role in _DECLARED:
+            scope = self._scopes[-1]
+            variable = Variable(name, role, node, scope.node, [node])
+            if role == "pattern":
+                variable.obstacle = "the scope of a pattern's variable depends on conditions"
+            scope.names[name] = self.meaning[start] = variable
+            self.variables.append(variable)
         else:
-            self._declare(node, *declared)
+            self._look_up(node, start, name, is_label=role == "label")
 
-    def _declare(self, node: Node, kind: str, type_: str) -> None:
-        """Declare a parameter or local variable in the innermost scope."""
-        scope = self._scopes[-1]
-        variable = Variable(_text(node), kind, type_, node, scope.node, [node])
-        if kind == "pattern":
-            variable.obstacle = "the scope of a pattern's variable depends on conditions"
-        scope.names[variable.name] = variable
-        self.variables.append(variable)
-        self.meaning[node.start_byte] = variable
-
-    def _use(self, node: Node, *, is_label: bool) -> None:
+    def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
         """Look up the variable that an identifier means."""
-        name = _text(node)
         inherited = False  # whether a class on the way may have inherited a field of this name
         for scope in reversed(self._scopes):
-            if variable := scope.names.get(name):
+            variable = scope.names.get(name)
+            if variable is not None and scope.start <= start < scope.stop:
                 if variable.kind != "field":
                     if inherited:
                         variable.obstacle = "a class inside may inherit a field of this name"
@@ -152,10 +193,16 @@ class JavaScopes:
                         variable.obstacle = "a case label has this name"
                 elif inherited:
                     return
-                self.meaning[node.start_byte] = variable
+                self.meaning[start] = variable
                 variable.uses.append(node)
                 return
             inherited = inherited or scope.may_inherit
+
+
+@cache
+def _query() -> Query:
+    """Compile the query that finds names and scopes."""
+    return Query(load_grammar("tree_sitter_java", "language"), _QUERY)
 
 
 def _text(node: Node) -> str:
@@ -163,67 +210,32 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode()
 
 
-def _class_scope(body: Node, owner: Node) -> _Scope:
-    """Return the scope of the body of a class, with its fields."""
-    above = [child.type for child in owner.children]
-    inherits = owner.type in ("object_creation_expression", "enum_constant") or bool(
-        {"superclass", "super_interfaces", "extends_interfaces"} & set(above)
+def _may_inherit(body: Node) -> bool:
+    """Return whether the class with a body may inherit fields of unknown names."""
+    owner = body.parent
+    if owner is None or owner.type in ("object_creation_expression", "enum_constant"):
+        return True
+    return any(
+        child.type in ("superclass", "super_interfaces", "extends_interfaces") for child in owner.children
     )
-    return _Scope(body, inherits, {field.name: field for field in _fields(body)})
 
 
 def _fields(body: Node) -> Iterator[Variable]:
     """Yield the fields that the body of a class declares, and the constants of an enum."""
-    members = list(body.children)
-    for part in body.children:
+    members = list(body.named_children)
+    for part in body.named_children:
         if part.type == "enum_body_declarations":
-            members += part.children
+            members += part.named_children
     for member in members:
         if member.type in ("field_declaration", "constant_declaration"):
-            for declarator in member.children_by_field_name("declarator"):
-                if name := declarator.child_by_field_name("name"):
-                    yield Variable(_text(name), "field", _type(member, declarator), name, body)
-        elif member.type == "enum_constant" and (name := member.child_by_field_name("name")):
-            yield Variable(_text(name), "field", "", name, body)
+            names = [part.child_by_field_name("name") for part in member.children_by_field_name("declarator")]
+        elif member.type == "enum_constant":
+            names = [member.child_by_field_name("name")]
+        else:
+            continue
+        yield from (Variable(_text(name), "field", name, body) for name in names if name is not None)
     if body.parent is not None and body.parent.type == "record_declaration":
         parameters = body.parent.child_by_field_name("parameters")
         for part in parameters.named_children if parameters is not None else ():
-            if name := part.child_by_field_name("name"):
-                yield Variable(_text(name), "field", _type(part, part), name, body)
-
-
-def _declared(node: Node, parent: Node, name: str | None) -> tuple[str, str] | None:
-    """Return the kind and type of the variable that an identifier declares; None if it declares none."""
-    kind = parent.type
-    if kind == "variable_declarator" and name == "name":
-        declaration = parent.parent
-        assert declaration is not None
-        if declaration.type in ("field_declaration", "constant_declaration"):
-            return "field", ""
-        if declaration.type == "spread_parameter":
-            return "parameter", _type(declaration, parent) + "[]"
-        return "variable", _type(declaration, parent)
-    if kind == "formal_parameter" and name == "name":
-        above = parent.parent.parent if parent.parent is not None else None
-        if above is not None and above.type == "record_declaration":
-            return "field", ""
-        return "parameter", _type(parent, parent)
-    if kind == "inferred_parameters" or (kind == "lambda_expression" and name == "parameters"):
-        return "parameter", ""
-    if kind in ("catch_formal_parameter", "resource", "enhanced_for_statement") and name == "name":
-        return "variable", _type(parent, parent)
-    if kind == "instanceof_expression" and name == "name":
-        return "pattern", ""
-    if kind in ("type_pattern", "record_pattern_component"):
-        return "pattern", ""
-    return None
-
-
-def _type(declaration: Node, declarator: Node) -> str:
-    """Return the written type of a declaration, with the brackets after the name."""
-    written = declaration.child_by_field_name("type")
-    if written is None:  # the parameter `String... names`
-        written = next((child for child in declaration.named_children if child.type.endswith("type")), None)
-    dimensions = declarator.child_by_field_name("dimensions")
-    text = _text(written) if written is not None else ""
-    return "".join((text + (_text(dimensions) if dimensions is not None else "")).split())
+            if (name := part.child_by_field_name("name")) is not None:
+                yield Variable(_text(name), "field", name, body)

@@ -66,7 +66,9 @@ def _annotation(variable: Variable) -> str:
 
 def _has_annotation(modifiers: Node) -> bool:
     """Return whether modifiers have an annotation that may read the name beside it."""
-    texts = [(part.text or b"").partition(b"(")[0] for part in modifiers.children if "annotation" in part.type]
+    texts = [
+        (part.text or b"").partition(b"(")[0] for part in modifiers.children if "annotation" in part.type
+    ]
     return any(text not in _HARMLESS for text in texts)
 
 

@@ -30,7 +30,7 @@ class JavaUnit(CodeUnit):
     @cached_property
     def scopes(self) -> JavaScopes:
         """The local variables of the unit and their uses."""
-        return JavaScopes(self.root)
+        return JavaScopes(self.root, self.text)
 
 
 def parse(source: bytes) -> JavaUnit:
