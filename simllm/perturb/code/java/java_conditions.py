@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
 from simllm.perturb.code.java.java_expressions import INTEGERS, type_of
-from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required, walk
+from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required, span_of, walk
 from simllm.perturb.code.source_edits import Edit, Span
 
 _PATTERNS = frozenset(("type_pattern", "record_pattern"))
@@ -76,14 +76,14 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(node, "the condition declares a variable")
         else:
             closed = second.type in _PLAIN
-            moved = (_span(second),) if closed else (b"{ ", _span(second), b" }")
+            moved = (span_of(second),) if closed else (b"{ ", span_of(second), b" }")
             space = unit.text[first.end_byte : first.end_byte + 1].isspace()
             yield Site(
                 node,
                 (
                     *negation(unit, children(condition)[0]),
                     Edit(first.start_byte, first.end_byte, (*moved, *(() if space else (b" ",)))),
-                    Edit(second.start_byte, second.end_byte, (*_apart(unit, second), _span(first))),
+                    Edit(second.start_byte, second.end_byte, (*_apart(unit, second), span_of(first))),
                 ),
             )
 
@@ -96,11 +96,6 @@ def _apart(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
 def _binds(node: Node) -> bool:
     """Return whether a node is `expression instanceof Type name`."""
     return node.type == "instanceof_expression" and field(node, "name") is not None
-
-
-def _span(node: Node) -> Span:
-    """Return the range of a node."""
-    return Span(node.start_byte, node.end_byte)
 
 
 def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:

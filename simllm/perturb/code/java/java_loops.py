@@ -15,6 +15,7 @@ from simllm.perturb.code.java.java_tree import (
     find_nodes,
     has_comment,
     required,
+    span_of,
     walk,
 )
 from simllm.perturb.code.source_edits import Edit, Span
@@ -100,7 +101,7 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
     for init in node.children_by_field_name("init"):
         starts += [*([line] if starts else []), *_terminated(init)]
     condition = field(node, "condition")
-    test: bytes | Span = _span(condition) if condition is not None else b"true"
+    test: bytes | Span = span_of(condition) if condition is not None else b"true"
     close = next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
     head = [b"while (", test, b")"]
     if statement.id == node.id:
@@ -114,19 +115,14 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
     yield from _at_the_end(unit, node, body, updates)
 
 
-def _span(node: Node) -> Span:
-    """Return the range of a node."""
-    return Span(node.start_byte, node.end_byte)
-
-
 def _terminated(expression: Node) -> list[bytes | Span]:
     """Return an expression or declaration as a statement."""
-    return [_span(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
+    return [span_of(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
 
 
 def _in_lines(updates: list[Node], separator: bytes) -> list[bytes | Span]:
     """Return the updates as statements, each followed by a separator."""
-    return [part for update in updates for part in (_span(update), b";" + separator)]
+    return [part for update in updates for part in (span_of(update), b";" + separator)]
 
 
 def _before(unit: JavaUnit, jump: Node, updates: list[Node]) -> Iterator[Edit]:
@@ -151,7 +147,7 @@ def _at_the_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> 
         alone = unit.text[: body.start_byte].rpartition(b"\n")[2].strip() == b""
         line = unit.newline + unit.indent_of(body.start_byte) if alone else b" "
         end = unit.newline + indent if alone else b" "
-        parts = [part for update in updates for part in (line, _span(update), b";")]
+        parts = [part for update in updates for part in (line, span_of(update), b";")]
         close = next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
         yield Edit(close.end_byte, close.end_byte, (b" {",))
         yield Edit(body.end_byte, body.end_byte, (*parts, end, b"}"))
@@ -163,7 +159,7 @@ def _at_the_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> 
             last = children(body)[-1:] or [node]
             inner = unit.indent_of(last[0].start_byte) if children(body) else indent + step
             at = before.rindex(b"\n") + 1
-            parts = [part for update in updates for part in (inner, _span(update), b";" + unit.newline)]
+            parts = [part for update in updates for part in (inner, span_of(update), b";" + unit.newline)]
             yield Edit(at, at, tuple(parts))
         else:
             space = b"" if before.endswith((b" ", b"{")) else b" "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from simllm.perturb.code.code_unit import RewriteRules
 from simllm.perturb.code.java.java_comparisons import swap_equals, swap_relation
 from simllm.perturb.code.java.java_conditions import nest_else_if, reverse_if
+from simllm.perturb.code.java.java_extras import add_braces, dead_code, expand_compound, remove_comments
 from simllm.perturb.code.java.java_increments import expand_increment
 from simllm.perturb.code.java.java_loops import for_to_while
 from simllm.perturb.code.java.java_symbols import RESERVED, symbols
@@ -19,6 +20,10 @@ RULES = RewriteRules(
         "swap-relation": swap_relation,
         "swap-equals": swap_equals,
         "expand-increment": expand_increment,
+        "remove-comments": remove_comments,
+        "expand-compound": expand_compound,
+        "add-braces": add_braces,
+        "dead-code": dead_code,
     },
     symbols=symbols,
     reserved=RESERVED,

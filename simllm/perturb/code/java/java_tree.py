@@ -97,6 +97,11 @@ def children(node: Node) -> list[Node]:
     return [child for child in node.named_children if "comment" not in child.type]
 
 
+def span_of(node: Node) -> Span:
+    """Return the range of a node."""
+    return Span(node.start_byte, node.end_byte)
+
+
 def has_comment(nodes: list[Node]) -> bool:
     """Return whether one of the nodes is a comment."""
     return any("comment" in node.type for node in nodes)

@@ -1,0 +1,121 @@
+"""The rules for Java that run only when they are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.java.java_expressions import PRIMITIVES, is_literal, type_of, variable_of
+from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required, span_of
+from simllm.perturb.code.source_edits import Edit
+
+_BODIES = {
+    "if_statement": ("consequence", "alternative"),
+    "for_statement": ("body",),
+    "enhanced_for_statement": ("body",),
+    "while_statement": ("body",),
+    "do_statement": ("body",),
+}
+_WIDER = {  # the types that `x = x + e` adds to a variable of a type without a cast
+    "int": frozenset(("byte", "short", "char", "int")),
+    "long": frozenset(("byte", "short", "char", "int", "long")),
+    "float": frozenset(("byte", "short", "char", "int", "long", "float")),
+    "double": PRIMITIVES - {"boolean"},
+    "boolean": frozenset(("boolean",)),
+}
+
+
+def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Remove comments, and the lines that hold nothing else."""
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, "line_comment", "block_comment"):
+        yield Site(node, (_removal(unit.text, node.start_byte, node.end_byte),))
+
+
+def _removal(text: bytes, start: int, end: int) -> Edit:
+    """Return the edit that removes a comment and the space that it leaves behind."""
+    line = text.rfind(b"\n", 0, start) + 1
+    stop = text.find(b"\n", end) + 1 or len(text)
+    before, after = text[line:start], text[end:stop]
+    if not after.strip():  # the end of a line
+        if not before.strip():
+            return Edit(line, stop, ())
+        return Edit(start - (len(before) - len(before.rstrip())), end, ())
+    touches = not before[-1:].isspace() and not after[:1].isspace() and before.strip() != b""
+    return Edit(start, end, (b" ",) if touches else ())
+
+
+def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Put the branches of `if` and the bodies of loops into braces."""
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, *_BODIES):
+        for name in _BODIES[node.type]:
+            body = field(node, name)
+            if body is None or body.type in ("block", "if_statement" if name == "alternative" else "block"):
+                continue
+            yield Site(body, tuple(_braces(unit, node, body)))
+
+
+def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
+    """Yield the edits that put a statement into braces."""
+    before = body.prev_sibling
+    assert before is not None
+    start, end = before.end_byte, body.end_byte
+    if unit.text[start : body.start_byte].strip() or b"\n" not in unit.text[start : body.start_byte]:
+        yield Edit(body.start_byte, body.start_byte, (b"{ ",))
+        yield Edit(end, end, (b" }",))
+    else:
+        yield Edit(start, start, (b" {",))
+        yield Edit(end, end, (unit.newline + unit.indent_of(node.start_byte) + b"}",))
+
+
+def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Rewrite `x += e` as `x = x + (e)`, and other operators likewise, for local variables."""
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, "assignment_expression"):
+        operator = required(node, "operator")
+        if operator.type == "=":
+            continue
+        left, right = required(node, "left"), required(node, "right")
+        variable = variable_of(unit, left) if left.type == "identifier" else None
+        if variable is None or variable.kind == "field":
+            yield SkippedSite(node, "the left side is no local variable")
+        elif not _needs_no_cast(operator.type, type_of(unit, left), type_of(unit, right)):
+            yield SkippedSite(node, "the types may need a cast")
+        else:
+            atom = is_literal(right) or right.type in ("identifier", "parenthesized_expression")
+            sign = operator.type[:-1].encode()
+            edits = [Edit(operator.start_byte, operator.end_byte, (b"= ", span_of(left), b" " + sign))]
+            if not atom:
+                edits.append(Edit(right.start_byte, right.start_byte, (b"(",)))
+                edits.append(Edit(right.end_byte, right.end_byte, (b")",)))
+            yield Site(node, tuple(edits))
+
+
+def _needs_no_cast(operator: str, left: str, right: str) -> bool:
+    """Return whether `left = left OPERATOR right` compiles like the compound assignment."""
+    if left == "String":
+        return operator == "+="
+    if operator in ("<<=", ">>=", ">>>="):
+        return left in ("int", "long") and right in _WIDER["long"]
+    return right in _WIDER.get(left, ())
+
+
+def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Put a branch that is never taken at the beginning of each body of a method or constructor."""
+    assert isinstance(unit, JavaUnit)
+    for node in find_nodes(unit.root, "method_declaration", "constructor_declaration"):
+        body = field(node, "body")
+        if body is None:
+            continue
+        first = children(body)[:1]
+        at = body.start_byte + 1
+        if first and first[0].type == "explicit_constructor_invocation":
+            at = first[0].end_byte
+        indent = unit.indent_of(node.start_byte)
+        step = b"\t" if indent.startswith(b"\t") else b"    "
+        lines = [b"if (false) {", step + b"throw null;", b"}"]
+        text = b"".join(unit.newline + indent + step + line for line in lines)
+        yield Site(node, (Edit(at, at, (text,)),))
