@@ -13,7 +13,8 @@ from simllm.io.files import lines
 from simllm.perturb.summaries import lexicon
 
 Namer = Callable[[str, str], Iterable[str]]  # takes a name and its kind; returns proposals, best first
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
+_UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
+_WORDS = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|\d+|[^\W\d_{_UPPER}{_LOWER}]+")
 _LETTERS = {"function": "f", "parameter": "p", "variable": "v"}
 _FILE = Path(__file__).parent / "data" / "identifiers.txt"
 
