@@ -31,7 +31,8 @@ from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
 # The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options. If its
-# option --model is not a model folder, it has MODEL: the placeholder of the value, and the help.
+# option --model is not a model folder, it has MODEL: the placeholder of the value, and the help; None if it
+# has no such option.
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
 _COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export, mine, perturb, split)
 _MODEL = ("FOLDER", "a model folder; default: the included one")
@@ -121,16 +122,17 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
 
 
 def _add_common_options(
-    command: argparse.ArgumentParser, formats: tuple[str, ...], model: tuple[str, str]
+    command: argparse.ArgumentParser, formats: tuple[str, ...], model: tuple[str, str] | None
 ) -> None:
     """Add the options that all subcommands share, such as `--model` and `--output`.
 
     Args:
         command: The parser of a subcommand.
         formats: The values that `--format` accepts; empty if the subcommand has no such option.
-        model: The placeholder for the value of `--model`, and its help.
+        model: The placeholder for the value of `--model`, and its help; None for no such option.
     """
-    command.add_argument("--model", metavar=model[0], help=model[1])
+    if model:
+        command.add_argument("--model", metavar=model[0], help=model[1])
     if formats:
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
         command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")

@@ -133,7 +133,8 @@ def _folds(rows: DataFrame, plan: SplitPlan) -> NDArray[np.int_]:
         return groups.factorize()[0]
     kinds = groups.nunique() if groups is not None else len(rows)
     if not 2 <= plan.folds <= kinds:
-        raise InputError(f"{plan.folds} folds: expected from 2 to {kinds}")
+        counted = f"the groups of {plan.group}" if plan.group else "the items"
+        raise InputError(f"{plan.folds} folds: expected from 2 to {kinds}, the number of {counted}")
     labels = _strata(rows, plan)
     if labels is not None:
         _check_classes(labels, plan.folds)

@@ -86,3 +86,24 @@ def test_a_split_is_not_replaced(items, tmp_path):
     assert "exists already" in run("split", items, "-o", out).stderr
     assert "has a column split already" in run("split", out).stderr
     assert out.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--folds", "5"], "--folds goes with --method k-fold, not holdout"),
+        (["--method", "k-fold", "--test", ".3"], "--test and --validation go with --method holdout"),
+        (
+            ["--method", "k-fold", "--group", "suite"],
+            "10 folds: expected from 2 to 5, the number of the groups",
+        ),
+    ],
+)
+def test_options_of_another_method_are_refused(items, words, message):
+    done = run("split", items, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_sizes_are_told(items):
+    assert "100 items: train 70, test 30" in run("split", items, "--test", ".3").stderr

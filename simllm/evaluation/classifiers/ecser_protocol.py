@@ -18,7 +18,12 @@ from simllm.evaluation.classifiers import side_figures as side
 from simllm.evaluation.classifiers.answers import Answer, answer
 from simllm.evaluation.classifiers.performance import Performance, measure, measure_counts
 from simllm.evaluation.classifiers.predictions import PLACE, SPLITS, Predictions
-from simllm.evaluation.classifiers.questions_of_several import ITEM, compare_auc, compare_classifiers
+from simllm.evaluation.classifiers.questions_of_several import (
+    ITEM,
+    compare_auc,
+    compare_classifiers,
+    compare_metric,
+)
 
 _MOST_NAMED = 20  # items that are in two splits
 
@@ -60,6 +65,9 @@ class ClassifierStudy:
         select_by: The name of that metric.
         leaked: Items that are in two splits of a fold (at most 20), as text.
         leaks: The number of such items.
+        invented: Predicted labels that are no true class of any item, with their numbers of rows. With two
+            true classes, such answers count as unparsed.
+        published: The classifiers of which only counts are known.
         predictions: The rows, for curves.
     """
 
@@ -70,6 +78,8 @@ class ClassifierStudy:
     select_by: str
     leaked: list[str]
     leaks: int
+    invented: dict[str, int]
+    published: list[str]
     predictions: Predictions
 
 
@@ -102,7 +112,8 @@ def evaluate(
         raise InputError(f"alpha {alpha}: expected a number between 0 and 1")
     if bins < 1:
         raise InputError(f"{bins} bins: expected 1 or more")
-    rows, labels = _with_classes(predictions.rows, positive)
+    rows, invented = _without_invented(predictions.rows)
+    rows, labels = _with_classes(rows, positive)
     for group in groups:
         if group not in rows:
             raise InputError(f"no column {group} for groups; there are {', '.join(_group_columns(rows))}")
@@ -133,8 +144,26 @@ def evaluate(
         select_by=select_by,
         leaked=leaked[:_MOST_NAMED],
         leaks=len(leaked),
+        invented=invented,
+        published=list(matrices or {}),
         predictions=Predictions(rows),
     )
+
+
+def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
+    """Find predicted labels that are no true class; with two true classes, count them as unparsed.
+
+    Returns:
+        The rows, and the number of rows with each such label.
+    """
+    classes = set(rows["gold"])
+    is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)
+    if len(classes) < 2 or not is_invented.any():
+        return rows, {}
+    found = {str(label): int(n) for label, n in rows.loc[is_invented, "predicted"].value_counts().items()}
+    if len(classes) == 2:
+        rows = rows.assign(predicted=rows["predicted"].where(~is_invented, None))
+    return rows, found
 
 
 def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
@@ -261,6 +290,7 @@ def _ask_all(
             answers += answer([one.ask_bias(name, part, labels) for name, part in each.items()], split, alpha)
         if len(each) > 1:
             answers += compare_classifiers(own, labels, metric, split, alpha)
+            answers += answer(compare_metric(own, labels, metric), split, alpha)
             if len(labels) == 2:
                 answers += answer(compare_auc(own, labels), split, alpha)
         for group in groups:
@@ -268,7 +298,8 @@ def _ask_all(
             answers += answer([finding for finding in found if finding], split, alpha)
     steps = []
     for name, own in original.groupby("classifier", sort=False):
-        validation, test = (own[own["split"] == split] for split in ("validation", "test"))
+        parsed = own[own["predicted"].notna()]
+        validation, test = (parsed[parsed["split"] == split] for split in ("validation", "test"))
         if len(validation) and len(test):
             steps.append(one.ask_degradation(str(name), validation, test, labels, metric))
     return answers + answer(steps, "validation and test", alpha)

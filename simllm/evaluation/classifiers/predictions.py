@@ -90,7 +90,7 @@ def read(
     Raises:
         InputError: A file or row is wrong; the message names the file and the row.
     """
-    tables = [_read_file(Path(path), columns or {}) for path in paths]
+    tables = [_read_file(Path(path), columns or {}, threshold is not None) for path in paths]
     if not tables:
         raise InputError("no file of predictions")
     return _finish(pd.concat(tables, ignore_index=True), threshold, positive)
@@ -112,7 +112,7 @@ def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> P
     return Predictions(rows)
 
 
-def _read_file(path: Path, columns: Mapping[str, str]) -> DataFrame:
+def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> DataFrame:
     """Read one file as a table of text and numbers, with the column `PLACE`."""
     rows = read_table(path)
     names = {}
@@ -126,6 +126,9 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> DataFrame:
     for name in ("item", "gold"):
         if name not in rows:
             raise InputError(f"{path}: no column {name}; it has {_names(rows)}")
+    if "predicted" not in rows and not has_threshold:
+        advice = "--threshold makes labels from probability or score"
+        raise InputError(f"{path}: no column predicted; it has {_names(rows)}. {advice}")
     for name in rows.columns.difference([*COLUMNS, PLACE]):
         if close := difflib.get_close_matches(str(name), COLUMNS, 1, 0.8):
             raise InputError(f"{path}: unknown column {name}; did you mean {close[0]}?")
@@ -215,6 +218,8 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
     others = sorted(set(rows["gold"]) - {positive})
     if len(others) != 1:
         raise InputError(f"--threshold needs two classes, but the rows have {', '.join([positive, *others])}")
+    if rows["predicted"].notna().all():
+        raise InputError("--threshold has no effect: every row has a predicted label already")
     values = rows["probability"].fillna(rows["score"])
     made = Series(np.where(values >= threshold, positive, others[0]), rows.index).where(values.notna(), None)
     return rows["predicted"].where(rows["predicted"].notna(), made)

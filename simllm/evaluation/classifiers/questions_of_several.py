@@ -6,19 +6,23 @@ An unparsed output is a wrong answer. Classifiers are compared on the items that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
 from simllm.evaluation.classifiers.answers import Answer, Finding, Z, answer
-from simllm.evaluation.classifiers.performance import measure, positive_scores
+from simllm.evaluation.classifiers.performance import compute_metrics, measure, positive_scores
 from simllm.evaluation.classifiers.questions_of_one import describe_discordant, is_right, paired_difference
+from simllm.stats import classification
 from simllm.stats import classifier_tests as tests
 from simllm.stats.roc_curve import compare_aucs
 
 ITEM = ["data_set", "item"]
+Metrics = dict[str, classification.Floats]
+_MOST_CLASSES = 5  # more classes make too many cells for a bootstrap of two classifiers
 _INDEPENDENT_SETS = "The data sets are independent of each other."
 
 
@@ -101,6 +105,52 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
         interval=interval,
         words=f"{words} ({high:.3f} against {low:.3f})",
     )
+
+
+def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[Finding]:
+    """Compare a metric of each two classifiers on common items, by a bootstrap interval of the difference.
+
+    The items are resampled with the answers of both classifiers. There are no findings with several runs,
+    with too many classes, or for a metric that the matrix of counts does not give.
+    """
+    number = {label: index for index, label in enumerate(labels)}
+    compute, findings = compute_metrics(labels), []
+    if len(labels) > _MOST_CLASSES or rows.duplicated(["classifier", *ITEM]).any():
+        return []
+    table = rows.assign(answer=rows["predicted"].map(number).fillna(len(labels)).astype(int))
+    answers = table.set_index([*ITEM, "classifier"])["answer"].unstack()
+    gold = rows.drop_duplicates(ITEM).set_index(ITEM)["gold"].map(number)
+    for a, b in combinations(dict.fromkeys(rows["classifier"]), 2):
+        both = answers[[a, b]].dropna().astype(int)
+        if both.empty:
+            continue
+        cells = np.zeros((len(labels), len(labels) + 1, len(labels) + 1), int)
+        np.add.at(cells, (gold.loc[both.index].to_numpy(), both[a].to_numpy(), both[b].to_numpy()), 1)
+        drawn = classification.bootstrap(cells, lambda counts: {"": _difference(counts, compute, metric)})[""]
+        effect = float(_difference(cells, compute, metric))
+        if math.isnan(effect):
+            continue
+        better, worse = (a, b) if effect >= 0 else (b, a)
+        findings.append(
+            Finding(
+                question=f"Has {a} or {b} the better {metric}?",
+                classifiers=[a, b],
+                outcome=tests.Outcome("none: interval only", math.nan, math.nan),
+                why=f"The {len(both)} common items are resampled with both answers.",
+                effect=effect,
+                interval=classification.quantiles(drawn),
+                words=f"On common items, the {metric} of {better} is {abs(effect):.3f} above that of {worse}",
+            )
+        )
+    return findings
+
+
+def _difference(
+    cells: classification.Counts, compute: Callable[[classification.Counts], Metrics], metric: str
+) -> classification.Floats:
+    """Return a metric of one classifier minus that of another, from (..., k, k + 1, k + 1) counts."""
+    first, second = compute(cells.sum(-1)), compute(cells.sum(-2))
+    return first[metric] - second[metric] if metric in first else np.full(cells.shape[:-3], math.nan)
 
 
 def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame:
