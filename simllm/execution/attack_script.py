@@ -1,8 +1,8 @@
 """Attacks on a sandbox, run by the sandbox's own Python inside it. Nothing of simllm is imported.
 
-The arguments are a port of the machine, an abstract socket of the machine, the largest allowed size of a folder
-in bytes and the largest allowed number of processes. The output is a JSON object: for each attack, a text that
-says what it achieved; empty if it failed.
+The arguments are a port of the machine, an abstract socket of the machine, the largest allowed size of a
+folder in bytes, and the largest allowed number of processes. The output is a JSON object: for each attack, a
+text that says what it achieved; empty if it failed.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ def read_environments() -> str:
 
 def see_other_processes() -> str:
     """Look for processes besides this one and the init process of the sandbox."""
-    others = {int(name) for name in os.listdir("/proc") if name.isdigit()} - {1, os.getpid()}
+    others = {path.name for path in Path("/proc").glob("[0-9]*")} - {"1", str(os.getpid())}
     return f"{len(others)} processes are visible" if others else ""
 
 
 def inherit_open_files() -> str:
     """Look for open files besides the standard streams, and the one that lists the folder."""
-    return ", ".join(sorted(set(os.listdir("/proc/self/fd")) - {"0", "1", "2", "3"}))
+    return ", ".join(sorted({path.name for path in Path("/proc/self/fd").iterdir()} - {"0", "1", "2", "3"}))
 
 
 def reach_the_network(port: int, name: str) -> str:

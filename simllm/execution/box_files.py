@@ -34,7 +34,7 @@ def write_files(box: int, files: Mapping[str, bytes]) -> None:
         for parent in reversed(path.parents[:-1]):
             if not _exists(box, parent):
                 os.mkdir(parent, dir_fd=box)
-        with open(os.open(path, _WRITE, 0o755, dir_fd=box), "wb") as file:
+        with os.fdopen(os.open(path, _WRITE, 0o755, dir_fd=box), "wb") as file:
             file.write(content)
 
 
@@ -46,13 +46,14 @@ def _exists(box: int, path: PurePosixPath) -> bool:
     return True
 
 
-def read_files(box: int, patterns: Sequence[str], longest: int) -> dict[str, bytes]:
+def read_files(box: int, patterns: Sequence[str], most: int) -> dict[str, bytes]:
     """Read the regular files of a folder that match a pattern, when no process can change them any more.
 
     Args:
         box: The file descriptor of the folder.
         patterns: Patterns as in `fnmatch` of relative paths; `*` matches `/`, too.
-        longest: Bytes; of a longer file, one byte more is read.
+        most: Bytes of all files together; the rest is left out. (A full disk of files with holes can seem to
+            be larger than the disk.)
 
     Returns:
         The content by relative path, in order of the paths.
@@ -62,8 +63,9 @@ def read_files(box: int, patterns: Sequence[str], longest: int) -> dict[str, byt
         if number == _MOST_ENTRIES:
             break
         if any(fnmatchcase(name, pattern) for pattern in patterns):
-            with open(os.open(entry, _READ, dir_fd=folder), "rb") as file:
-                found[name] = file.read(longest + 1)
+            with os.fdopen(os.open(entry, _READ, dir_fd=folder), "rb") as file:
+                found[name] = file.read(most)
+                most -= len(found[name])
     return dict(sorted(found.items()))
 
 

@@ -17,7 +17,9 @@ _CONFIGURATION = ("alternatives", "java*", "ld.so.cache")  # in /etc; java is a 
 _MIB = 1 << 20
 
 
-def bwrap_command(bwrap: str, limits: Limits, readable: Sequence[str], status: int, seccomp: int) -> list[str]:
+def bwrap_command(
+    bwrap: str, limits: Limits, readable: Sequence[str], status: int, seccomp: int
+) -> list[str]:
     """Return the command line of bwrap, up to the program that it starts.
 
     Root of the sandbox is an empty folder in memory. Only /usr, a few names of /etc and the `readable` paths

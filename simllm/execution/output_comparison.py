@@ -20,9 +20,9 @@ def comparison(mode: str) -> Callable[[bytes, bytes], str]:
     answer).
 
     Args:
-        mode: `lines` compares lines without blanks at their ends, and without empty lines at the end; `tokens`
-            compares the words; `exact` compares all bytes; `float:E` compares words, and numbers with an
-            error of at most E, absolute or relative to the expected number.
+        mode: `lines` compares lines without blanks at their ends, and without empty lines at the end.
+            `tokens` compares words, `exact` all bytes. `float:E` compares words; numbers may have an error of
+            at most E, absolute or relative to the expected number.
 
     Raises:
         InputError: The mode is not known.

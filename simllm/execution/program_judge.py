@@ -19,7 +19,7 @@ from simllm.execution.toolchains import Program, compile_program
 VERDICTS = ("NC", "CE", "AC", "WA", "PE", "TL", "ML", "OL", "RE", "FE")
 _OF_LIMIT = {"time": "TL", "memory": "ML", "output": "OL"}
 _RULES = 1  # raise this number when the same program can get another verdict
-_PLAIN_NAME = re.compile(r"[^/\0]+")
+_PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\0*?\[]+")
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class ProgramFiles:
             InputError: A name is not that of a file in the working folder.
         """
         for name in (self.input, self.output):
-            if not _PLAIN_NAME.fullmatch(name) or name in (".", "..") or set(name) & set("*?["):
-                raise InputError(f"{name!r}: expected the name of a file, without folders")
+            if not _PLAIN_NAME.fullmatch(name):
+                raise InputError(f"{name!r}: expected a plain file name")
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,11 @@ def judge(
     if code is None:
         return Judgement("NC")
     program = compile_program(sandbox, language, code)
-    log = program.outcome.stderr.decode(errors="replace")
     if not program.outcome.succeeded:
-        return Judgement("CE", (), log)
+        return Judgement("CE", (), program.compile_log)
     results = tuple(_judge_test(sandbox, program, test, limits, files, compared) for test in tests)
     verdict = next((result.verdict for result in results if result.verdict != "AC"), "AC")
-    return Judgement(verdict, results, log)
+    return Judgement(verdict, results, program.compile_log)
 
 
 def _judge_test(

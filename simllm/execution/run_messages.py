@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from simllm.errors import InputError
 
@@ -26,7 +26,7 @@ class Limits:
     Attributes:
         time: Seconds of processor time, of all processes together.
         memory: MiB of resident memory.
-        output: Bytes of standard output, of standard error, and of each kept file.
+        output: Bytes of standard output, and of standard error.
         disk: MiB that the command may write; `/box`, `/tmp` and `/dev/shm` have this size each.
         processes: Processes and threads at the same time.
     """
@@ -95,7 +95,7 @@ class Outcome:
         cpu_seconds: Processor time of all processes, in seconds.
         wall_seconds: Time from start to end, in seconds.
         peak_memory: Peak of the resident memory in bytes.
-        files: The kept files by relative path; a file above the output limit has one byte more than allowed.
+        files: The kept files by relative path; all together are no larger than the disk.
     """
 
     status: int
@@ -113,7 +113,7 @@ class Outcome:
         return self.status == 0 and self.exceeded is None
 
 
-def send_request(stream: BinaryIO, request: Request) -> None:
+def send_request(stream: IO[bytes], request: Request) -> None:
     """Write a request to a pipe."""
     header = {
         "argv": list(request.argv),
@@ -124,7 +124,7 @@ def send_request(stream: BinaryIO, request: Request) -> None:
     _send(stream, header, [request.stdin, *request.files.values()])
 
 
-def receive_request(stream: BinaryIO) -> Request:
+def receive_request(stream: IO[bytes]) -> Request:
     """Read a request from a pipe.
 
     Raises:
@@ -135,7 +135,7 @@ def receive_request(stream: BinaryIO) -> Request:
     return Request(header["argv"], files, stdin, Limits(**header["limits"]), header["keep"])
 
 
-def send_outcome(stream: BinaryIO, outcome: Outcome | SandboxError) -> None:
+def send_outcome(stream: IO[bytes], outcome: Outcome | SandboxError) -> None:
     """Write the outcome of a request, or the error that prevented it, to a pipe."""
     if isinstance(outcome, SandboxError):
         _send(stream, {"error": str(outcome)}, [])
@@ -151,7 +151,7 @@ def send_outcome(stream: BinaryIO, outcome: Outcome | SandboxError) -> None:
     _send(stream, {"numbers": header, "files": list(outcome.files)}, blobs)
 
 
-def receive_outcome(stream: BinaryIO) -> Outcome:
+def receive_outcome(stream: IO[bytes]) -> Outcome:
     """Read the outcome of a request from a pipe.
 
     Raises:
@@ -166,7 +166,7 @@ def receive_outcome(stream: BinaryIO) -> Outcome:
     return Outcome(**header["numbers"], stdout=stdout, stderr=stderr, files=files)
 
 
-def _send(stream: BinaryIO, header: dict[str, Any], blobs: Sequence[bytes]) -> None:
+def _send(stream: IO[bytes], header: dict[str, Any], blobs: Sequence[bytes]) -> None:
     """Write a JSON object and some bytes, each after its length."""
     text = json.dumps({"header": header, "lengths": [len(blob) for blob in blobs]}).encode()
     stream.write(_LENGTH.pack(len(text)) + text)
@@ -174,13 +174,13 @@ def _send(stream: BinaryIO, header: dict[str, Any], blobs: Sequence[bytes]) -> N
     stream.flush()
 
 
-def _receive(stream: BinaryIO) -> tuple[dict[str, Any], list[bytes]]:
+def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], list[bytes]]:
     (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size))
     message = json.loads(_read(stream, length))
     return message["header"], [_read(stream, length) for length in message["lengths"]]
 
 
-def _read(stream: BinaryIO, length: int) -> bytes:
+def _read(stream: IO[bytes], length: int) -> bytes:
     data = stream.read(length)
     if len(data) < length:
         raise EOFError

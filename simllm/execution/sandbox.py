@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from simllm.errors import InputError
-from simllm.execution.bubblewrap import SEARCH_PATH
-from simllm.execution.run_messages import Limits, Outcome, Request, SandboxError
-from simllm.execution.self_attack import attack
+from simllm.execution.run_messages import Limits, Outcome, Request
+from simllm.execution.self_attack import attack, find_bubblewrap, raise_if_breached
 from simllm.execution.supervisor_pool import SupervisorPool
 
-INSTALL = "apt-get install bubblewrap (0.8 or newer; see docs/sandbox.md)"
 _DEFAULT_LIMITS = Limits()
 
 
 class Sandbox:
     """A place to run untrusted commands.
 
-    A command runs in bubblewrap: as an ordinary user without rights, without network, with a read-only system,
-    in a working folder in memory, with a clean environment. When a run is over, no process and no file of it
-    is left. A new sandbox first attacks itself, and refuses to work if it does not hold.
+    A command runs in bubblewrap: as an ordinary user without rights, without network, with a read-only
+    system, in a working folder in memory, with a clean environment. When a run is over, no process and no file
+    of it is left. A new sandbox first attacks itself, and refuses to work if it does not hold.
 
     Several threads may use a sandbox at the same time. Use it in a `with` block, or call `close`.
 
@@ -49,10 +44,7 @@ class Sandbox:
         if self.contained:
             try:
                 raise_if_breached(attack(self._pool))
-            except SandboxError as error:
-                self.close()
-                raise InputError(f"programs cannot be contained here: {error}; install: {INSTALL}") from None
-            except InputError:
+            except BaseException:
                 self.close()
                 raise
 
@@ -89,30 +81,3 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def find_bubblewrap() -> str:
-    """Return the path of bubblewrap, when Python is there for the attacks on it, too.
-
-    Raises:
-        InputError: It is not installed.
-    """
-    bwrap = shutil.which("bwrap", path=os.pathsep.join((os.environ.get("PATH", ""), SEARCH_PATH)))
-    if bwrap is None:
-        raise InputError(f"bubblewrap is not installed: {INSTALL}")
-    if shutil.which("python3", path=SEARCH_PATH) is None:
-        raise InputError(f"no python3 in {SEARCH_PATH}, which tries the sandbox: apt-get install python3-minimal")
-    return bwrap
-
-
-def raise_if_breached(results: Mapping[str, str]) -> None:
-    """Raise an error if an attack on the sandbox succeeded.
-
-    Args:
-        results: For each attack, what it achieved; empty if the sandbox held.
-
-    Raises:
-        InputError: An attack succeeded.
-    """
-    if achieved := [f"{name} ({result})" for name, result in results.items() if result]:
-        raise InputError(f"programs are not contained here; they can {'; '.join(achieved)}; install: {INSTALL}")

@@ -32,8 +32,8 @@ from simllm.execution.syscall_filter import seccomp_program
 # File descriptors of the started process. The supervisor itself uses none of them but the first three.
 FIXED_DESCRIPTORS = range(6)
 STDIN, STDOUT, STDERR, GATE, STATUS, SECCOMP = FIXED_DESCRIPTORS
-# The shell says that it is there, waits until the files are written, and becomes the program. If the supervisor
-# is killed, the shell reads the end of the stream, and the program never starts.
+# The shell says that it is there, waits until the files are written, and becomes the program. If the
+# supervisor is killed, the shell reads the end of the stream, and the program never starts.
 _STUB = f'cd "$HOME" && echo >&{GATE} && read -r go <&{GATE} && exec prlimit "$@" {GATE}>&-'
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
 _ADDRESS_SPACE = 4096  # MiB above the memory limit; memory is watched, this bounds what happens in between
@@ -95,7 +95,7 @@ class SupervisedRun:
                 seconds = time.monotonic() - begun
                 usage = end_children()
                 self._read_rest()
-                files = read_files(self.box, self.request.keep, self.limits.output)
+                files = read_files(self.box, self.request.keep, self.limits.disk * _MIB)
             except OSError as error:
                 raise SandboxError(f"the sandbox failed: {error}") from error
             return self._outcome(seconds, usage, files)
@@ -103,7 +103,7 @@ class SupervisedRun:
     def _start(self) -> None:
         """Start the command up to its gate, write its files, and open the gate."""
         stdin = self._keep_open(os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
-        with open(os.dup(stdin), "wb") as file:
+        with os.fdopen(os.dup(stdin), "wb") as file:
             file.write(self.request.stdin)
         os.lseek(stdin, 0, os.SEEK_SET)
         fcntl.fcntl(stdin, fcntl.F_ADD_SEALS, _SEALS)
@@ -119,8 +119,7 @@ class SupervisedRun:
             self._keep_open(descriptor)
         self.kept = {self.out: bytearray(), self.errors: bytearray()}
         with inner_gate:
-            given = (stdin, out, errors, inner_gate.fileno(), status, seccomp)
-            self.child = self._spawn(given)
+            self.child = self._spawn((stdin, out, errors, inner_gate.fileno(), status, seccomp))
         for descriptor in (out, errors, status):
             os.close(descriptor)
         self.exited = self._keep_open(os.pidfd_open(self.child))
@@ -150,6 +149,7 @@ class SupervisedRun:
             self.folder = tempfile.mkdtemp(prefix="simllm-unsafe-")
             self.held.callback(shutil.rmtree, self.folder, ignore_errors=True)
             environment = ENVIRONMENT | {"HOME": self.folder}
+            given = given[: GATE + 1]
         actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(given)]
         return os.posix_spawn(
             program[0], program, environment, file_actions=actions, setpgroup=0, setsigdef=_IGNORED_BY_PYTHON
@@ -186,7 +186,9 @@ class SupervisedRun:
                 self.exceeded = self.exceeded or "time"
             elif now - measured > _INTERVAL:
                 self._measure()
-                measured = time.monotonic() + 4 * (time.monotonic() - now)  # many processes are slow to measure
+                measured = time.monotonic() + 4 * (
+                    time.monotonic() - now
+                )  # many processes are slow to measure
 
     def _measure(self) -> None:
         usage = measure(self.proc, self._pids(), self.limits.memory * _MIB)
@@ -201,7 +203,9 @@ class SupervisedRun:
 
     def _pids(self) -> list[str]:
         """Return the processes of the command; without a sandbox, only the first."""
-        return [str(self.child)] if self.folder else [n for n in os.listdir(self.proc) if n.isdigit()]
+        if self.folder is not None:
+            return [str(self.child)]
+        return [name for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208
 
     def _read(self, descriptor: int) -> bool:
         """Read a part of the output; return whether there was one."""
@@ -221,7 +225,7 @@ class SupervisedRun:
 
     def _outcome(self, seconds: float, usage: Mapping[int, Ended], files: dict[str, bytes]) -> Outcome:
         ended = usage[self.child]
-        status = ended.status
+        status: int | None = ended.status
         if self.folder is None:
             while part := os.read(self.status, _PART):
                 self.kept_status += part
@@ -277,11 +281,11 @@ def end_children() -> dict[int, Ended]:
     Returns:
         The ended children, by process id.
     """
-    ended = {}
+    ended = dict[int, Ended]()
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while True:
-        for pid in children.read_text().split():
-            os.kill(int(pid), signal.SIGKILL)
+        for child in children.read_text().split():
+            os.kill(int(child), signal.SIGKILL)
         try:
             pid, status, usage = os.wait4(-1, 0)
         except ChildProcessError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 import struct
 
-# These calls take memory that no limit of a process counts (memfd_create, memfd_secret, shmget, msgget, semget,
-# add_key, request_key, keyctl), or have often been a way into the kernel (bpf, userfaultfd, perf_event_open,
-# io_uring_setup). Neither compilers nor ordinary programs need them.
+# These calls take memory that no limit of a process counts (memfd_create, memfd_secret, shmget, msgget,
+# semget, add_key, request_key, keyctl), or have often been a way into the kernel (bpf, userfaultfd,
+# perf_event_open, io_uring_setup). Neither compilers nor ordinary programs need them.
 _REFUSED = {
     "x86_64": (0xC000003E, (319, 447, 29, 68, 64, 248, 249, 250, 321, 323, 298, 425)),
     "aarch64": (0xC00000B7, (279, 447, 194, 186, 190, 217, 218, 219, 280, 282, 241, 425)),

@@ -15,7 +15,6 @@ from simllm.execution.run_messages import Limits, Outcome
 from simllm.execution.sandbox import Sandbox
 
 COMPILE_LIMITS = Limits(time=30, memory=1024, output=1 << 20, disk=256)
-_COMPILED_LIMIT = 1 << 26  # bytes of a compiled file
 _CHECK_PYTHON = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec', dont_inherit=True)"
 _JAVA = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
 
@@ -28,8 +27,8 @@ class Toolchain:
         source: The name of the source file.
         compile: The command that compiles the source file; `{source}` stands for its name.
         keep: Patterns of the compiled files.
-        run: The command that runs the program. `{memory}` stands for the memory limit in MiB, `{main}` for the
-            class that has `main`.
+        run: The command that runs the program. `{memory}` stands for the memory limit in MiB, `{main}` for
+            the class that has `main`.
         version: The command that prints the version.
         packages: For each needed program, the Debian package that has it.
         refused: A pattern in the standard error of programs that ended because they got no memory.
@@ -60,7 +59,7 @@ TOOLCHAINS = {
         keep=("main.py",),
         run=("python3", "main.py"),
         version=("python3", "--version"),
-        packages={"python3": "python3-minimal"},
+        packages={"python3": "python3"},
         refused=re.compile(rb"^MemoryError", re.MULTILINE),
     ),
     "java": Toolchain(
@@ -96,6 +95,12 @@ class Program:
         """Return the command that runs the program."""
         words = {"memory": limits.memory, "main": self.main}
         return [word.format(**words) for word in self.toolchain.run]
+
+    @property
+    def compile_log(self) -> str:
+        """The messages of the compiler, and the limit that it exceeded."""
+        end = f"the compiler exceeded its limit of {self.outcome.exceeded}\n" if self.outcome.exceeded else ""
+        return self.outcome.stderr.decode(errors="replace") + end
 
     def was_refused_memory(self, outcome: Outcome) -> bool:
         """Return whether a run of the program ended because it did not get memory that it asked for."""
@@ -142,8 +147,7 @@ def compile_program(sandbox: Sandbox, language: str, code: str) -> Program:
         code: The source code. In Java, the public class may have any name.
 
     Returns:
-        The program; it can be run if `outcome.succeeded`. Otherwise the standard error of the outcome has the
-        messages of the compiler.
+        The program; it can be run if `outcome.succeeded`.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.
