@@ -16,8 +16,8 @@ class Sandbox:
     """A place to run untrusted commands.
 
     A command runs in bubblewrap: as an ordinary user without rights, without network, with a read-only
-    system, in a working folder in memory, with a clean environment. When a run is over, no process and no file
-    of it is left. A new sandbox first attacks itself, and refuses to work if it does not hold.
+    system, in a working folder in memory, with a clean environment. When a run is over, no process and no
+    file of it is left. A new sandbox first attacks itself, and refuses to work if it does not hold.
 
     Several threads may use a sandbox at the same time. Use it in a `with` block, or call `close`.
 

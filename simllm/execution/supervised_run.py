@@ -21,8 +21,8 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from simllm.execution.adopted_processes import Ended, end_children
 from simllm.execution.box_files import read_files, write_files
 from simllm.execution.bubblewrap import ENVIRONMENT, bwrap_command
 from simllm.execution.resource_watch import exact_cpu_seconds, measure
@@ -87,18 +87,22 @@ class SupervisedRun:
             CallerGoneError: The caller ended before the command did.
         """
         with contextlib.ExitStack() as self.held:
-            self.held.callback(end_children)
             try:
-                self._start()
-                begun = time.monotonic()
-                self._watch(begun)
-                seconds = time.monotonic() - begun
-                usage = end_children()
-                self._read_rest()
-                files = read_files(self.box, self.request.keep, self.limits.disk * _MIB)
+                return self._run()
             except OSError as error:
                 raise SandboxError(f"the sandbox failed: {error}") from error
-            return self._outcome(seconds, usage, files)
+
+    def _run(self) -> Outcome:
+        try:
+            self._start()
+            begun = time.monotonic()
+            self._watch(begun)
+            seconds = time.monotonic() - begun
+        finally:
+            usage = end_children()
+        self._read_rest()
+        files = read_files(self.box, self.request.keep, self.limits.disk * _MIB)
+        return self._outcome(seconds, usage, files)
 
     def _start(self) -> None:
         """Start the command up to its gate, write its files, and open the gate."""
@@ -118,10 +122,12 @@ class SupervisedRun:
         for descriptor in (self.out, self.errors, self.status):
             self._keep_open(descriptor)
         self.kept = {self.out: bytearray(), self.errors: bytearray()}
-        with inner_gate:
+        try:
             self.child = self._spawn((stdin, out, errors, inner_gate.fileno(), status, seccomp))
-        for descriptor in (out, errors, status):
-            os.close(descriptor)
+        finally:
+            inner_gate.close()
+            for descriptor in (out, errors, status):
+                os.close(descriptor)
         self.exited = self._keep_open(os.pidfd_open(self.child))
         gate.settimeout(_START_TIMEOUT)
         if not gate.recv(1):
@@ -186,9 +192,7 @@ class SupervisedRun:
                 self.exceeded = self.exceeded or "time"
             elif now - measured > _INTERVAL:
                 self._measure()
-                measured = time.monotonic() + 4 * (
-                    time.monotonic() - now
-                )  # many processes are slow to measure
+                measured = now + 5 * (time.monotonic() - now)  # measuring takes a fifth of the time at most
 
     def _measure(self) -> None:
         usage = measure(self.proc, self._pids(), self.limits.memory * _MIB)
@@ -262,37 +266,6 @@ class SupervisedRun:
         """Have a file descriptor closed at the end of the run, and return it."""
         self.held.callback(os.close, descriptor)
         return descriptor
-
-
-@dataclass(frozen=True)
-class Ended:
-    """An ended process: its exit status, processor time in seconds and peak memory in bytes."""
-
-    status: int
-    cpu_seconds: float
-    peak_memory: int
-
-
-def end_children() -> dict[int, Ended]:
-    """Kill all processes below this one, and wait until none is left.
-
-    This process must be a subreaper, so that it adopts processes whose parents end.
-
-    Returns:
-        The ended children, by process id.
-    """
-    ended = dict[int, Ended]()
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    while True:
-        for child in children.read_text().split():
-            os.kill(int(child), signal.SIGKILL)
-        try:
-            pid, status, usage = os.wait4(-1, 0)
-        except ChildProcessError:
-            return ended
-        code = os.waitstatus_to_exitcode(status)
-        seconds = usage.ru_utime + usage.ru_stime
-        ended[pid] = Ended(code if code >= 0 else 128 - code, seconds, usage.ru_maxrss << 10)
 
 
 def _rlimits(limits: Limits, setup: Setup) -> list[str]:
