@@ -77,7 +77,8 @@ class SupervisedRun:
         self.limits = request.limits
         self.kept: dict[int, bytearray] = {}  # the output by file descriptor
         self.exceeded: str | None = None
-        self.cpu_seconds, self.peak_memory, self.start_seconds = 0.0, 0, 0.0
+        self.cpu_seconds, self.start_seconds = 0.0, 0.0
+        self.peak_memory, self.floor = 0, 0
 
     def run(self) -> Outcome:
         """Run the command to its end.
@@ -156,6 +157,8 @@ class SupervisedRun:
             self.held.callback(shutil.rmtree, self.folder, ignore_errors=True)
             environment = ENVIRONMENT | {"HOME": self.folder}
             given = given[: GATE + 1]
+            # The peak of a process that is started here includes the peak of this process.
+            self.floor = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
         actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(given)]
         return os.posix_spawn(
             program[0], program, environment, file_actions=actions, setpgroup=0, setsigdef=_IGNORED_BY_PYTHON
@@ -228,20 +231,22 @@ class SupervisedRun:
                 pass
 
     def _outcome(self, seconds: float, usage: Mapping[int, Ended], files: dict[str, bytes]) -> Outcome:
-        ended = usage[self.child]
-        status: int | None = ended.status
         if self.folder is None:
             while part := os.read(self.status, _PART):
                 self.kept_status += part
             lines = [json.loads(line) for line in self.kept_status.splitlines()]
-            ended = usage.get(lines[0]["child-pid"], ended)
             status = next((line["exit-code"] for line in lines if "exit-code" in line), None)
+            measured = lines[0]["child-pid"]  # bwrap's inner process, the parent of the program
+        else:
+            status, measured = usage[self.child].status, self.child
         if self.exceeded:
             status = 128 + signal.SIGKILL
         elif status is None:
             raise SandboxError(f"bwrap ended before the program: {self._message()}")
-        self.cpu_seconds = max(self.cpu_seconds, ended.cpu_seconds - self.start_seconds)
-        self.peak_memory = max(self.peak_memory, ended.peak_memory)
+        if measured in usage:
+            self.cpu_seconds = max(self.cpu_seconds, usage[measured].cpu_seconds - self.start_seconds)
+            if usage[measured].peak_memory > self.floor:
+                self.peak_memory = max(self.peak_memory, usage[measured].peak_memory)
         return Outcome(
             status,
             self.exceeded or self._exceeded_usage(),
