@@ -125,6 +125,23 @@ def test_java_prints_unicode_and_large_programs_compile(sandbox):
 
 
 @pytest.mark.slow
+def test_memory_of_threads_that_outlive_main_is_watched(sandbox):
+    code = """
+#include <pthread.h>
+#include <cstring>
+#include <unistd.h>
+void *take(void *) {
+    for (int i = 0; i < 40; i++) { memset(new char[1 << 26], 1, 1 << 26); usleep(20000); }
+    return 0;
+}
+int main() { pthread_t t; pthread_create(&t, 0, take, 0); pthread_exit(0); }
+"""
+    judgement = judge(sandbox, "cpp", code, [JudgeTest("", "")], Limits(time=5, memory=128))
+    assert judgement.verdict == "ML"
+    assert judgement.tests[0].outcome.peak_memory < 600 << 20  # of 2,560 MiB that it would take
+
+
+@pytest.mark.slow
 def test_vectors(sandbox, shared):
     cases = json.loads((shared / "reference" / "repair_verdicts.json").read_text())["cases"]
 

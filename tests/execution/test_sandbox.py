@@ -66,12 +66,13 @@ open("\\udcff", "w").close()
         ("import time; time.sleep(60)", "time"),
         ("x = b'x' * (1 << 28)", "memory"),
         ("import os\nfor _ in range(3): os.fork()\nx = b'x' * (30 << 20)\nwhile True: pass", "memory"),
+        ("import os\nfor n in range(10**6): os.close(os.open(str(n), os.O_CREAT))", "memory"),
         ("while True: print('x' * 1000)", "output"),
         ("import sys\nwhile True: sys.stderr.write('x' * 1000)", "output"),
     ],
 )
 def test_limits(sandbox, code, exceeded):
-    limits = Limits(time=0.3, memory=64, output=100_000)
+    limits = Limits(time=2 if exceeded == "memory" else 0.3, memory=64, output=100_000)
     outcome = python(sandbox, code, limits=limits)
     assert outcome.exceeded == exceeded
     assert outcome.wall_seconds < limits.wall_time + 1
