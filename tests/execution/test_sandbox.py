@@ -120,6 +120,7 @@ def test_environment_is_clean(sandbox):
     assert set(variables) - {"OLDPWD", "PWD"} == {"PATH", "HOME", "LANG", "PYTHONHASHSEED"}
 
 
+@pytest.mark.usefixtures("sandbox")
 def test_more_paths_can_be_readable(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
@@ -163,6 +164,7 @@ def test_files_that_do_not_fit(sandbox):
     assert sandbox.run(["true"]).succeeded
 
 
+@pytest.mark.usefixtures("sandbox")
 def test_failure_of_the_sandbox_is_no_outcome():
     with Sandbox() as sandbox:
         thread = threading.Thread(target=lambda: wait_until(lambda: kill_supervisor(sandbox)))
@@ -185,6 +187,7 @@ def kill_supervisor(sandbox):
     return bool(running)
 
 
+@pytest.mark.usefixtures("sandbox")
 def test_closing_ends_runs():
     sandbox = Sandbox()
     seconds = "61.0625"
