@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -127,11 +128,13 @@ def test_more_paths_can_be_readable(tmp_path):
     (folder / "text").write_text("x")
     for path in (folder, *folder.parents[:-2]):
         path.chmod(0o755)  # the folders of pytest are closed to other users
-    with Sandbox(readable=[folder]) as sandbox:
+    with Sandbox(readable=[folder, Path("/opt")]) as sandbox:
         outcome = sandbox.run(["sh", "-c", f"cat {folder}/text; echo y > {folder}/text"])
     assert outcome.stdout == b"x"
     assert outcome.status != 0
     assert (folder / "text").read_text() == "x"
+    with pytest.raises(InputError, match="none: does not exist"):
+        Sandbox(readable=[tmp_path / "none"])
 
 
 def test_runs_are_parallel(sandbox):
