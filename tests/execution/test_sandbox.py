@@ -1,6 +1,7 @@
 """Runs of commands in the sandbox: files, streams, limits, and errors."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from simllm.cli.repair import sandbox as sandbox_command
 from simllm.errors import InputError
 from simllm.execution import Limits, Sandbox, SandboxError
 from simllm.execution import sandbox as sandbox_module
-from tests.command import process
+from tests.command import process, run
 from tests.execution.processes import wait_until, with_word
 
 SHORT = Limits(time=1, memory=64)
@@ -250,3 +252,19 @@ def test_sandbox_command(sandbox):
     assert len(attacks) == 13
     assert set(attacks) == {"failed"}
     assert rows["language: python"].startswith("Python 3")
+
+
+def test_sandbox_command_without_bubblewrap(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None)
+    done = run("repair", "sandbox")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"simllm: error: bubblewrap is not installed: apt-get install .*\n", done.stderr)
+
+
+def test_sandbox_command_with_a_weak_sandbox(monkeypatch):
+    results = {"gain rights": "", "reach the network": "192.0.2.1"}
+    monkeypatch.setattr(sandbox_command, "attack_this_machine", lambda: ("bubblewrap 0.8.0", results))
+    done = run("repair", "sandbox")
+    assert done.returncode == 2
+    assert "attack: gain rights\tfailed\nattack: reach the network\tsucceeded: 192.0.2.1\n" in done.stdout
+    assert "they can reach the network (192.0.2.1); install: " in done.stderr
