@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     """Build the argument parser for `simllm` and all its subcommands."""
     parser = _Parser(
         prog="simllm",
-        description="Measure how close in meaning generated code summaries are to references.",
+        description="Judge what models write about code and do to it: summaries, edits, labels, repairs.",
         epilog='example:\n  simllm score "adds two lists" "combines 2 arrays"\n',
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
