@@ -35,8 +35,8 @@ from simllm.io.tables import on_one_line
 # option --model is not a model folder, it has MODEL: the placeholder of the value, and the help; None if it
 # has no such option.
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
-_COMMANDS = (score, compare, explain, evaluate, perturb, repair, mine, split)
-_COMMANDS += (info, selftest, frequencies, export)
+_WORK = (score, compare, explain, evaluate, perturb, repair, mine, split)
+_COMMANDS = (*_WORK, info, selftest, frequencies, export)
 _MODEL = ("FOLDER", "a model folder; default: the included one")
 
 

@@ -82,7 +82,7 @@ def measure(sources, language):
 
 def main():
     """Measure the sources in the given folders."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--java", type=Path, help="a folder with Java files")
     parser.add_argument("--python", type=Path, help="a folder with Python files")
     parser.add_argument("--files", type=int, default=100, help="number of files of each language")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.performance import Estimate, Performance
-from simllm.evaluation.study_conclusions import format_number, format_p_value
+from simllm.io.number_format import format_number, format_p_value
 
 DASH = "\u2013"  # for what is not defined
 _TITLES = {name: name.upper() for name in ("f1", "f2", "mcc", "auc")} | {"kappa": "Cohen's kappa"}

@@ -15,10 +15,10 @@ from simllm.evaluation.classifiers.classifier_conclusions import DASH, title, wr
 from simllm.evaluation.classifiers.classifier_figures import draw_calibration, draw_curves
 from simllm.evaluation.classifiers.classifier_tables import write_latex
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
-from simllm.evaluation.study_conclusions import format_number, format_p_value
 from simllm.io import files, folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
+from simllm.io.number_format import format_number, format_p_value
 from simllm.stats.probability_calibration import Bin
 
 _LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")

@@ -9,8 +9,8 @@ from simllm.evaluation.classifiers.classifier_conclusions import DASH, format_es
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy
 from simllm.evaluation.classifiers.performance import Estimate, Performance
 from simllm.evaluation.classifiers.predictions import SPLITS
-from simllm.evaluation.study_conclusions import format_number, format_p_value
 from simllm.io.latex import escape_latex, latex_table
+from simllm.io.number_format import format_number, format_p_value
 
 _WITH_INTERVALS = 2  # columns of classifiers that fit on a page with intervals
 _TESTS = {

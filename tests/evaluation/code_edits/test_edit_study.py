@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simllm.evaluation.edit_study import UNCHANGED, inserted_lines, run_study
+from simllm.evaluation.code_edits.edit_study import UNCHANGED, inserted_lines, run_study
 from simllm.metrics.protocol import Example
 from simllm.stats.pass_rates import average_pass_rate, pass_at_k
 from tests.browser import check_page, needs_browser

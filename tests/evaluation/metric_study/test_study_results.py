@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from simllm.evaluation import study_figures, study_report
+from simllm.evaluation.metric_study import study_figures, study_report
+from simllm.evaluation.metric_study.study_conclusions import write_conclusions
+from simllm.evaluation.metric_study.study_groups import correlate_groups, largest_groups
+from simllm.evaluation.metric_study.study_results import MetricResult
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.study_conclusions import format_number, format_p_value, write_conclusions
-from simllm.evaluation.study_groups import correlate_groups, largest_groups
-from simllm.evaluation.study_results import MetricResult
+from simllm.io.number_format import format_number, format_p_value
 from simllm.stats.rater_agreement import RaterAgreement, ceiling
 
 
