@@ -102,11 +102,8 @@ class AnswerRecord:
     def ask(self, question: Question, timeout: float) -> dict[str, Any]:
         """Ask the command, and record its answer."""
         status, output = run_command(self._command, question.code, _environment(question), timeout)
-        row = {
-            "key": question.key(self._command),
-            "status": status,
-            "output": output if status == "0" else None,
-        }
+        key = question.key(self._command)
+        row = {"key": key, "status": status, "output": output if status == "0" else None}
         line = json.dumps(row, ensure_ascii=False).encode(errors="replace") + b"\n"
         with self._lock:
             with self._file.open("ab") as file:
@@ -116,8 +113,8 @@ class AnswerRecord:
             self._known[key] = row
         return row
 
-    def draws(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[Draw]:
-        """Yield the draw of each question; only unknown answers are asked for.
+    def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
+        """Ask all questions whose answers are not on record; yield after each answer.
 
         Args:
             questions: The questions.
@@ -127,27 +124,26 @@ class AnswerRecord:
         Raises:
             InputError: The command cannot be started.
         """
-        waiting: dict[str, list[Question]] = {}
-        for question in questions:
-            waiting.setdefault(question.key(self._command), []).append(question)
-        known = set(self._known)
+        unknown = {question.key(self._command): question for question in questions}
+        for key in self._known:
+            unknown.pop(key, None)
         with ThreadPoolExecutor(parallel) as pool:
-            asked = [own[0] for key, own in waiting.items() if key not in known]
-            futures = [pool.submit(self.ask, question, timeout) for question in asked]
+            futures = [pool.submit(self.ask, question, timeout) for question in unknown.values()]
             try:
-                for key, own in waiting.items():
-                    if key in known:
-                        yield from (_draw(question, self._known[key]) for question in own)
                 for future in as_completed(futures):
-                    row = future.result()
-                    yield from (_draw(question, row) for question in waiting[row["key"]])
+                    future.result()
+                    yield
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-
-def _draw(question: Question, row: Mapping[str, Any]) -> Draw:
-    return Draw(question.id, question.side, question.draw, None, row["output"], "", question.arm)
+    def draws(self, questions: Sequence[Question]) -> list[Draw]:
+        """Return the draws of questions whose answers are on record, in the order of the questions."""
+        outputs = [self._known[question.key(self._command)]["output"] for question in questions]
+        return [
+            Draw(question.id, question.side, question.draw, None, output, "", question.arm)
+            for question, output in zip(questions, outputs, strict=True)
+        ]
 
 
 def _environment(question: Question) -> dict[str, str]:

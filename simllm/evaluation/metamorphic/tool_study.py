@@ -119,22 +119,21 @@ def evaluate(
 
 def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
     """Refuse results of items that the items do not hold."""
-    for name, where in [
-        *((d.id, d.where) for d in recorded.draws),
-        *((key[2], "") for key in recorded.counts),
-    ]:
+    named = {draw.id: draw.where for draw in recorded.draws}
+    named |= {item: "the results" for _, _, item in recorded.counts}
+    for name, where in named.items():
         if items and name not in items:
-            raise InputError(f"{where or 'the results'}: unknown item {name}")
+            raise InputError(f"{where}: unknown item {name}")
 
 
 def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
-    """Compare original and variant for each rule that ran alone, by tool and rule."""
+    """Compare originals and the variants that a rule alone has changed, by tool and rule."""
     names = dict.fromkeys(draw.arm for draw in recorded.draws if draw.arm)
     names |= dict.fromkeys(key[1] for key in recorded.counts if key[1])
     found: dict[str, dict[str, MeanDifference]] = {}
     for arm in names:
-        for model, outcomes in count_successes(recorded, arm)[0].items():
-            if outcomes:
+        for model, counted in count_successes(recorded, arm)[0].items():
+            if outcomes := [one for one in counted if not one.unchanged]:
                 found.setdefault(model, {})[arm] = compare_means(outcomes)
     return found
 
