@@ -68,7 +68,7 @@ class Recorded:
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
 
 
-def read_recorded(file: Path) -> Recorded:
+def read_recorded(file: Path | str) -> Recorded:
     """Read the results of tools.
 
     Args:
@@ -81,7 +81,7 @@ def read_recorded(file: Path) -> Recorded:
     """
     found = Recorded()
     places: dict[tuple[object, ...], str] = {}
-    for where, row in files.objects(file):
+    for where, row in files.objects(Path(file)):
         _check_fields(row, where)
         for name in ("id", *(name for name in ("model", "arm", "group") if row.get(name) is not None)):
             files.text_under(row, name, where)
