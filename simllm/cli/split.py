@@ -31,7 +31,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--method", default="holdout", choices=("holdout", "k-fold", "leave-one-out", "leave-one-group-out"),
         help="default: %(default)s",
     )  # fmt: skip
-    command.add_argument("--test", type=float, metavar="X", help="holdout: share of test items; default: 0.2")
+    command.add_argument(
+        "--test",
+        type=float,
+        metavar="X",
+        help="holdout: share of test items (with --group: of groups); default: 0.2",
+    )
     command.add_argument(
         "--validation", type=float, metavar="X", help="holdout: share of validation items; default: 0"
     )

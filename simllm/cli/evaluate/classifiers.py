@@ -67,7 +67,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     metrics.add_argument("--ratings", type=Path, metavar="FILE", help="rated pairs, in place of predictions")
     metrics.add_argument("--acceptable", type=float, metavar="R", help="the lowest acceptable mean rating")
     metrics_option.add_option(metrics)
-    metrics.add_argument("--folds", type=int, default=10, metavar="K", help="default: %(default)s")
+    metrics.add_argument("--folds", type=int, metavar="K", help="folds that learn the threshold; default: 10")
     metrics.add_argument(
         "--perturb", action="store_true", help="add variants of the candidates that keep the meaning"
     )
@@ -83,9 +83,12 @@ def run(options: argparse.Namespace) -> None:
     matrices = {}
     for text in options.matrix:
         name, counts = _pair("--matrix", text)
+        if name in matrices:
+            raise InputError(f"--matrix {text}: {name} stands twice")
         matrices[name] = _counts(text, counts)
     if bool(options.files) == bool(options.ratings):
         raise InputError("expected files of predictions, or --ratings")
+    _check_mode(options)
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
     inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
     files.check_output(options.output, inputs, options.overwrite)
@@ -98,7 +101,11 @@ def run(options: argparse.Namespace) -> None:
         metrics, missing = registry.load_all(metrics_option.chosen_names(options.metrics), options.model)
         rated, positive = ratings.load(options.ratings), metric_classifier.POSITIVE
         predictions = metric_classifier.classify(
-            rated, options.acceptable, metrics, options.folds, options.perturb
+            rated,
+            options.acceptable,
+            metrics,
+            10 if options.folds is None else options.folds,
+            options.perturb,
         )
     else:
         predictions = classifiers.read(options.files, columns, options.threshold, positive)
@@ -125,6 +132,26 @@ def run(options: argparse.Namespace) -> None:
         summary={"selected": study.selected or "none", "report": f"{options.out}/report.html"},
     )
     metrics_option.write_table(table, missing, options)
+
+
+def _check_mode(options: argparse.Namespace) -> None:
+    """Refuse options that belong to ratings without ratings, and the other way round."""
+    of_ratings = {
+        "--acceptable": options.acceptable,
+        "--metrics": options.metrics,
+        "--folds": options.folds,
+        "--perturb": options.perturb or None,
+        "--model": options.model,
+    }
+    of_files = {
+        "--threshold": options.threshold,
+        "--columns": options.columns or None,
+        "--positive": options.positive,
+    }
+    wrong, other = (of_files, "files of predictions") if options.ratings else (of_ratings, "--ratings")
+    for name, value in wrong.items():
+        if value is not None:
+            raise InputError(f"{name} goes with {other}")
 
 
 def _split(text: str) -> list[str]:

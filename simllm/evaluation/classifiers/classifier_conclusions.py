@@ -52,6 +52,10 @@ def _warn(study: ClassifierStudy) -> Iterator[str]:
         items = rows.groupby("classifier", sort=False)["item"].nunique()
         for name, count in items[items < items.max()].items():
             yield f"{name} has only {count:,} of the {items.max():,} {split} items."
+        each = rows.drop_duplicates(["classifier", "data_set", "item"]).groupby(["data_set", "item"]).size()
+        common = int((each == len(items)).sum())
+        if len(items) > 1 and common < items.min():
+            yield f"All classifiers have {common:,} {split} items in common, on which the tests compare them."
 
 
 def _describe(study: ClassifierStudy, name: str, found: Performance, split: str) -> str:

@@ -27,7 +27,7 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
             shown.append((name, kind, kinds[kind]))
     if not shown:
         return None
-    shown = shown[:_MOST_CURVES]
+    shown = shown[:_MOST_CURVES]  # the page says so
     with style():
         figure = Figure(figsize=(9, 2.6 * -(-len(shown) // 4)))
         panels = figure.subplots(-(-len(shown) // 4), 4, squeeze=False).ravel()

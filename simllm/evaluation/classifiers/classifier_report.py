@@ -60,7 +60,14 @@ def read_about(file: Path | None) -> dict[str, str]:
         raise InputError(f"{file}: not TOML ({error})") from None
     if unknown := sorted(found.keys() - FACTS.keys()):
         raise InputError(f"{file}: unknown key {unknown[0]}; known: {', '.join(FACTS)}")
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+    return {name: _shown(value) for name, value in found.items()}
+
+
+def _shown(value: Any) -> str:
+    """Return a TOML value as text; a list as its parts, separated by commas."""
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
 def write(
@@ -143,11 +150,11 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
 
 def metric_names(study: ClassifierStudy) -> list[str]:
     """Return the names of the metrics that the tables show, in order."""
-    found = next(iter(study.classifiers.values()))
-    return list(found.splits[main_split(found.splits)].metrics)
+    splits = [split for found in study.classifiers.values() for split in found.splits.values()]
+    return list(dict.fromkeys(name for split in splits for name in split.metrics))
 
 
 def _cell(value: float | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
-    return f"{value:,.3f}".rstrip("0").rstrip(".")
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) >= 0.01 or not value else f"{value:.2g}"

@@ -50,7 +50,7 @@ def _metrics_table(found: Mapping[str, Performance], split: str, labels: Sequenc
     show = _value if len(found) > _WITH_INTERVALS else _with_interval
     rows = [["Rows", *(f"{one.n:,}" for one in found.values())]]
     rows.append(["Unparsed outputs", *(f"{one.unparsed:,}" for one in found.values())])
-    for metric in next(iter(found.values())).metrics:
+    for metric in dict.fromkeys(name for one in found.values() for name in one.metrics):
         rows.append([_capital(metric), *(show(one.metrics.get(metric)) for one in found.values())])
     for metric in ("accuracy", "mcc"):
         strict = [Estimate(one.strict.get(metric)) for one in found.values()]
