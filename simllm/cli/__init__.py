@@ -14,14 +14,26 @@ from types import ModuleType
 from typing import NoReturn
 
 import simllm
-from simllm.cli import compare, evaluate, explain, export, frequencies, info, mine, score, selftest, split
+from simllm.cli import (
+    compare,
+    evaluate,
+    explain,
+    export,
+    frequencies,
+    info,
+    mine,
+    repair,
+    score,
+    selftest,
+    split,
+)
 from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
 # The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options. If its
 # option --model is not a model folder, it has MODEL: the placeholder of the value, and the help.
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
-_COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export, mine, split)
+_COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export, mine, repair, split)
 _MODEL = ("FOLDER", "a model folder; default: the included one")
 
 

@@ -1,0 +1,181 @@
+"""Attacks on a sandbox, run by the sandbox's own Python inside it. Nothing of simllm is imported.
+
+The arguments are a port of the machine, an abstract socket of the machine, the largest allowed size of a
+folder in bytes, and the largest allowed number of processes. The output is a JSON object: for each attack, a
+text that says what it achieved; empty if it failed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import socket
+import sys
+import time
+from pathlib import Path
+
+ALLOWED_VARIABLES = ("PATH", "HOME", "LANG", "PYTHONHASHSEED", "PWD", "OLDPWD")
+_MS_REMOUNT_BIND = 32 | 4096
+_CLONE_NEWUSER = 0x10000000
+_PART = 1 << 18
+_LIBC = ctypes.CDLL(None)
+
+
+def write_to_the_system() -> str:
+    """Write into folders of the machine, after an attempt to make all mounts writable."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _LIBC.mount(b"none", line.split()[1].encode(), None, _MS_REMOUNT_BIND, None)
+    folders = ("/", "/usr", "/usr/bin", "/etc", "/lib", "/dev", "/proc/sys/kernel", "/sys", "/home", "/root")
+    return ", ".join(folder for folder in folders if _can_write(folder))
+
+
+def fill_memory_with_files(most: int) -> str:
+    """Fill every folder that is writable, until nothing goes in."""
+    for top, folders, _ in os.walk("/"):
+        folders[:] = [name for name in folders if os.path.join(top, name) not in ("/proc", "/usr")]  # noqa: PTH118
+        if _can_write(top) and _fill(top, most) > most:
+            return f"{top} took more than {most} bytes"
+    return ""
+
+
+def _fill(folder: str, most: int) -> int:
+    """Write files until an error, or until there are more than `most` bytes; return the number of bytes."""
+    written = number = 0
+    try:
+        while written <= most:
+            with Path(folder, f"filling{number}").open("wb") as file:
+                written += file.write(bytes(_PART))
+            number += 1
+    except OSError:
+        pass
+    for n in range(number + 1):
+        Path(folder, f"filling{n}").unlink(missing_ok=True)
+    return written
+
+
+def _can_write(folder: str) -> bool:
+    file = Path(folder, "simllm-attack")
+    try:
+        file.touch()
+        file.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def read_the_machine() -> str:
+    """Look for files of users and for secrets of the system."""
+    paths = ("/etc/shadow", "/etc/passwd", "/home", "/root", "/var", "/run", "/sys", "/mnt", "/opt")
+    return ", ".join(path for path in paths if Path(path).exists())
+
+
+def read_environments() -> str:
+    """Read the environments of all visible processes."""
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found |= {item.partition(b"=")[0].decode() for item in file.read_bytes().split(b"\0") if item}
+        except OSError:
+            continue
+    return ", ".join(sorted(found - set(ALLOWED_VARIABLES)))
+
+
+def see_other_processes() -> str:
+    """Look for processes besides this one and the init process of the sandbox."""
+    others = {path.name for path in Path("/proc").glob("[0-9]*")} - {"1", str(os.getpid())}
+    return f"{len(others)} processes are visible" if others else ""
+
+
+def inherit_open_files() -> str:
+    """Look for open files besides the standard streams, and the one that lists the folder."""
+    return ", ".join(sorted({path.name for path in Path("/proc/self/fd").iterdir()} - {"0", "1", "2", "3"}))
+
+
+def reach_the_network(port: int, name: str) -> str:
+    """Connect to listeners of this machine, and send to the world."""
+    reached = []
+    for family, address in ((socket.AF_INET, ("127.0.0.1", port)), (socket.AF_UNIX, "\0" + name)):
+        with socket.socket(family, socket.SOCK_STREAM) as connection:
+            connection.settimeout(1)
+            if connection.connect_ex(address) == 0:
+                reached.append(str(address))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram:
+        try:
+            datagram.sendto(b"x", ("192.0.2.1", 9))  # an address for documentation
+            reached.append("192.0.2.1")
+        except OSError:
+            pass
+    return ", ".join(reached)
+
+
+def gain_rights() -> str:
+    """Look for rights of root, and make a user namespace, in which a program would get them."""
+    status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    gained = [name for name in ("CapInh", "CapPrm", "CapEff", "CapBnd") if int(status[name], 16)]
+    if "0" in (status["Uid"].split()[0], status["NoNewPrivs"].strip()):
+        gained.append("programs of root")
+    if _LIBC.unshare(_CLONE_NEWUSER) == 0:
+        gained.append("a user namespace")
+    return ", ".join(gained)
+
+
+def raise_limits() -> str:
+    """Raise the limits of this process."""
+    raised = []
+    for name in ("CPU", "FSIZE", "AS", "NPROC", "NOFILE"):
+        limit = getattr(resource, f"RLIMIT_{name}")
+        try:
+            resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            raised.append(name)
+        except (ValueError, OSError):
+            pass
+    return ", ".join(raised)
+
+
+def hide_memory() -> str:
+    """Take memory that belongs to no process and to no folder."""
+    taken = []
+    if hasattr(os, "memfd_create"):
+        try:
+            os.close(os.memfd_create("attack"))
+            taken.append("memfd_create")
+        except OSError:
+            pass
+    if _LIBC.shmget(0, 4096, 0o1600) >= 0:
+        taken.append("shmget")
+    return ", ".join(taken)
+
+
+def start_many_processes(most: int) -> str:
+    """Start processes that stay after the end of this one."""
+    for number in range(most + 1):
+        try:
+            if os.fork() == 0:
+                os.setsid()
+                time.sleep(60)
+                os._exit(0)
+        except OSError:
+            return ""
+        if number == most:
+            return f"more than {most} processes"
+    return ""
+
+
+if __name__ == "__main__":
+    port, socket_name, folder_size, processes = sys.argv[1:]
+    results = {
+        "read files of the machine": read_the_machine(),
+        "read environment variables": read_environments(),
+        "see other processes": see_other_processes(),
+        "use open files": inherit_open_files(),
+        "reach the network": reach_the_network(int(port), socket_name),
+        "gain rights": gain_rights(),
+        "raise limits": raise_limits(),
+        "write to the system": write_to_the_system(),
+        "fill the memory with files": fill_memory_with_files(int(folder_size)),
+        "hide memory": hide_memory(),
+        "start processes without end": start_many_processes(int(processes)),
+    }
+    print(json.dumps(results))

@@ -1,0 +1,52 @@
+"""The command line of bubblewrap (bwrap), which starts a program in namespaces of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from simllm.execution.run_messages import Limits
+
+BOX = "/box"  # the working folder inside the sandbox
+SEARCH_PATH = "/usr/bin:/bin:/usr/local/bin"
+# A fixed hash seed makes Python's sets print in the same order in every run.
+ENVIRONMENT = {"PATH": SEARCH_PATH, "HOME": BOX, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+_SIZED_FOLDERS = ("/dev/shm", "/tmp", BOX)
+_SYSTEM_FOLDERS = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")  # links into /usr, or folders
+_CONFIGURATION = ("alternatives", "java*", "ld.so.cache")  # in /etc; java is a link through /etc/alternatives
+_MIB = 1 << 20
+
+
+def bwrap_command(
+    bwrap: str, limits: Limits, readable: Sequence[str], status: int, seccomp: int
+) -> list[str]:
+    """Return the command line of bwrap, up to the program that it starts.
+
+    Root of the sandbox is an empty folder in memory. Only /usr, a few names of /etc and the `readable` paths
+    are bound, all read-only. Every writable folder is in memory and has a size.
+
+    Args:
+        bwrap: The path of bwrap.
+        limits: The limits of the run; `disk` is used here.
+        readable: More paths that the program may read.
+        status: The file descriptor to which bwrap writes its status.
+        seccomp: The file descriptor of the filter of system calls.
+    """
+    command = [bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
+    command += ["--new-session", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"]
+    command += ["--ro-bind", "/usr", "/usr"]
+    for path in (Path("/", name) for name in _SYSTEM_FOLDERS):
+        if path.is_symlink():
+            command += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            command += ["--ro-bind", str(path), str(path)]
+    for path in (path for pattern in _CONFIGURATION for path in sorted(Path("/etc").glob(pattern))):
+        command += ["--ro-bind", str(path), str(path)]
+    command += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in _SIZED_FOLDERS:
+        command += ["--size", str(limits.disk * _MIB), "--tmpfs", folder]
+    for name in readable:
+        command += ["--ro-bind", name, name]
+    # /dev and the root are in memory, too, but bwrap gives them no size.
+    command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", BOX]
+    return [*command, "--json-status-fd", str(status), "--seccomp", str(seccomp), "--"]

@@ -1,0 +1,186 @@
+"""The judge: runs a program on tests, and gives verdicts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from simllm.errors import InputError
+from simllm.execution.output_comparison import comparison
+from simllm.execution.run_messages import Limits, Outcome
+from simllm.execution.sandbox import Sandbox
+from simllm.execution.toolchains import Program, compile_program
+
+# no code, compile error, accepted, wrong answer, presentation error (equal without white space), time limit,
+# memory limit, output limit, runtime error, file error (no output file)
+VERDICTS = ("NC", "CE", "AC", "WA", "PE", "TL", "ML", "OL", "RE", "FE")
+_OF_LIMIT = {"time": "TL", "memory": "ML", "output": "OL"}
+_RULES = 1  # raise this number when the same program can get another verdict
+_PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\0*?\[]+")
+
+
+@dataclass(frozen=True)
+class JudgeTest:
+    """A test: the input of a program, and the output that is expected."""
+
+    input: str
+    output: str
+
+
+@dataclass(frozen=True)
+class ProgramFiles:
+    """Names of files that a program reads and writes, instead of standard input and output."""
+
+    input: str
+    output: str
+
+    def __post_init__(self) -> None:
+        """Check the names.
+
+        Raises:
+            InputError: A name is not that of a file in the working folder.
+        """
+        for name in (self.input, self.output):
+            if not _PLAIN_NAME.fullmatch(name):
+                raise InputError(f"{name!r}: expected a plain file name")
+
+
+@dataclass(frozen=True)
+class JudgedTest:
+    """The verdict of one test.
+
+    Attributes:
+        verdict: One of `VERDICTS`.
+        output: What the program wrote to standard output, or to its output file.
+        outcome: The outcome of the run.
+    """
+
+    verdict: str
+    output: bytes
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict of a program.
+
+    Attributes:
+        verdict: The verdict of the first test that is not accepted, or "AC"; or "NC" or "CE".
+        tests: The verdict of each test, in order; empty if the program could not be run.
+        compile_log: The messages of the compiler.
+    """
+
+    verdict: str
+    tests: tuple[JudgedTest, ...] = ()
+    compile_log: str = ""
+
+
+def judge(
+    sandbox: Sandbox,
+    language: str,
+    code: str | None,
+    tests: Sequence[JudgeTest],
+    limits: Limits,
+    files: ProgramFiles | None = None,
+    compare: str = "lines",
+) -> Judgement:
+    """Compile a program once, run all tests, and give the verdict.
+
+    Args:
+        sandbox: Compiles and runs the program.
+        language: cpp, python or java.
+        code: The source code; None for a reply that has none.
+        tests: The tests; all are run.
+        limits: The limits of each test.
+        files: The files that the program reads and writes; None for standard input and output.
+        compare: How outputs are compared, as in `output_comparison.comparison`.
+
+    Raises:
+        InputError: The language or the comparison is not supported, or tools are not installed.
+        SandboxError: The sandbox failed, so there is no verdict.
+    """
+    compared = comparison(compare)
+    if code is None:
+        return Judgement("NC")
+    program = compile_program(sandbox, language, code)
+    if not program.outcome.succeeded:
+        return Judgement("CE", (), program.compile_log)
+    results = tuple(_judge_test(sandbox, program, test, limits, files, compared) for test in tests)
+    verdict = next((result.verdict for result in results if result.verdict != "AC"), "AC")
+    return Judgement(verdict, results, program.compile_log)
+
+
+def _judge_test(
+    sandbox: Sandbox,
+    program: Program,
+    test: JudgeTest,
+    limits: Limits,
+    files: ProgramFiles | None,
+    compared: Callable[[bytes, bytes], str],
+) -> JudgedTest:
+    """Run a program on one test, and give the verdict."""
+    given, expected = (text.encode("utf-8", "surrogatepass") for text in (test.input, test.output))
+    command = program.command(limits)
+    if files is None:
+        outcome = sandbox.run(command, program.files, given, limits)
+        output: bytes | None = outcome.stdout
+    else:
+        there = {**program.files, files.input: given}
+        outcome = sandbox.run(command, there, limits=limits, keep=(files.output,))
+        output = outcome.files.get(files.output)
+    return JudgedTest(_verdict(program, outcome, output, expected, limits, compared), output or b"", outcome)
+
+
+def _verdict(
+    program: Program,
+    outcome: Outcome,
+    output: bytes | None,
+    expected: bytes,
+    limits: Limits,
+    compared: Callable[[bytes, bytes], str],
+) -> str:
+    if outcome.exceeded:
+        return _OF_LIMIT[outcome.exceeded]
+    if program.was_refused_memory(outcome):
+        return "ML"
+    if outcome.status != 0:
+        return "RE"
+    if output is None:
+        return "FE"
+    return "OL" if len(output) > limits.output else compared(expected, output)
+
+
+def verdict_key(
+    language: str,
+    code: str,
+    tests: Sequence[JudgeTest],
+    limits: Limits,
+    version: str,
+    files: ProgramFiles | None = None,
+    compare: str = "lines",
+) -> str:
+    """Return a key under which a verdict can be stored: a SHA-256 of everything that decides the verdict.
+
+    Args:
+        language: cpp, python or java.
+        code: The source code.
+        tests: The tests.
+        limits: The limits of each test.
+        version: The version of the compiler, from `toolchain_version`.
+        files: The files that the program reads and writes.
+        compare: How outputs are compared.
+    """
+    content = {
+        "rules": _RULES,
+        "language": language,
+        "code": code,
+        "tests": [asdict(test) for test in tests],
+        "limits": asdict(limits),
+        "version": version,
+        "files": asdict(files) if files else None,
+        "compare": compare,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

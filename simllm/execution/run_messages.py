@@ -1,0 +1,187 @@
+"""Requests to run a command, their outcomes, and how both pass between two processes."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from simllm.errors import InputError
+
+_LENGTH = struct.Struct("!Q")
+
+
+class SandboxError(RuntimeError):
+    """Error of the sandbox itself, which says nothing about the program that was to run."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits for one run of a command.
+
+    Attributes:
+        time: Seconds of processor time, of all processes together.
+        memory: MiB of resident memory.
+        output: Bytes of standard output, and of standard error.
+        disk: MiB that the command may write; `/box`, `/tmp` and `/dev/shm` have this size each.
+        processes: Processes and threads at the same time.
+    """
+
+    time: float = 10.0
+    memory: int = 256
+    output: int = 1 << 24
+    disk: int = 64
+    processes: int = 64
+
+    def __post_init__(self) -> None:
+        """Check the limits.
+
+        Raises:
+            InputError: A limit is not a positive number.
+        """
+        for name, value in asdict(self).items():
+            if not (isfinite(value) and value > 0):
+                raise InputError(f"limit {name}: expected a positive number, not {value!r}")
+
+    @property
+    def wall_time(self) -> float:
+        """Seconds after which a run is ended, even if it only waits."""
+        return 2 * self.time + 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """A command to run.
+
+    Attributes:
+        argv: The program and its arguments.
+        files: The content of each file in the working folder, by relative path.
+        stdin: The bytes of standard input.
+        limits: The limits of the run.
+        keep: Patterns (as in `fnmatch`) of the files that are read from the working folder after the run.
+    """
+
+    argv: Sequence[str]
+    files: Mapping[str, bytes]
+    stdin: bytes
+    limits: Limits
+    keep: Sequence[str]
+
+    def __post_init__(self) -> None:
+        """Check the paths of the files.
+
+        Raises:
+            InputError: A path is absolute or leaves the working folder.
+        """
+        for name in self.files:
+            path = PurePosixPath(name)
+            if path.is_absolute() or not path.parts or ".." in path.parts or "\0" in name:
+                raise InputError(f"{name!r}: expected a path inside the working folder")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a run.
+
+    Attributes:
+        status: The exit status; 128 + N if signal N ended the command, as in a shell.
+        exceeded: The limit that was exceeded: "time", "memory" or "output"; None if all were kept.
+        stdout: Standard output, up to the limit.
+        stderr: Standard error, up to the limit.
+        cpu_seconds: Processor time of all processes, in seconds.
+        wall_seconds: Time from start to end, in seconds.
+        peak_memory: Peak of the resident memory in bytes.
+        files: The kept files by relative path; all together are no larger than the disk.
+    """
+
+    status: int
+    exceeded: str | None
+    stdout: bytes
+    stderr: bytes
+    cpu_seconds: float
+    wall_seconds: float
+    peak_memory: int
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the command kept all limits and ended with status 0."""
+        return self.status == 0 and self.exceeded is None
+
+
+def send_request(stream: IO[bytes], request: Request) -> None:
+    """Write a request to a pipe."""
+    header = {
+        "argv": list(request.argv),
+        "files": list(request.files),
+        "limits": asdict(request.limits),
+        "keep": list(request.keep),
+    }
+    _send(stream, header, [request.stdin, *request.files.values()])
+
+
+def receive_request(stream: IO[bytes]) -> Request:
+    """Read a request from a pipe.
+
+    Raises:
+        EOFError: The pipe has ended.
+    """
+    header, (stdin, *contents) = _receive(stream)
+    files = dict(zip(header["files"], contents, strict=True))
+    return Request(header["argv"], files, stdin, Limits(**header["limits"]), header["keep"])
+
+
+def send_outcome(stream: IO[bytes], outcome: Outcome | SandboxError) -> None:
+    """Write the outcome of a request, or the error that prevented it, to a pipe."""
+    if isinstance(outcome, SandboxError):
+        _send(stream, {"error": str(outcome)}, [])
+        return
+    header = {
+        "status": outcome.status,
+        "exceeded": outcome.exceeded,
+        "cpu_seconds": outcome.cpu_seconds,
+        "wall_seconds": outcome.wall_seconds,
+        "peak_memory": outcome.peak_memory,
+    }
+    blobs = [outcome.stdout, outcome.stderr, *outcome.files.values()]
+    _send(stream, {"numbers": header, "files": list(outcome.files)}, blobs)
+
+
+def receive_outcome(stream: IO[bytes]) -> Outcome:
+    """Read the outcome of a request from a pipe.
+
+    Raises:
+        EOFError: The pipe has ended.
+        SandboxError: The command could not be run.
+    """
+    header, blobs = _receive(stream)
+    if "error" in header:
+        raise SandboxError(header["error"])
+    stdout, stderr, *contents = blobs
+    files = dict(zip(header["files"], contents, strict=True))
+    return Outcome(**header["numbers"], stdout=stdout, stderr=stderr, files=files)
+
+
+def _send(stream: IO[bytes], header: dict[str, Any], blobs: Sequence[bytes]) -> None:
+    """Write a JSON object and some bytes, each after its length."""
+    text = json.dumps({"header": header, "lengths": [len(blob) for blob in blobs]}).encode()
+    stream.write(_LENGTH.pack(len(text)) + text)
+    stream.writelines(blobs)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+    (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size))
+    message = json.loads(_read(stream, length))
+    return message["header"], [_read(stream, length) for length in message["lengths"]]
+
+
+def _read(stream: IO[bytes], length: int) -> bytes:
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return data

@@ -1,0 +1,111 @@
+"""Attacks on the sandbox of this machine, which tell whether it contains programs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.execution.bubblewrap import SEARCH_PATH
+from simllm.execution.run_messages import Limits, Request, SandboxError
+from simllm.execution.supervisor_pool import SupervisorPool
+
+_INSTALL = "apt-get install bubblewrap (0.8 or newer; see docs/sandbox.md)"
+_SCRIPT = Path(__file__).with_name("attack_script.py")
+_HOG = "x = bytearray(1 << 28)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('taken')\n"
+_LIMITS = Limits(time=5, memory=64, disk=4, processes=16)
+_MIB = 1 << 20
+
+
+def attack(pool: SupervisorPool) -> dict[str, str]:
+    """Attack the sandbox from inside, which takes a fraction of a second.
+
+    Args:
+        pool: Starts the sandboxes.
+
+    Returns:
+        For each attack, what it achieved; empty if the sandbox held.
+
+    Raises:
+        InputError: The sandbox does not start, or ends early.
+    """
+    try:
+        return _attack(pool)
+    except SandboxError as error:
+        raise InputError(f"programs cannot be contained here: {error}; install: {_INSTALL}") from None
+
+
+def _attack(pool: SupervisorPool) -> dict[str, str]:
+    with _listeners() as (port, name):
+        arguments = [str(port), name, str(_LIMITS.disk * _MIB), str(_LIMITS.processes)]
+        files = {"attack.py": _SCRIPT.read_bytes()}
+        outcome = pool.run(Request(["python3", "-I", "-S", "attack.py", *arguments], files, b"", _LIMITS, ()))
+    if not outcome.succeeded:
+        raise SandboxError(f"the attacks ended early: {outcome.stderr.decode(errors='replace').strip()}")
+    results: dict[str, str] = json.loads(outcome.stdout)
+    late = outcome.wall_seconds > _LIMITS.wall_time
+    results["outlive the program"] = f"{outcome.wall_seconds:.0f} s" if late else ""
+    hog = pool.run(Request(["python3", "-I", "-S", "-c", _HOG], {}, b"", _LIMITS, ()))
+    results["take memory above the limit"] = "" if hog.exceeded == "memory" else "not noticed"
+    return results
+
+
+def attack_this_machine() -> tuple[str, dict[str, str]]:
+    """Attack a sandbox on this machine.
+
+    Returns:
+        The version of bubblewrap, and for each attack what it achieved; empty if the sandbox held.
+
+    Raises:
+        InputError: bubblewrap is not installed, or does not start.
+    """
+    bwrap = find_bubblewrap()
+    version = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    with contextlib.closing(SupervisorPool(bwrap)) as pool:
+        return version, attack(pool)
+
+
+def raise_if_breached(results: Mapping[str, str]) -> None:
+    """Raise an error if an attack on the sandbox succeeded.
+
+    Args:
+        results: For each attack, what it achieved; empty if the sandbox held.
+
+    Raises:
+        InputError: An attack succeeded.
+    """
+    if achieved := [f"{name} ({result})" for name, result in results.items() if result]:
+        raise InputError(
+            f"programs are not contained here; they can {'; '.join(achieved)}; install: {_INSTALL}"
+        )
+
+
+def find_bubblewrap() -> str:
+    """Return the path of bubblewrap, when Python is there for the attacks, too.
+
+    Raises:
+        InputError: One of both is not installed.
+    """
+    bwrap = shutil.which("bwrap", path=os.pathsep.join((os.environ.get("PATH", ""), SEARCH_PATH)))
+    if bwrap is None:
+        raise InputError(f"bubblewrap is not installed: {_INSTALL}")
+    if shutil.which("python3", path=SEARCH_PATH) is None:
+        raise InputError(f"no python3 in {SEARCH_PATH}, which attacks the sandbox: apt-get install python3")
+    return bwrap
+
+
+@contextlib.contextmanager
+def _listeners() -> Iterator[tuple[int, str]]:
+    """Listen on a port of this machine and on an abstract socket, which no sandbox may reach."""
+    name = f"simllm-{secrets.token_hex(8)}"
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind("\0" + name)
+        unix.listen()
+        yield tcp.getsockname()[1], name

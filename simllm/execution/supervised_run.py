@@ -1,0 +1,287 @@
+"""One run of a command in a sandbox: start it, watch its limits, end all its processes, and read its files.
+
+This module runs in a process of its own (`supervisor.py`), which adopts all processes that the run leaves
+behind. So when the run is over, no process of it exists any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import math
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from simllm.execution.adopted_processes import Ended, end_children
+from simllm.execution.box_files import read_files, write_files
+from simllm.execution.bubblewrap import ENVIRONMENT, bwrap_command
+from simllm.execution.resource_watch import exact_cpu_seconds, measure
+from simllm.execution.run_messages import Limits, Outcome, Request, SandboxError
+from simllm.execution.syscall_filter import seccomp_program
+
+# File descriptors of the started process. The supervisor itself uses none of them but the first three.
+FIXED_DESCRIPTORS = range(6)
+STDIN, STDOUT, STDERR, GATE, STATUS, SECCOMP = FIXED_DESCRIPTORS
+# The shell says that it is there, waits until the files are written, and becomes the program. If the
+# supervisor is killed, the shell reads the end of the stream, and the program never starts.
+_STUB = f'cd "$HOME" && echo >&{GATE} && read -r go <&{GATE} && exec prlimit "$@" {GATE}>&-'
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
+_ADDRESS_SPACE = 4096  # MiB above the memory limit; memory is watched, this bounds what happens in between
+_STACK = 64  # MiB
+_OPEN_FILES = 128
+_START_TIMEOUT = 60  # seconds
+_INTERVAL = 0.01  # seconds between two measurements
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_PART = 1 << 16  # bytes
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How commands are started.
+
+    Attributes:
+        bwrap: The path of bubblewrap; None runs commands without a sandbox.
+        readable: More paths that a command may read.
+    """
+
+    bwrap: str | None
+    readable: Sequence[str] = ()
+
+
+class CallerGoneError(Exception):
+    """The process that asked for a run has ended."""
+
+
+class SupervisedRun:
+    """One run of a command.
+
+    Args:
+        request: The command, its files and limits.
+        setup: How commands are started.
+        caller: A file descriptor that hangs up when the process that asked for the run ends.
+    """
+
+    def __init__(self, request: Request, setup: Setup, caller: int) -> None:
+        self.request, self.setup, self.caller = request, setup, caller
+        self.limits = request.limits
+        self.kept: dict[int, bytearray] = {}  # the output by file descriptor
+        self.exceeded: str | None = None
+        self.cpu_seconds, self.peak_memory, self.start_seconds = 0.0, 0, 0.0
+
+    def run(self) -> Outcome:
+        """Run the command to its end.
+
+        Raises:
+            SandboxError: The command could not be started, or its end is not known.
+            CallerGoneError: The caller ended before the command did.
+        """
+        with contextlib.ExitStack() as self.held:
+            try:
+                return self._run()
+            except OSError as error:
+                raise SandboxError(f"the sandbox failed: {error}") from error
+
+    def _run(self) -> Outcome:
+        try:
+            self._start()
+            begun = time.monotonic()
+            self._watch(begun)
+            seconds = time.monotonic() - begun
+        finally:
+            usage = end_children()
+        self._read_rest()
+        files = read_files(self.box, self.request.keep, self.limits.disk * _MIB)
+        return self._outcome(seconds, usage, files)
+
+    def _start(self) -> None:
+        """Start the command up to its gate, write its files, and open the gate."""
+        stdin = self._keep_open(os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        with os.fdopen(os.dup(stdin), "wb") as file:
+            file.write(self.request.stdin)
+        os.lseek(stdin, 0, os.SEEK_SET)
+        fcntl.fcntl(stdin, fcntl.F_ADD_SEALS, _SEALS)
+        seccomp = self._keep_open(os.memfd_create("seccomp"))
+        os.write(seccomp, seccomp_program())
+        os.lseek(seccomp, 0, os.SEEK_SET)
+        self.out, out = os.pipe()
+        self.errors, errors = os.pipe()
+        self.status, status = os.pipe()
+        gate, inner_gate = socket.socketpair()
+        self.held.enter_context(gate)
+        for descriptor in (self.out, self.errors, self.status):
+            self._keep_open(descriptor)
+        self.kept = {self.out: bytearray(), self.errors: bytearray()}
+        try:
+            self.child = self._spawn((stdin, out, errors, inner_gate.fileno(), status, seccomp))
+        finally:
+            inner_gate.close()
+            for descriptor in (out, errors, status):
+                os.close(descriptor)
+        self.exited = self._keep_open(os.pidfd_open(self.child))
+        gate.settimeout(_START_TIMEOUT)
+        if not gate.recv(1):
+            raise SandboxError(f"the sandbox does not start: {self._message()}")
+        self._open_folders()
+        try:
+            write_files(self.box, self.request.files)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise SandboxError(f"the files do not fit into {self.limits.disk} MiB") from None
+        self.start_seconds = exact_cpu_seconds(self.proc, self._pids())
+        gate.send(b"\n")
+
+    def _spawn(self, given: Sequence[int]) -> int:
+        """Start bwrap, or without it the shell, and return the process id."""
+        program = ["/bin/sh", "-c", _STUB, "sh", *_rlimits(self.limits, self.setup), "--", *self.request.argv]
+        environment: Mapping[str, str] = {}  # the environment of bwrap can be seen in /proc/1/environ
+        self.folder = None
+        if self.setup.bwrap:
+            command = bwrap_command(self.setup.bwrap, self.limits, self.setup.readable, STATUS, SECCOMP)
+            settings = [word for item in ENVIRONMENT.items() for word in ("--setenv", *item)]
+            program = [*command[:-1], *settings, "--", *program]
+        else:
+            self.folder = tempfile.mkdtemp(prefix="simllm-unsafe-")
+            self.held.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            environment = ENVIRONMENT | {"HOME": self.folder}
+            given = given[: GATE + 1]
+        actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(given)]
+        return os.posix_spawn(
+            program[0], program, environment, file_actions=actions, setpgroup=0, setsigdef=_IGNORED_BY_PYTHON
+        )
+
+    def _open_folders(self) -> None:
+        """Open the working folder of the command, and a folder /proc that has its processes."""
+        if self.folder is not None:
+            self.box, self.proc = self._open(self.folder), self._open("/proc")
+            return
+        self.kept_status = os.read(self.status, _PART)
+        root = f"/proc/{json.loads(self.kept_status.splitlines()[0])['child-pid']}/root"
+        self.box, self.proc = self._open(f"{root}{ENVIRONMENT['HOME']}"), self._open(f"{root}/proc")
+
+    def _watch(self, begun: float) -> None:
+        """Collect the output until the command ends, or exceeds a limit."""
+        poll = select.poll()
+        for descriptor in (*self.kept, self.exited):
+            poll.register(descriptor, select.POLLIN)
+        poll.register(self.caller, 0)  # only its end is reported
+        measured = begun
+        while not self.exceeded:
+            for descriptor, event in poll.poll(1000 * _INTERVAL):
+                if descriptor == self.caller:
+                    raise CallerGoneError
+                if descriptor == self.exited:
+                    return
+                if event & select.POLLIN:
+                    self._read(descriptor)
+                else:
+                    poll.unregister(descriptor)
+            now = time.monotonic()
+            if now - begun > self.limits.wall_time:
+                self.exceeded = self.exceeded or "time"
+            elif now - measured > _INTERVAL:
+                self._measure()
+                measured = now + 5 * (time.monotonic() - now)  # measuring takes a fifth of the time at most
+
+    def _measure(self) -> None:
+        usage = measure(self.proc, self._pids(), self.limits.memory * _MIB)
+        self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self.start_seconds)
+        self.peak_memory = max(self.peak_memory, usage.memory)
+        self.exceeded = self.exceeded or self._exceeded_usage()
+
+    def _exceeded_usage(self) -> str | None:
+        if self.peak_memory > self.limits.memory * _MIB:
+            return "memory"
+        return "time" if self.cpu_seconds > self.limits.time else None
+
+    def _pids(self) -> list[str]:
+        """Return the processes of the command; without a sandbox, only the first."""
+        if self.folder is not None:
+            return [str(self.child)]
+        return [name for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208
+
+    def _read(self, descriptor: int) -> bool:
+        """Read a part of the output; return whether there was one."""
+        part = os.read(descriptor, _PART)
+        kept = self.kept[descriptor]
+        free = self.limits.output - len(kept)
+        kept += part[:free]
+        if len(part) > free:
+            self.exceeded = self.exceeded or "output"
+        return bool(part)
+
+    def _read_rest(self) -> None:
+        """Read what is left in the pipes, when all processes that could write have ended."""
+        for descriptor in self.kept:
+            while self._read(descriptor):
+                pass
+
+    def _outcome(self, seconds: float, usage: Mapping[int, Ended], files: dict[str, bytes]) -> Outcome:
+        ended = usage[self.child]
+        status: int | None = ended.status
+        if self.folder is None:
+            while part := os.read(self.status, _PART):
+                self.kept_status += part
+            lines = [json.loads(line) for line in self.kept_status.splitlines()]
+            ended = usage.get(lines[0]["child-pid"], ended)
+            status = next((line["exit-code"] for line in lines if "exit-code" in line), None)
+        if self.exceeded:
+            status = 128 + signal.SIGKILL
+        elif status is None:
+            raise SandboxError(f"bwrap ended before the program: {self._message()}")
+        self.cpu_seconds = max(self.cpu_seconds, ended.cpu_seconds - self.start_seconds)
+        self.peak_memory = max(self.peak_memory, ended.peak_memory)
+        return Outcome(
+            status,
+            self.exceeded or self._exceeded_usage(),
+            bytes(self.kept[self.out]),
+            bytes(self.kept[self.errors]),
+            self.cpu_seconds,
+            seconds,
+            self.peak_memory,
+            files,
+        )
+
+    def _message(self) -> str:
+        """Return what was written to standard error, when everything has ended."""
+        end_children()
+        self._read_rest()
+        return self.kept[self.errors].decode(errors="replace").strip() or "no message"
+
+    def _open(self, folder: str) -> int:
+        return self._keep_open(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+
+    def _keep_open(self, descriptor: int) -> int:
+        """Have a file descriptor closed at the end of the run, and return it."""
+        self.held.callback(os.close, descriptor)
+        return descriptor
+
+
+def _rlimits(limits: Limits, setup: Setup) -> list[str]:
+    """Return the options of `prlimit`: the limits that the kernel enforces for each process."""
+    wanted = {
+        "as": (limits.memory + _ADDRESS_SPACE) * _MIB,
+        "core": 0,
+        "cpu": math.floor(limits.time) + 1,
+        "fsize": limits.disk * _MIB,
+        "nofile": _OPEN_FILES,
+        "stack": _STACK * _MIB,
+    }
+    if setup.bwrap:  # outside of a sandbox, the limit would count all processes of the user
+        wanted["nproc"] = limits.processes
+    options = []
+    for name, value in wanted.items():
+        highest = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+        options.append(f"--{name}={value if highest == resource.RLIM_INFINITY else min(value, highest)}")
+    return options

@@ -1,0 +1,67 @@
+"""The supervisor: a small process that runs commands for its caller, one at a time.
+
+It reads requests from standard input and writes outcomes to standard output. It ends with its caller, also if
+the caller is killed, and then ends all processes of the current run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import sys
+
+from simllm.execution.run_messages import SandboxError, receive_request, send_outcome
+from simllm.execution.supervised_run import FIXED_DESCRIPTORS, CallerGoneError, Setup, SupervisedRun
+
+_PR_SET_CHILD_SUBREAPER = 36
+_FIRST_FREE_USER = 1_500_000_000
+_NOBODY = 65534
+
+
+def main() -> None:
+    """Serve requests until the caller ends. The first argument is JSON: `caller`, `bwrap`, `readable`."""
+    settings = json.loads(sys.argv[1])
+    if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise SystemExit("simllm: the sandbox needs Linux")
+    while os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) < FIXED_DESCRIPTORS[-1]:
+        pass  # occupies the descriptors that started processes get
+    if os.geteuid() == 0:
+        _become_ordinary_user()
+    setup = Setup(settings["bwrap"], settings["readable"])
+    requests, outcomes = sys.stdin.buffer, sys.stdout.buffer
+    while _wait_for_request(settings["caller"]):
+        try:
+            request = receive_request(requests)
+            send_outcome(outcomes, SupervisedRun(request, setup, requests.fileno()).run())
+        except SandboxError as error:
+            send_outcome(outcomes, error)
+        except (EOFError, CallerGoneError):
+            return
+
+
+def _become_ordinary_user() -> None:
+    """Give up root's rights, because limits do not bind root.
+
+    The new user has no other processes or files. Where only few user ids exist, it is `nobody`.
+    """
+    os.setgroups([])
+    for user in (_FIRST_FREE_USER + os.getpid(), _NOBODY):
+        try:
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            return
+        except OSError:
+            continue
+    raise SystemExit("simllm: the sandbox cannot give up the rights of root")
+
+
+def _wait_for_request(caller: int) -> bool:
+    """Wait until a request comes; return whether the caller still exists."""
+    poll = select.poll()
+    poll.register(sys.stdin, select.POLLIN)
+    while not poll.poll(1000):
+        if os.getppid() != caller:  # a process that the caller forked may hold the pipe open
+            return False
+    return True

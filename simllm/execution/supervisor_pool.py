@@ -1,0 +1,102 @@
+"""A pool of supervisors, which run commands for the threads of this process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import simllm
+from simllm.execution.run_messages import Outcome, Request, SandboxError, receive_outcome, send_request
+
+_PROGRAM = "import sys; sys.path.insert(0, {!r}); from simllm.execution.supervisor import main; main()"
+_FOLDER = str(Path(simllm.__file__).parents[1])
+
+
+class SupervisorPool:
+    """Supervisors for as many runs as there are at the same time; each is started when it is first needed.
+
+    Args:
+        bwrap: The path of bubblewrap; None runs commands without a sandbox.
+        readable: More paths that a command may read.
+    """
+
+    def __init__(self, bwrap: str | None, readable: Sequence[str] = ()) -> None:
+        self._settings = json.dumps({"caller": os.getpid(), "bwrap": bwrap, "readable": list(readable)})
+        self._lock = threading.Lock()
+        self._all: set[subprocess.Popen[bytes]] = set()
+        self._idle: list[subprocess.Popen[bytes]] = []
+        self._closed = False
+
+    def run(self, request: Request) -> Outcome:
+        """Run a command. Several threads may call this method at the same time.
+
+        Raises:
+            SandboxError: The command could not be run.
+        """
+        supervisor = self._take()
+        assert supervisor.stdin
+        assert supervisor.stdout
+        try:
+            send_request(supervisor.stdin, request)
+            outcome = receive_outcome(supervisor.stdout)
+        except SandboxError:  # its supervisor can go on
+            self._give_back(supervisor)
+            raise
+        except (EOFError, BrokenPipeError):
+            status = self._end(supervisor)
+            raise SandboxError(f"the supervisor of the sandbox ended with status {status}") from None
+        except BaseException:  # such as Ctrl+C: the answer is still to come, so the supervisor cannot go on
+            self._end(supervisor)
+            raise
+        self._give_back(supervisor)
+        return outcome
+
+    def close(self) -> None:
+        """End all supervisors and their runs."""
+        with self._lock:
+            self._closed = True
+            supervisors = list(self._all)
+        for supervisor in supervisors:
+            self._end(supervisor)
+
+    def _take(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise SandboxError("the sandbox is closed")
+            if self._idle:
+                return self._idle.pop()
+            # Nothing of this environment is needed but the libraries of Python itself; keys stay here.
+            environment = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+            command = [sys.executable, "-I", "-S", "-c", _PROGRAM.format(_FOLDER), self._settings]
+            # Ctrl+C in the terminal is for this process, which then ends its supervisors.
+            supervisor = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+            self._all.add(supervisor)
+            return supervisor
+
+    def _give_back(self, supervisor: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._idle.append(supervisor)
+
+    def _end(self, supervisor: subprocess.Popen[bytes]) -> int:
+        """End a supervisor, which ends its run first, and return its exit status."""
+        for stream in (supervisor.stdin, supervisor.stdout):
+            if stream:
+                with contextlib.suppress(OSError):  # bytes of a request that it did not read
+                    stream.close()
+        status = supervisor.wait()
+        with self._lock:
+            self._all.discard(supervisor)
+        return status

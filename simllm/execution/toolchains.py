@@ -1,0 +1,162 @@
+"""Languages whose programs can be compiled and run, and the tools for that."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+
+from simllm.errors import InputError
+from simllm.execution import java_source
+from simllm.execution.bubblewrap import SEARCH_PATH
+from simllm.execution.run_messages import Limits, Outcome
+from simllm.execution.sandbox import Sandbox
+
+COMPILE_LIMITS = Limits(time=30, memory=1024, output=1 << 20, disk=256)
+_CHECK_PYTHON = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec', dont_inherit=True)"
+_JAVA = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """The tools of a language.
+
+    Attributes:
+        source: The name of the source file.
+        compile: The command that compiles the source file; `{source}` stands for its name.
+        keep: Patterns of the compiled files.
+        run: The command that runs the program. `{memory}` stands for the memory limit in MiB, `{main}` for
+            the class that has `main`.
+        version: The command that prints the version.
+        packages: For each needed program, the Debian package that has it.
+        refused: A pattern in the standard error of programs that ended because they got no memory.
+    """
+
+    source: str
+    compile: tuple[str, ...]
+    keep: tuple[str, ...]
+    run: tuple[str, ...]
+    version: tuple[str, ...]
+    packages: Mapping[str, str]
+    refused: re.Pattern[bytes]
+
+
+TOOLCHAINS = {
+    "cpp": Toolchain(
+        source="main.cpp",
+        compile=("g++", "-std=c++17", "-O2", "-o", "program", "{source}"),
+        keep=("program",),
+        run=("./program",),
+        version=("g++", "--version"),
+        packages={"g++": "g++"},
+        refused=re.compile(rb"std::bad_alloc"),
+    ),
+    "python": Toolchain(
+        source="main.py",
+        compile=("python3", "-I", "-S", "-c", _CHECK_PYTHON, "{source}"),
+        keep=("main.py",),
+        run=("python3", "main.py"),
+        version=("python3", "--version"),
+        packages={"python3": "python3"},
+        refused=re.compile(rb"^MemoryError", re.MULTILINE),
+    ),
+    "java": Toolchain(
+        source="Main.java",
+        compile=("javac", *(f"-J{option}" for option in _JAVA), "-J-Xmx768m", "-encoding", "UTF-8",
+                 "-proc:none", "-nowarn", "-d", ".", "{source}"),
+        keep=("*.class",),
+        run=("java", *_JAVA, "-Xmx{memory}m", "-cp", ".", "{main}"),
+        version=("javac", "-version"),
+        packages={"javac": "default-jdk-headless", "java": "default-jre-headless"},
+        refused=re.compile(rb"java\.lang\.OutOfMemoryError: (?!unable to create)"),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled program.
+
+    Attributes:
+        files: The files that it needs, by relative path.
+        outcome: The outcome of the compilation.
+        main: The class that has `main`, in Java.
+        toolchain: The tools that compiled it.
+    """
+
+    files: Mapping[str, bytes]
+    outcome: Outcome
+    main: str
+    toolchain: Toolchain = dataclass_field(repr=False)
+
+    def command(self, limits: Limits) -> list[str]:
+        """Return the command that runs the program."""
+        words = {"memory": limits.memory, "main": self.main}
+        return [word.format(**words) for word in self.toolchain.run]
+
+    @property
+    def compile_log(self) -> str:
+        """The messages of the compiler, and the limit that it exceeded."""
+        end = f"the compiler exceeded its limit of {self.outcome.exceeded}\n" if self.outcome.exceeded else ""
+        return self.outcome.stderr.decode(errors="replace") + end
+
+    def was_refused_memory(self, outcome: Outcome) -> bool:
+        """Return whether a run of the program ended because it did not get memory that it asked for."""
+        return outcome.status != 0 and self.toolchain.refused.search(outcome.stderr) is not None
+
+
+def find_toolchain(language: str) -> Toolchain:
+    """Return the tools of a language.
+
+    Raises:
+        InputError: The language is not supported, or its tools are not installed.
+    """
+    toolchain = TOOLCHAINS.get(language)
+    if toolchain is None:
+        raise InputError(f"language {language!r}: expected one of {', '.join(TOOLCHAINS)}")
+    for program, package in toolchain.packages.items():
+        if shutil.which(program, path=SEARCH_PATH) is None:
+            raise InputError(f"{language}: no {program} in {SEARCH_PATH}: apt-get install {package}")
+    return toolchain
+
+
+def toolchain_version(sandbox: Sandbox, language: str) -> str:
+    """Return the version of the compiler, or interpreter, of a language; it is run in the sandbox.
+
+    Raises:
+        InputError: The language is not supported, or its tools are not installed or do not run.
+    """
+    outcome = sandbox.run(find_toolchain(language).version, limits=COMPILE_LIMITS)
+    if not outcome.succeeded:
+        raise InputError(f"{language}: {_first_line(outcome.stderr)}")
+    return _first_line(outcome.stdout)
+
+
+def _first_line(text: bytes) -> str:
+    return text.decode(errors="replace").strip().partition("\n")[0]
+
+
+def compile_program(sandbox: Sandbox, language: str, code: str) -> Program:
+    """Compile a program in the sandbox. Python is only parsed.
+
+    Args:
+        sandbox: Runs the compiler.
+        language: cpp, python or java.
+        code: The source code. In Java, the public class may have any name.
+
+    Returns:
+        The program; it can be run if `outcome.succeeded`.
+
+    Raises:
+        InputError: The language is not supported, or its tools are not installed.
+        SandboxError: The sandbox failed.
+    """
+    toolchain = find_toolchain(language)
+    source = java_source.file_name(code) if language == "java" else toolchain.source
+    command = [word.format(source=source) for word in toolchain.compile]
+    files = {source: code.encode("utf-8", "surrogatepass")}
+    outcome = sandbox.run(command, files, limits=COMPILE_LIMITS, keep=toolchain.keep)
+    main = java_source.main_class(source, outcome.files) if language == "java" else ""
+    return Program(outcome.files, outcome, main, toolchain)
