@@ -1,0 +1,6 @@
+"""Proofs by execution that variants of code behave like their originals."""
+
+from simllm.perturb.code.proof.proof_case import VERDICTS, Counterexample, Proof, ProofCase
+from simllm.perturb.code.proof.proving import prove
+
+__all__ = ["VERDICTS", "Counterexample", "Proof", "ProofCase", "prove"]

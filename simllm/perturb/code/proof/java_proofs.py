@@ -1,0 +1,196 @@
+"""Proofs for Java functions: a batch is compiled together, and run in one process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from urllib.parse import unquote
+
+from simllm.errors import InputError
+from simllm.execution import Limits, Sandbox, SandboxError
+from simllm.perturb.code.proof.harness_results import (
+    FIRST_TWIN,
+    ORIGINAL,
+    VARIANT,
+    CaseResults,
+    read_results,
+    verdict,
+)
+from simllm.perturb.code.proof.java_inputs import JavaSignature, draw_inputs, find_signature, unknown_types
+from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Task
+from simllm.perturb.code.proof.wrong_twins import wrong_twins
+
+_IMPORTS = "java.io java.math java.util java.util.function java.util.regex java.util.stream".split()
+_HEADER = " ".join(f"import {package}.*;" for package in _IMPORTS)
+_HARNESS = ("ProofHarness", "ProofValues", "Describer")
+_JAVA = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto", "-XX:TieredStopAtLevel=1")
+_COMPILE = ("javac", *(f"-J{option}" for option in _JAVA), "-J-Xmx768m", "-encoding", "UTF-8", "-proc:none")
+_COMPILE += ("-nowarn", "-Xlint:none", "-Xmaxerrs", "1000000", "-g:none", "-d", "classes", "@sources.txt")
+_RUN = ("java", *_JAVA, "-Xmx256m", "-cp", "classes", "ProofHarness")
+_COMPILE_LIMITS = Limits(time=300, memory=1536, disk=256, processes=128)
+_RUN_LIMITS = Limits(time=300, memory=1024, disk=256, processes=128)
+_ERROR = re.compile(r"^p(\d+)_(\d+)/\w+\.java:\d+: error: (.*)$")
+_UNKNOWN = re.compile(r"^ +symbol: +(class|variable|method) ([\w$]+)")
+
+
+@dataclass
+class _JavaTask:
+    """A case of a batch.
+
+    Attributes:
+        task: The case, its inputs and wrong twins.
+        signature: How the original is called.
+        sources: The source of each side that is still in the batch, by number.
+    """
+
+    task: Task
+    signature: JavaSignature
+    sources: dict[int, str]
+
+    @property
+    def class_name(self) -> str:
+        """The class around the function."""
+        return self.signature.name if self.signature.is_constructor else "Case"
+
+
+def prove_java(
+    cases: Sequence[ProofCase], sandbox: Sandbox, inputs: int, twins: int, seed: int
+) -> list[Proof]:
+    """Return the proofs for a batch of Java functions, in its order; `prove` describes the arguments."""
+    proofs: dict[int, Proof] = {}
+    batch: dict[int, _JavaTask] = {}
+    for number, case in enumerate(cases):
+        try:
+            signature = find_signature(case.original)
+        except InputError as error:
+            proofs[number] = Proof(case.id, "parsed", reason=f"does not compile: {error}")
+            continue
+        if signature is None:
+            proofs[number] = Proof(case.id, "parsed", reason="is a file, not a function")
+            continue
+        batch[number] = _prepare(case, signature, inputs, twins, seed)
+    classes = _compile(batch, sandbox, proofs)
+    for number, java in batch.items():
+        if java.task.obstacle and number not in proofs:
+            proofs[number] = Proof(java.task.case.id, "compiled", reason=java.task.obstacle)
+    waiting = {number: java for number, java in batch.items() if number not in proofs}
+    for number, results in _run(waiting, classes, sandbox).items():
+        java = waiting[number]
+        proofs[number] = verdict(java.task, results, len(java.sources) - FIRST_TWIN, _describe)
+    return [proofs[number] for number in range(len(cases))]
+
+
+def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
+    """Draw the inputs of a case, and make its wrong twins."""
+    if unknown := unknown_types(signature.parameters):
+        task = Task(case, [], [], f"needs types that are unknown: {', '.join(unknown)}")
+    else:
+        drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
+        task = Task(case, drawn, wrong_twins(case, twins, seed))
+    sides = [case.original, case.variant, *task.twins]
+    return _JavaTask(task, signature, dict(enumerate(sides)))
+
+
+def _file(number: int, side: int, java: _JavaTask) -> tuple[str, bytes]:
+    """Return the path and the content of the file of one side."""
+    source = java.sources[side]
+    if java.signature.overrides:  # the class around it does not extend the one that it comes from
+        source = source.replace("@Override", "", 1)
+    name = java.class_name
+    text = f"package p{number}_{side}; {_HEADER}\nclass {name} {{\n{java.task.case.around}\n{source}\n}}\n"
+    return f"p{number}_{side}/{name}.java", text.encode("utf-8", "surrogatepass")
+
+
+def _compile(batch: Mapping[int, _JavaTask], sandbox: Sandbox, proofs: dict[int, Proof]) -> dict[str, bytes]:
+    """Compile all sides of a batch.
+
+    What does not compile is left out, until the rest compiles: a twin is taken out of its case; a case whose
+    original or variant has an error gets its proof.
+
+    Returns:
+        The class files by relative path.
+    """
+    batch = dict(batch)
+    while batch:
+        sources = dict(_file(n, side, java) for n, java in batch.items() for side in java.sources)
+        sources |= {f"{name}.java": (files(__package__) / f"{name}.java").read_bytes() for name in _HARNESS}
+        listing = {"sources.txt": "\n".join(sources).encode()}
+        outcome = sandbox.run(_COMPILE, sources | listing, limits=_COMPILE_LIMITS, keep=["*.class"])
+        if outcome.succeeded:
+            return dict(outcome.files)
+        log = outcome.stderr.decode(errors="replace")
+        if "ProofHarness.java:" in log:
+            raise InputError(f"proofs for Java need javac 17 or newer: {log.partition(chr(10))[0]}")
+        errors = _errors(log)
+        if not errors and len(batch) > 1:
+            numbers = sorted(batch)
+            half = len(numbers) // 2
+            parts = ({n: batch[n] for n in part} for part in (numbers[:half], numbers[half:]))
+            return {name: code for part in parts for name, code in _compile(part, sandbox, proofs).items()}
+        if not errors:
+            (number,) = batch
+            reason = f"javac exceeds its limit of {outcome.exceeded}" if outcome.exceeded else log.strip()
+            errors = {(number, ORIGINAL): reason.partition("\n")[0]}
+        for (number, side), reason in sorted(errors.items()):
+            if side >= FIRST_TWIN and number in batch:
+                del batch[number].sources[side]
+            elif java := batch.pop(number, None):
+                refuted = side == VARIANT
+                reason = f"the variant does not compile: {reason}" if refuted else reason
+                proofs[number] = Proof(java.task.case.id, "refuted" if refuted else "parsed", reason=reason)
+    return {}
+
+
+def _errors(log: str) -> dict[tuple[int, int], str]:
+    """Return what is wrong with each case and side that does not compile."""
+    first: dict[tuple[int, int], str] = {}
+    unknown: dict[tuple[int, int], dict[str, list[str]]] = {}
+    key = None
+    for line in log.splitlines():
+        if found := _ERROR.match(line):
+            key = int(found[1]), int(found[2])
+            first.setdefault(key, f"does not compile: {found[3]}")
+        elif key and (found := _UNKNOWN.match(line)):
+            kind = "types" if found[1] == "class" else "names"
+            unknown.setdefault(key, {}).setdefault(kind, []).append(found[2])
+    for key, names in unknown.items():
+        kind = "types" if "types" in names else "names"
+        first[key] = f"needs {kind} that are unknown: {', '.join(dict.fromkeys(names[kind]))}"
+    return first
+
+
+def _run(
+    batch: Mapping[int, _JavaTask], classes: Mapping[str, bytes], sandbox: Sandbox
+) -> dict[int, CaseResults]:
+    """Run a batch. If the process ends in the middle, a new one runs the cases that come after that."""
+    done: dict[int, CaseResults] = {}
+    while waiting := [number for number in sorted(batch) if number not in done]:
+        text = "".join(line + "\n" for number in waiting for line in _lines(number, batch[number]))
+        given = {**classes, "cases.txt": text.encode()}
+        outcome = sandbox.run(_RUN, given, limits=_RUN_LIMITS, keep=["results.txt"])
+        found = read_results(outcome.files.get("results.txt", b""))
+        if not found:
+            message = outcome.stderr.decode(errors="replace").strip() or f"exit status {outcome.status}"
+            raise SandboxError(f"the Java process for proofs does not start: {message}")
+        done |= found
+    return done
+
+
+def _lines(number: int, java: _JavaTask) -> Iterator[str]:
+    """Yield the lines that describe a case to the harness."""
+    yield f"case\t{number}"
+    case, signature = java.task.case, java.signature
+    parameters = " ".join(kind.erased for kind in signature.parameters)
+    for side in java.sources:
+        name = signature.name if side == ORIGINAL else case.names.get(signature.name, signature.name)
+        entry = java.class_name if signature.is_constructor else name
+        yield f"side\tp{number}_{side}\t{java.class_name}\t{entry}\t{parameters}"
+    yield from (f"input\t{large:d}\t{values}" for values, large in java.task.inputs)
+    yield "run"
+
+
+def _describe(values: str) -> str:
+    """Return the text of an input for readers."""
+    return unquote(values)
