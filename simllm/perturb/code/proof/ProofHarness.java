@@ -24,19 +24,20 @@ import java.util.concurrent.TimeUnit;
  * Runs functions and their variants on the same inputs.
  *
  * The file cases.txt has these lines, with tabs between the fields: `case NUMBER`, then
- * `side PACKAGE CLASS ENTRY PARAMETERS` for the original and each variant, then `input LARGE VALUES`, then `run`.
+ * `side SIDE PACKAGE CLASS ENTRY PARAMETERS` for the original and each variant, then `input LARGE VALUES`, then `run`.
  * The file results.txt has the outcomes; harness_results.py says how.
  */
 public final class ProofHarness {
-    private static final long ORIGINAL_NANOS = 100_000_000L; // processor time of a call
+    private static final long ORIGINAL_NANOS = 25_000_000L; // processor time of a call
     private static final long VARIANT_NANOS = 1_000_000_000L;
+    private static final long TWIN_NANOS = 100_000_000L;
     private static final long WAITING = 20; // wall time at most, in units of the processor time
     private static final long STACK_BYTES = 4 << 20;
     private static final String TIME_UP = "exceeds the time limit";
 
     private static PrintStream results;
 
-    record Side(String container, String type, String entry, List<String> parameters) {}
+    record Side(int number, String container, String type, String entry, List<String> parameters) {}
 
     record Input(boolean large, String values) {}
 
@@ -55,7 +56,8 @@ public final class ProofHarness {
                     sides.clear();
                     inputs.clear();
                 }
-                case "side" -> sides.add(new Side(fields[1], fields[2], fields[3], words(fields[4])));
+                case "side" -> sides.add(new Side(
+                        Integer.parseInt(fields[1]), fields[2], fields[3], fields[4], words(fields[5])));
                 case "input" -> inputs.add(new Input(fields[1].equals("1"), fields[2]));
                 default -> runCase(number, sides, inputs);
             }
@@ -80,12 +82,13 @@ public final class ProofHarness {
         Map<Integer, String> expected = new HashMap<>();
         try {
             runOriginal(number, sides.get(0), inputs, expected);
-            for (int side = 1; side < sides.size(); side++) {
-                Runner runner = new Runner(sides.get(side));
+            for (Side side : sides.subList(1, sides.size())) {
+                Runner runner = new Runner(side);
+                long nanos = side.number() == 1 ? VARIANT_NANOS : TWIN_NANOS;
                 for (int i = 0; i < inputs.size(); i++) {
                     if (expected.containsKey(i)) {
-                        String outcome = runner.call(inputs.get(i).values(), VARIANT_NANOS);
-                        write("outcome", number, side, i, outcome);
+                        String outcome = runner.call(inputs.get(i).values(), nanos);
+                        write("outcome", number, side.number(), i, outcome);
                         if (!outcome.equals(expected.get(i))) {
                             break;
                         }

@@ -1,14 +1,15 @@
 """The results of a harness, which runs functions and their variants in the sandbox, and the verdicts.
 
-A harness writes lines with tabs between the fields: `begin CASE`; for the original, `outcome CASE 0 INPUT TEXT`
-for each input that counts, and `left CASE REASON` for the others; `outcome CASE SIDE INPUT TEXT` for each
-variant, up to the first that differs; `error CASE REASON` if the functions cannot be called; `end CASE`.
+A harness writes lines with tabs between the fields: `begin CASE`; `broken CASE SIDE REASON` for a side that
+does not compile; for the original, `outcome CASE 0 INPUT TEXT` for each input that counts, and
+`left CASE REASON` for each other; `outcome CASE SIDE INPUT TEXT` for each variant, up to the first that differs;
+`died CASE SIDE` if a variant ends its process; `error CASE REASON` if no side can be called; `end CASE`.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from simllm.perturb.code.proof.proof_case import Counterexample, Proof, Task
@@ -21,12 +22,16 @@ class CaseResults:
     """The results of one case.
 
     Attributes:
+        broken: What is wrong with the sides that do not compile.
+        died: The sides that end their process, although the original does not.
         outcomes: For each side, the outcome for each input.
         left_out: How often an input was left out for a reason.
         error: Why the functions cannot be called; empty if they can.
         ended: Whether all sides were run.
     """
 
+    broken: dict[int, str] = field(default_factory=dict)
+    died: set[int] = field(default_factory=set)
     outcomes: defaultdict[int, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     left_out: Counter[str] = field(default_factory=Counter)
     error: str = ""
@@ -38,46 +43,60 @@ class CaseResults:
         return next((n for n, text in self.outcomes[side].items() if text != original[n]), None)
 
 
-def read_results(content: bytes) -> dict[int, CaseResults]:
-    """Return the results of the cases by number, in the order in which they were begun."""
-    results: dict[int, CaseResults] = {}
+def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]:
+    """Add what a harness has written to the results of the cases, by number; return the cases that begun."""
+    begun = set()
     for line in content.decode(errors="replace").split("\n")[:-1]:  # the last line may be half written
         kind, number, *rest = line.split("\t")
-        case = results.setdefault(int(number), CaseResults())
-        if kind == "outcome":
-            case.outcomes[int(rest[0])][int(rest[1])] = rest[2]
-        elif kind == "left":
-            case.left_out[rest[0]] += 1
-        elif kind == "error":
-            case.error = rest[0]
-        elif kind == "end":
-            case.ended = True
-    return results
+        case = results[int(number)]
+        match kind, rest:
+            case "begin", []:
+                begun.add(int(number))
+            case "broken", [side, reason]:
+                case.broken[int(side)] = reason
+            case "outcome", [side, place, text]:
+                case.outcomes[int(side)][int(place)] = text
+            case "left", [reason]:
+                case.left_out[reason] += 1
+            case "died", [side]:
+                case.died.add(int(side))
+            case "error", [reason]:
+                case.error = reason
+            case "end", []:
+                case.ended = True
+    return begun
 
 
-def verdict(task: Task, results: CaseResults, twins: int, describe: Callable[[str], str]) -> Proof:
-    """Return the verdict on a variant that compiles, as its original does.
+def verdict(task: Task, results: CaseResults) -> Proof:
+    """Return the verdict on a variant.
 
     Args:
-        task: The case, and its inputs.
+        task: The case, its inputs and wrong twins.
         results: The results of the harness.
-        twins: The number of wrong twins that were run.
-        describe: Turns the text of an input into one for readers.
     """
     case_id = task.case.id
+    if reason := results.broken.get(ORIGINAL):
+        return Proof(case_id, "parsed", reason=reason)
+    if reason := results.broken.get(VARIANT):
+        return Proof(case_id, "refuted", reason=f"the variant: {reason}")
+    agreed = len(results.outcomes[VARIANT])
     differing = results.differing_input(VARIANT)
     if differing is not None:
         counterexample = Counterexample(
-            describe(task.inputs[differing][0]),
+            task.arguments[differing],
             results.outcomes[ORIGINAL][differing],
             results.outcomes[VARIANT][differing],
         )
-        agreeing = len(results.outcomes[VARIANT]) - 1
-        return Proof(case_id, "refuted", agreeing, reason="the outcomes differ", counterexample=counterexample)
-    if results.error or not results.ended:
-        return Proof(case_id, "compiled", reason=results.error or "the call ended its process")
-    if not results.outcomes[ORIGINAL]:
-        reasons = [reason for reason, _ in results.left_out.most_common(1)]
-        return Proof(case_id, "compiled", reason=f"no input counts: {(reasons or ['there is none'])[0]}")
-    refuted = sum(results.differing_input(FIRST_TWIN + n) is not None for n in range(twins))
-    return Proof(case_id, "proven", len(results.outcomes[VARIANT]), twins, refuted)
+        return Proof(
+            case_id, "refuted", agreed - 1, reason="the outcomes differ", counterexample=counterexample
+        )
+    if VARIANT in results.died:
+        return Proof(case_id, "refuted", agreed, reason="the variant ends its process")
+    if task.arguments and not results.ended:
+        return Proof(case_id, "compiled", reason="the function ends its process")
+    if not agreed:
+        common = [reason for reason, _ in results.left_out.most_common(1)]
+        return Proof(case_id, "compiled", reason=results.error or task.obstacle or common[0])
+    twins = [side for side in range(FIRST_TWIN, FIRST_TWIN + len(task.twins)) if side not in results.broken]
+    found = [side for side in twins if side in results.died or results.differing_input(side) is not None]
+    return Proof(case_id, "proven", agreed, len(twins), len(found))

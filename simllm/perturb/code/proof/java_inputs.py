@@ -83,8 +83,8 @@ def find_signature(source: str) -> JavaSignature | None:
         if node.type == "receiver_parameter":
             continue
         if node.type == "spread_parameter":
-            kind = next(child for child in children(node) if child.type != "modifiers")
-            parameters.append(JavaType("[]", (_type(kind, variables),)))
+            item = next(child for child in children(node) if child.type != "modifiers")
+            parameters.append(JavaType("[]", (_type(item, variables),)))
         else:
             kind = _type(required(node, "type"), variables)
             parameters.append(_array(kind, field(node, "dimensions")))
@@ -200,8 +200,8 @@ class _Strategies:
         if kind.name in _PRIMITIVES:
             return self._primitive(kind.name)
         values = self._objects(kind)
-        # One of sixteen values is null: most functions do not accept null.
-        return st.one_of(*[values] * 15, st.just("null")) if nullable else values
+        # One of eight values is null: most functions do not accept null.
+        return st.one_of(*[values] * 7, st.just("null")) if nullable else values
 
     def _primitive(self, name: str) -> SearchStrategy[str]:
         from hypothesis import strategies as st
@@ -216,8 +216,8 @@ class _Strategies:
         if name in ("float", "double"):
             corners = [0.0, -0.0, 1.0, -1.0, 0.5, *map(float, self._numbers)]
             special = [float("nan"), float("inf"), float("-inf"), 1e300 if name == "double" else 1e30]
-            width = 64 if name == "double" else 32
-            floats = st.sampled_from(corners) | st.sampled_from(special) | st.floats(-100, 100, width=width)
+            usual = st.floats(-100, 100, width=64 if name == "double" else 32)
+            floats = st.sampled_from(corners) | st.sampled_from(special) | usual
             return floats.map(lambda value: f"{name}:{_java_float(value)}")
         low, high = -(1 << _BITS[name] - 1), (1 << _BITS[name] - 1) - 1
         corners = [n for n in (0, 1, -1, 2, *self._numbers) if low <= n <= high]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +10,9 @@ from importlib.resources import files
 from urllib.parse import unquote
 
 from simllm.errors import InputError
-from simllm.execution import Limits, Sandbox, SandboxError
-from simllm.perturb.code.proof.harness_results import (
-    FIRST_TWIN,
-    ORIGINAL,
-    VARIANT,
-    CaseResults,
-    read_results,
-    verdict,
-)
+from simllm.execution import Limits, Sandbox
+from simllm.perturb.code.proof.harness_results import ORIGINAL, VARIANT, CaseResults, verdict
+from simllm.perturb.code.proof.harness_runs import run_harness
 from simllm.perturb.code.proof.java_inputs import JavaSignature, draw_inputs, find_signature, unknown_types
 from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Task
 from simllm.perturb.code.proof.wrong_twins import wrong_twins
@@ -35,19 +30,19 @@ _ERROR = re.compile(r"^p(\d+)_(\d+)/\w+\.java:\d+: error: (.*)$")
 _UNKNOWN = re.compile(r"^ +symbol: +(class|variable|method) ([\w$]+)")
 
 
-@dataclass
+@dataclass(frozen=True)
 class _JavaTask:
     """A case of a batch.
 
     Attributes:
         task: The case, its inputs and wrong twins.
         signature: How the original is called.
-        sources: The source of each side that is still in the batch, by number.
+        inputs: The inputs as the harness reads them, and whether there is a large number in each.
     """
 
     task: Task
     signature: JavaSignature
-    sources: dict[int, str]
+    inputs: list[tuple[str, bool]]
 
     @property
     def class_name(self) -> str:
@@ -71,31 +66,37 @@ def prove_java(
             proofs[number] = Proof(case.id, "parsed", reason="is a file, not a function")
             continue
         batch[number] = _prepare(case, signature, inputs, twins, seed)
-    classes = _compile(batch, sandbox, proofs)
+    results = {number: CaseResults() for number in batch}
+    classes = _compile(batch, sandbox, results)
+    runnable = [number for number, java in batch.items() if java.inputs and not _is_broken(results[number])]
+
+    def files_for(numbers: list[int]) -> dict[str, bytes]:
+        lines = (line for number in numbers for line in _lines(number, batch[number], results[number]))
+        return {**classes, "cases.txt": "".join(f"{line}\n" for line in lines).encode()}
+
+    run_harness(sandbox, _RUN, _RUN_LIMITS, runnable, files_for, results)
     for number, java in batch.items():
-        if java.task.obstacle and number not in proofs:
-            proofs[number] = Proof(java.task.case.id, "compiled", reason=java.task.obstacle)
-    waiting = {number: java for number, java in batch.items() if number not in proofs}
-    for number, results in _run(waiting, classes, sandbox).items():
-        java = waiting[number]
-        proofs[number] = verdict(java.task, results, len(java.sources) - FIRST_TWIN, _describe)
+        proofs[number] = verdict(java.task, results[number])
     return [proofs[number] for number in range(len(cases))]
 
 
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
     """Draw the inputs of a case, and make its wrong twins."""
     if unknown := unknown_types(signature.parameters):
-        task = Task(case, [], [], f"needs types that are unknown: {', '.join(unknown)}")
-    else:
-        drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
-        task = Task(case, drawn, wrong_twins(case, twins, seed))
-    sides = [case.original, case.variant, *task.twins]
-    return _JavaTask(task, signature, dict(enumerate(sides)))
+        return _JavaTask(Task(case, [], [], f"needs types that are unknown: {', '.join(unknown)}"), signature, [])
+    drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
+    task = Task(case, [_readable(values) for values, _ in drawn], wrong_twins(case, twins, seed))
+    return _JavaTask(task, signature, drawn)
+
+
+def _readable(values: str) -> str:
+    """Return the text of an input for readers."""
+    return re.sub(r"(?<=String:)\S*", lambda text: json.dumps(unquote(text[0]), ensure_ascii=False), values)
 
 
 def _file(number: int, side: int, java: _JavaTask) -> tuple[str, bytes]:
     """Return the path and the content of the file of one side."""
-    source = java.sources[side]
+    source = java.task.sides[side]
     if java.signature.overrides:  # the class around it does not extend the one that it comes from
         source = source.replace("@Override", "", 1)
     name = java.class_name
@@ -103,18 +104,26 @@ def _file(number: int, side: int, java: _JavaTask) -> tuple[str, bytes]:
     return f"p{number}_{side}/{name}.java", text.encode("utf-8", "surrogatepass")
 
 
-def _compile(batch: Mapping[int, _JavaTask], sandbox: Sandbox, proofs: dict[int, Proof]) -> dict[str, bytes]:
-    """Compile all sides of a batch.
+def _is_broken(results: CaseResults) -> bool:
+    """Return whether the original or the variant does not compile."""
+    return ORIGINAL in results.broken or VARIANT in results.broken
 
-    What does not compile is left out, until the rest compiles: a twin is taken out of its case; a case whose
-    original or variant has an error gets its proof.
+
+def _compile(
+    batch: Mapping[int, _JavaTask], sandbox: Sandbox, results: Mapping[int, CaseResults]
+) -> dict[str, bytes]:
+    """Compile all sides of a batch, without the sides that do not compile, which the results then name.
 
     Returns:
         The class files by relative path.
     """
-    batch = dict(batch)
-    while batch:
-        sources = dict(_file(n, side, java) for n, java in batch.items() for side in java.sources)
+    while batch := {number: java for number, java in batch.items() if not _is_broken(results[number])}:
+        sources = dict(
+            _file(number, side, java)
+            for number, java in batch.items()
+            for side in range(len(java.task.sides))
+            if side not in results[number].broken
+        )
         sources |= {f"{name}.java": (files(__package__) / f"{name}.java").read_bytes() for name in _HARNESS}
         listing = {"sources.txt": "\n".join(sources).encode()}
         outcome = sandbox.run(_COMPILE, sources | listing, limits=_COMPILE_LIMITS, keep=["*.class"])
@@ -124,22 +133,16 @@ def _compile(batch: Mapping[int, _JavaTask], sandbox: Sandbox, proofs: dict[int,
         if "ProofHarness.java:" in log:
             raise InputError(f"proofs for Java need javac 17 or newer: {log.partition(chr(10))[0]}")
         errors = _errors(log)
-        if not errors and len(batch) > 1:
+        if not errors and len(batch) > 1:  # javac ended early, so it is not known at which case
             numbers = sorted(batch)
-            half = len(numbers) // 2
-            parts = ({n: batch[n] for n in part} for part in (numbers[:half], numbers[half:]))
-            return {name: code for part in parts for name, code in _compile(part, sandbox, proofs).items()}
+            halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
+            compiled = (_compile({n: batch[n] for n in half}, sandbox, results) for half in halves)
+            return {name: code for part in compiled for name, code in part.items()}
         if not errors:
-            (number,) = batch
             reason = f"javac exceeds its limit of {outcome.exceeded}" if outcome.exceeded else log.strip()
-            errors = {(number, ORIGINAL): reason.partition("\n")[0]}
-        for (number, side), reason in sorted(errors.items()):
-            if side >= FIRST_TWIN and number in batch:
-                del batch[number].sources[side]
-            elif java := batch.pop(number, None):
-                refuted = side == VARIANT
-                reason = f"the variant does not compile: {reason}" if refuted else reason
-                proofs[number] = Proof(java.task.case.id, "refuted" if refuted else "parsed", reason=reason)
+            errors = {(number, ORIGINAL): reason.partition("\n")[0] for number in batch}
+        for (number, side), reason in errors.items():
+            results[number].broken[side] = reason
     return {}
 
 
@@ -161,36 +164,15 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
     return first
 
 
-def _run(
-    batch: Mapping[int, _JavaTask], classes: Mapping[str, bytes], sandbox: Sandbox
-) -> dict[int, CaseResults]:
-    """Run a batch. If the process ends in the middle, a new one runs the cases that come after that."""
-    done: dict[int, CaseResults] = {}
-    while waiting := [number for number in sorted(batch) if number not in done]:
-        text = "".join(line + "\n" for number in waiting for line in _lines(number, batch[number]))
-        given = {**classes, "cases.txt": text.encode()}
-        outcome = sandbox.run(_RUN, given, limits=_RUN_LIMITS, keep=["results.txt"])
-        found = read_results(outcome.files.get("results.txt", b""))
-        if not found:
-            message = outcome.stderr.decode(errors="replace").strip() or f"exit status {outcome.status}"
-            raise SandboxError(f"the Java process for proofs does not start: {message}")
-        done |= found
-    return done
-
-
-def _lines(number: int, java: _JavaTask) -> Iterator[str]:
+def _lines(number: int, java: _JavaTask, results: CaseResults) -> Iterator[str]:
     """Yield the lines that describe a case to the harness."""
     yield f"case\t{number}"
     case, signature = java.task.case, java.signature
     parameters = " ".join(kind.erased for kind in signature.parameters)
-    for side in java.sources:
+    for side in range(len(java.task.sides)):
         name = signature.name if side == ORIGINAL else case.names.get(signature.name, signature.name)
         entry = java.class_name if signature.is_constructor else name
-        yield f"side\tp{number}_{side}\t{java.class_name}\t{entry}\t{parameters}"
-    yield from (f"input\t{large:d}\t{values}" for values, large in java.task.inputs)
+        if side not in results.broken:
+            yield f"side\t{side}\tp{number}_{side}\t{java.class_name}\t{entry}\t{parameters}"
+    yield from (f"input\t{large:d}\t{values}" for values, large in java.inputs)
     yield "run"
-
-
-def _describe(values: str) -> str:
-    """Return the text of an input for readers."""
-    return unquote(values)

@@ -79,16 +79,21 @@ class Proof:
 
 @dataclass(frozen=True)
 class Task:
-    """A case with its inputs and wrong twins, ready to run.
+    """A case with its inputs and wrong twins.
 
     Attributes:
         case: The case.
-        inputs: The inputs, each as the harness of the language reads them.
-        twins: The sources of wrong twins.
+        arguments: The inputs, as text for readers.
+        twins: The sources of the wrong twins.
         obstacle: Why there are no inputs; empty if there are some.
     """
 
     case: ProofCase
-    inputs: list[tuple[str, bool]]
+    arguments: list[str]
     twins: list[str]
     obstacle: str = ""
+
+    @property
+    def sides(self) -> list[str]:
+        """The sources of all sides: the original, the variant, and the twins."""
+        return [self.case.original, self.case.variant, *self.twins]
