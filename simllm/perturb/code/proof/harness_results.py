@@ -2,8 +2,8 @@
 
 A harness writes lines with tabs between the fields: `begin CASE`; `broken CASE SIDE REASON` for a side that
 does not compile; for the original, `outcome CASE 0 INPUT TEXT` for each input that counts, and
-`left CASE REASON` for each other; `outcome CASE SIDE INPUT TEXT` for each variant, up to the first that differs;
-`died CASE SIDE` if a variant ends its process; `error CASE REASON` if no side can be called; `end CASE`.
+`left CASE REASON` for each other; for each variant, `outcome CASE SIDE INPUT TEXT` up to the first that
+differs; `died CASE SIDE` if a variant ends its process; `error CASE REASON` if no side can be called; `end CASE`.
 """
 
 from __future__ import annotations

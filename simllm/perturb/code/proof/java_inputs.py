@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tree_sitter import Node
 
 from simllm.perturb.code.java.java_tree import children, field, find_nodes, parse, required
-from simllm.perturb.code.proof.drawn_values import CHARACTERS, LARGE, draw, find_literals
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from simllm.perturb.code.proof.drawn_values import LARGE, DrawnValues
 
 _BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 _BOXES = {"Byte": "byte", "Short": "short", "Integer": "int", "Long": "long", "Float": "float"}
 _BOXES |= {"Double": "double", "Boolean": "boolean", "Character": "char"}
 _PRIMITIVES = frozenset(_BOXES.values())
-_SEQUENCES = {"List": "ArrayList", "Collection": "ArrayList", "Iterable": "ArrayList", "ArrayList": "ArrayList"}
-_SEQUENCES |= {"AbstractList": "ArrayList", "LinkedList": "LinkedList", "Vector": "Vector", "Stack": "Stack"}
+_SEQUENCES = dict.fromkeys(("List", "Collection", "Iterable", "ArrayList", "AbstractList"), "ArrayList")
+_SEQUENCES |= {"LinkedList": "LinkedList", "Vector": "Vector", "Stack": "Stack"}
 _SEQUENCES |= {"Deque": "ArrayDeque", "ArrayDeque": "ArrayDeque", "Queue": "LinkedList"}
 _SEQUENCES |= {"Iterator": "Iterator", "PriorityQueue": "PriorityQueue", "Optional": "Optional"}
 _SETS = {"Set": "LinkedHashSet", "LinkedHashSet": "LinkedHashSet", "HashSet": "HashSet", "TreeSet": "TreeSet"}
 _SETS |= {"SortedSet": "TreeSet", "NavigableSet": "TreeSet"}
 _MAPS = {"Map": "LinkedHashMap", "LinkedHashMap": "LinkedHashMap", "HashMap": "HashMap", "TreeMap": "TreeMap"}
 _MAPS |= {"SortedMap": "TreeMap", "NavigableMap": "TreeMap"}
-_TEXTS = ("String", "StringBuilder", "StringBuffer")
-_LONGEST = 6  # items of a container
+_TEXTS = {name: name for name in ("String", "StringBuilder", "StringBuffer")} | {"CharSequence": "String"}
+_STAND_INS = {"Comparable": ("Integer",), "Object": ("Integer", "String", "Double")}
+_STAND_INS |= {"Number": ("Integer", "Long", "Double")}
+_KNOWN = {*_PRIMITIVES, *_BOXES, *_SEQUENCES, *_SETS, *_MAPS, *_TEXTS, *_STAND_INS}
+_KNOWN |= {"[]", "BigInteger", "BigDecimal", "Random", "Comparator"}
+_NULLS = 1 / 8  # the share of null; most functions do not accept it
 
 
 @dataclass(frozen=True)
@@ -131,18 +130,12 @@ def unknown_types(types: tuple[JavaType, ...]) -> list[str]:
 
 
 def _unknown(kind: JavaType) -> list[str]:
-    known = kind.name in _PRIMITIVES or kind.name in _BOXES or kind.name in _SEQUENCES or kind.name in _SETS
-    known = known or kind.name in _MAPS or kind.name in _TEXTS
-    known = known or kind.name in ("[]", "Object", "Number", "Comparable", "CharSequence", "BigInteger")
-    known = known or kind.name in ("BigDecimal", "Random", "Comparator")
-    if not known:
+    if kind.name not in _KNOWN:
         return [kind.name]
-    return [] if kind.name in ("Comparator", "Comparable") else unknown_types(kind.arguments)
+    return [] if kind.name == "Comparator" else unknown_types(kind.arguments)
 
 
-def draw_inputs(
-    types: tuple[JavaType, ...], source: str, number: int, seed: int
-) -> list[tuple[str, bool]]:
+def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int) -> list[tuple[str, bool]]:
     """Draw inputs for a function.
 
     Args:
@@ -154,20 +147,8 @@ def draw_inputs(
     Returns:
         Different inputs, as the harness reads them, and whether there is a large number in each.
     """
-    return _draw(types, find_literals(source), number, seed)
-
-
-@lru_cache(maxsize=1024)
-def _draw(
-    types: tuple[JavaType, ...],
-    literals: tuple[tuple[int, ...], tuple[str, ...]],
-    number: int,
-    seed: int,
-) -> list[tuple[str, bool]]:
-    from hypothesis import strategies as st
-
-    drawn = draw(st.tuples(*(_Strategies(*literals).of(kind) for kind in types)), number, seed)
-    inputs = dict.fromkeys(" ".join(values) for values in drawn)
+    values = _JavaValues(DrawnValues(source, seed))
+    inputs = values.drawn.different(lambda: " ".join(map(values.of, types)), number)
     return [(text, _is_large(text)) for text in inputs]
 
 
@@ -177,102 +158,61 @@ def _is_large(text: str) -> bool:
     return any(kind in ("int", "long") and abs(int(value)) > LARGE for kind, _, value in scalars)
 
 
-class _Strategies:
-    """Strategies for the values of types, as text for the harness.
+class _JavaValues:
+    """Values of Java types, as text for the harness."""
 
-    Args:
-        numbers: Ints that stand in the function.
-        texts: Texts that stand in the function.
-    """
+    def __init__(self, drawn: DrawnValues) -> None:
+        self.drawn = drawn
 
-    def __init__(self, numbers: tuple[int, ...], texts: tuple[str, ...]) -> None:
-        self._numbers, self._texts = numbers, texts
-
-    def of(self, kind: JavaType, nullable: bool = True) -> SearchStrategy[str]:
-        """Return the strategy for a type.
+    def of(self, kind: JavaType, nullable: bool = True) -> str:
+        """Return a value of a type.
 
         Args:
             kind: The type.
             nullable: Whether null is among the values.
         """
-        from hypothesis import strategies as st
-
         if kind.name in _PRIMITIVES:
             return self._primitive(kind.name)
-        values = self._objects(kind)
-        # One of eight values is null: most functions do not accept null.
-        return st.one_of(*[values] * 7, st.just("null")) if nullable else values
+        if nullable and self.drawn.chance(_NULLS):
+            return "null"
+        return self._object(kind)
 
-    def _primitive(self, name: str) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
+    def _primitive(self, name: str) -> str:
         if name == "boolean":
-            return st.sampled_from(["boolean:false", "boolean:true"])
+            return f"boolean:{self.drawn.choice(('false', 'true'))}"
         if name == "char":
-            letters = sorted({letter for text in self._texts for letter in text if ord(letter) < 1 << 16})
-            near = st.sampled_from(letters or ["a"])
-            anything = st.sampled_from([letter for letter in CHARACTERS if ord(letter) < 1 << 16] + ["\0"])
-            return (near | anything).map(lambda letter: f"char:{ord(letter)}")
+            return f"char:{ord(self.drawn.character()) & 0xFFFF}"
         if name in ("float", "double"):
-            corners = [0.0, -0.0, 1.0, -1.0, 0.5, *map(float, self._numbers)]
-            special = [float("nan"), float("inf"), float("-inf"), 1e300 if name == "double" else 1e30]
-            usual = st.floats(-100, 100, width=64 if name == "double" else 32)
-            floats = st.sampled_from(corners) | st.sampled_from(special) | usual
-            return floats.map(lambda value: f"{name}:{_java_float(value)}")
-        low, high = -(1 << _BITS[name] - 1), (1 << _BITS[name] - 1) - 1
-        corners = [n for n in (0, 1, -1, 2, *self._numbers) if low <= n <= high]
-        ints = st.sampled_from(corners) | st.integers(-9, 20) | st.integers(0, 5) | st.integers(-100, 127)
-        ints = ints | st.sampled_from([low, high]) | st.integers(low, high)
-        return ints.map(lambda value: f"{name}:{value}")
+            text = repr(self.drawn.number())
+            return f"{name}:{text.replace('nan', 'NaN').replace('inf', 'Infinity')}"
+        most = 1 << _BITS[name] - 1
+        return f"{name}:{self.drawn.integer(-most, most - 1)}"
 
-    def _objects(self, kind: JavaType) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
+    def _object(self, kind: JavaType) -> str:
         name, arguments = kind.name, kind.arguments
         if name in _BOXES:
             return self._primitive(_BOXES[name])
-        if name in (*_TEXTS, "CharSequence"):
-            written = "String" if name == "CharSequence" else name
-            return self._text().map(lambda text: f"{written}:{quote(text, safe='')}")
-        if name == "Comparable":
-            return self._objects(*arguments) if arguments else self._primitive("int")
-        if name == "Object":
-            return self._objects(JavaType("String")) | self._primitive("int") | self._primitive("double")
-        if name == "Number":
-            return self._primitive("int") | self._primitive("double") | self._primitive("long")
-        if name in ("BigInteger", "BigDecimal"):
-            return st.sampled_from([0, 1, -1, *self._numbers, 1 << 70]).map(lambda value: f"{name}:{value}")
-        if name == "Random":
-            return st.integers(0, 9).map(lambda seed: f"Random:{seed}")
+        if name in _TEXTS:
+            return f"{_TEXTS[name]}:{quote(self.drawn.text(), safe='')}"
+        if name in _STAND_INS:
+            given = arguments if name == "Comparable" else ()
+            return self._object(self.drawn.choice(given or tuple(map(JavaType, _STAND_INS[name]))))
+        if name in ("BigInteger", "BigDecimal", "Random"):
+            return f"{name}:{self.drawn.integer()}"
         if name == "Comparator":
-            return st.just("Comparator 0")
+            return "Comparator 0"
         if name in _MAPS:
             key, value = arguments if len(arguments) == 2 else (JavaType("String"), JavaType("Integer"))
-            pairs = st.tuples(self.of(key, nullable=False), self.of(value)).map(" ".join)
-            return self._items(_MAPS[name], pairs, unique=True)
-        if name == "[]":
-            return self._items(kind.erased, self.of(arguments[0]))
+            keys = self.drawn.items(lambda: self.of(key, nullable=False), unique=True)
+            return _container(_MAPS[name], [f"{text} {self.of(value)}" for text in keys])
         item = arguments[0] if arguments else JavaType("Integer")
-        allows_null = name in ("List", "Collection", "Iterable", "ArrayList", "LinkedList", "Vector")
-        container = (_SEQUENCES | _SETS)[name]
-        return self._items(container, self.of(item, nullable=allows_null), unique=name in _SETS)
-
-    def _items(
-        self, container: str, items: SearchStrategy[str], unique: bool = False
-    ) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
-        lists = st.lists(items, max_size=_LONGEST, unique=unique)
-        return lists.map(lambda values: " ".join([container, str(len(values)), *values]))
-
-    def _text(self) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
-        whole = ["", "a", "abba", "12", "-7", "a b c", *self._texts]
-        parts = st.lists(st.sampled_from(["a", "b", " ", *self._texts]), max_size=_LONGEST).map("".join)
-        return st.sampled_from(whole) | parts | st.text(CHARACTERS, max_size=8)
+        if name in _SETS:
+            items = self.drawn.items(lambda: self.of(item, nullable=False), unique=True)
+            return _container(_SETS[name], items)
+        container = kind.erased if name == "[]" else _SEQUENCES[name]
+        nullable = container in ("ArrayList", "LinkedList", "Vector") or name == "[]"
+        return _container(container, self.drawn.items(lambda: self.of(item, nullable)))
 
 
-def _java_float(value: float) -> str:
-    """Return a float as Java reads it."""
-    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
+def _container(name: str, items: list[str]) -> str:
+    return " ".join([name, str(len(items)), *items])

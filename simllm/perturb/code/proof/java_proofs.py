@@ -83,7 +83,8 @@ def prove_java(
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
     """Draw the inputs of a case, and make its wrong twins."""
     if unknown := unknown_types(signature.parameters):
-        return _JavaTask(Task(case, [], [], f"needs types that are unknown: {', '.join(unknown)}"), signature, [])
+        obstacle = f"needs types that are unknown: {', '.join(unknown)}"
+        return _JavaTask(Task(case, [], [], obstacle), signature, [])
     drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
     task = Task(case, [_readable(values) for values, _ in drawn], wrong_twins(case, twins, seed))
     return _JavaTask(task, signature, drawn)

@@ -1,14 +1,14 @@
 """The harness for Python functions, run by the sandbox's own Python. Nothing of simllm is imported.
 
-The file cases.json has a list of cases: the `number`; the code `around`; `sides`, the original first, with `source` and
-`entry`; `wanted`, the number of inputs that have to count; and `inputs`, each a list of positional and a
-mapping of keyword arguments as Python expressions, and whether there is a large number in them. The results go
-to results.txt; harness_results.py describes them.
+The file cases.json has a list of cases: the `number`; the code `around`; the `sides` (the original first), each
+with a `source` and the name of its `entry`; `wanted`, the number of inputs that have to count; and `inputs`,
+each a list of positional and a mapping of keyword arguments, as Python expressions, and whether there is a large
+number in them. The results go to results.txt; harness_results.py describes them.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import asyncio
 import inspect
 import io
@@ -68,7 +68,7 @@ class Side:
         finally:
             sys.stdout = before
         text = printed.getvalue()
-        return one_line(f"{outcome}; prints {text!r}" if text else outcome), objection
+        return one_line(shorten(f"{outcome}; prints {text!r}" if text else outcome)), objection
 
     def _call(self, given: tuple[list[str], dict[str, str]]) -> tuple[str, str]:
         module = types.ModuleType("function")
@@ -169,10 +169,13 @@ def describe_items(items: Any, depth: int) -> list[str]:
     return found
 
 
+def shorten(text: str) -> str:
+    """Return a text; the end of a long text is replaced by a number that stands for it."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... #{hash(text)}"
+
+
 def one_line(text: str) -> str:
-    """Return a text for one field of a line; a number stands for the end of a long text."""
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}... #{hash(text)}"
+    """Return a text without the characters that separate fields and lines."""
     return re.sub(r"[\t\r\n]", " ", text).encode("utf-8", "backslashreplace").decode()
 
 

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from simllm.perturb.code.proof.drawn_values import CHARACTERS, LARGE, draw, find_literals
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from simllm.perturb.code.proof.drawn_values import LARGE, DrawnValues
 
 Input = tuple[list[str], dict[str, str], bool]
-_LONGEST = 6  # items of a container
 _SAME_NAMES = {"List": "list", "Sequence": "list", "Iterable": "list", "Collection": "list"}
 _SAME_NAMES |= {"MutableSequence": "list", "Dict": "dict", "Mapping": "dict", "MutableMapping": "dict"}
 _SAME_NAMES |= {"Set": "set", "AbstractSet": "set", "FrozenSet": "frozenset", "Tuple": "tuple"}
@@ -82,12 +76,6 @@ def _annotation(parameter: ast.arg) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
 
 
-def unknown_types(signature: PythonSignature) -> list[str]:
-    """Return the annotations for which values of any type are tried."""
-    written = [annotation for annotation in signature.annotations if annotation]
-    return [annotation for annotation in written if not _is_known(_parse(annotation))]
-
-
 def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int) -> list[Input]:
     """Draw inputs for a function.
 
@@ -101,21 +89,11 @@ def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int)
         Different inputs: the expressions of the positional and of the keyword arguments, and whether there
         is a large number among them.
     """
-    return _draw(signature, find_literals(source), number, seed)
-
-
-@lru_cache(maxsize=1024)
-def _draw(
-    signature: PythonSignature,
-    literals: tuple[tuple[int, ...], tuple[str, ...]],
-    number: int,
-    seed: int,
-) -> list[Input]:
     known = all(annotation and _is_known(_parse(annotation)) for annotation in signature.annotations)
-    strategy = _Strategies(*literals).call(signature)
-    drawn = draw(strategy, number if known else _MORE_CANDIDATES * number, seed)
-    unique = {repr(values): values for values in drawn}
-    return [(args, named, _is_large([*args, *named.values()])) for args, named in unique.values()]
+    values = _PythonValues(DrawnValues(source, seed))
+    number = number if known else _MORE_CANDIDATES * number
+    drawn = values.drawn.different(lambda: values.arguments(signature), number)
+    return [(args, named, _is_large([*args, *named.values()])) for args, named in drawn]
 
 
 def _is_large(expressions: list[str]) -> bool:
@@ -157,110 +135,65 @@ def _is_ellipsis(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is ...
 
 
-class _Strategies:
-    """Strategies for the values of types, as Python expressions.
+class _PythonValues:
+    """Values of Python types, as expressions."""
 
-    Args:
-        numbers: Ints that stand in the function.
-        texts: Texts that stand in the function.
-    """
+    def __init__(self, drawn: DrawnValues) -> None:
+        self.drawn = drawn
 
-    def __init__(self, numbers: tuple[int, ...], texts: tuple[str, ...]) -> None:
-        self._numbers, self._texts = numbers, texts
-
-    def call(self, signature: PythonSignature) -> SearchStrategy[tuple[list[str], dict[str, str]]]:
-        """Return the strategy for the arguments of a function.
+    def arguments(self, signature: PythonSignature) -> tuple[list[str], dict[str, str]]:
+        """Return arguments for a function.
 
         In half of the calls, all parameters without a known type have values of one type.
         """
-        from hypothesis import strategies as st
+        common = self.drawn.choice(_ANYTHING) if self.drawn.chance(0.5) else ""
+        count = self.drawn.choice(range(signature.required, len(signature.positional) + 1))
+        wanted = list(signature.positional[:count])
+        if signature.rest is not None and count == len(signature.positional):
+            wanted += [signature.rest] * self.drawn.choice(range(4))
+        positional = [self._argument(annotation, common) for annotation in wanted]
+        named = {
+            name: self._argument(annotation, common)
+            for name, annotation, optional in signature.keywords
+            if not optional or self.drawn.chance(0.5)
+        }
+        return positional, named
 
-        @st.composite
-        def arguments(pick: st.DrawFn) -> tuple[list[str], dict[str, str]]:
-            unknown = pick(st.sampled_from([*_ANYTHING, *[""] * len(_ANYTHING)]))
-            most = len(signature.positional)
-            count = pick(st.integers(signature.required, most)) if most > signature.required else most
-            wanted = list(signature.positional[:count])
-            if signature.rest is not None and count == most:
-                wanted += [signature.rest] * pick(st.integers(0, 3))
-            positional = [pick(self.of(annotation, unknown)) for annotation in wanted]
-            named = {
-                name: pick(self.of(annotation, unknown))
-                for name, annotation, optional in signature.keywords
-                if not optional or pick(st.booleans())
-            }
-            return positional, named
-
-        return arguments()
-
-    def of(self, annotation: str, unknown: str = "") -> SearchStrategy[str]:
-        """Return the strategy for an annotation.
-
-        Args:
-            annotation: The annotation; empty if there is none.
-            unknown: The annotation that stands for those that are not known; empty for any.
-        """
+    def _argument(self, annotation: str, common: str) -> str:
         node = _parse(annotation or "Any")
-        name, _ = _name_and_arguments(node)
-        if not _is_known(node) or name in ("Any", "object"):
-            return self._type(_parse(unknown)) if unknown else self._anything()
-        return self._type(node)
+        if not _is_known(node) or _name_and_arguments(node)[0] in ("Any", "object"):
+            node = _parse(common or self.drawn.choice(_ANYTHING))
+        return self._value(node)
 
-    def _anything(self) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
-        return st.sampled_from(_ANYTHING).flatmap(lambda annotation: self._type(_parse(annotation)))
-
-    def _type(self, node: ast.expr) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
+    def _value(self, node: ast.expr) -> str:
         name, arguments = _name_and_arguments(node)
-        inner = [self._type(argument) for argument in arguments if not _is_ellipsis(argument)]
-        if name == "Union":
-            return st.one_of(inner)
-        if name == "Optional":
-            return st.one_of(*inner * 3, st.just("None"))
         if name == "Literal":
-            return st.sampled_from([ast.unparse(argument) for argument in arguments])
-        if name == "tuple" and inner and not any(map(_is_ellipsis, arguments)):
-            return st.tuples(*inner).map(lambda items: f"({', '.join(items)},)")
+            return ast.unparse(self.drawn.choice(arguments))
+        if name == "Optional" and self.drawn.chance(0.25):
+            return "None"
+        if name in ("Optional", "Union"):
+            return self._value(self.drawn.choice(arguments))
+        if name == "tuple" and arguments and not any(map(_is_ellipsis, arguments)):
+            return f"({', '.join(map(self._value, arguments))},)"
         if name == "dict":
-            pair = inner if len(inner) == 2 else [self._text(), self._int()]
-            pairs = st.lists(st.tuples(*pair).map(": ".join), max_size=_LONGEST)
-            return pairs.map(lambda items: f"{{{', '.join(items)}}}")
+            key, value = arguments if len(arguments) == 2 else (ast.Name("str"), ast.Name("int"))
+            items = self.drawn.items(lambda: f"{self._value(key)}: {self._value(value)}")
+            return f"{{{', '.join(items)}}}"
         if name in (*_CONTAINERS, "tuple"):
-            lists = st.lists(inner[0] if inner else self._int(), max_size=_LONGEST)
-            function = {"Iterator": "iter"}.get(name, name)
-            texts = lists.map(lambda items: f"[{', '.join(items)}]")
-            return texts if name == "list" else texts.map(lambda text: f"{function}({text})")
+            item = arguments[0] if arguments else ast.Name("int")
+            text = f"[{', '.join(self.drawn.items(lambda: self._value(item)))}]"
+            return text if name == "list" else f"{'iter' if name == 'Iterator' else name}({text})"
         return self._scalar(name)
 
-    def _scalar(self, name: str) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
-        if name == "bool":
-            return st.sampled_from(["False", "True"])
-        if name == "None":
-            return st.just("None")
-        if name == "float":
-            corners = ["0.0", "-0.0", "0.5", "nan", "inf", "-inf", "1e300", *(f"{n}.0" for n in self._numbers)]
-            return st.sampled_from(corners) | st.floats(-100, 100).map(repr)
-        if name == "bytes":
-            return st.binary(max_size=_LONGEST).map(repr)
+    def _scalar(self, name: str) -> str:
+        if name == "int":
+            return str(self.drawn.integer())
         if name == "str":
-            return self._text()
-        return self._int() if name == "int" else self._anything()
-
-    def _int(self) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
-        corners = st.sampled_from([0, 1, -1, 2, *self._numbers])
-        ints = corners | st.integers(-9, 20) | st.integers(0, 5) | st.integers(-100, 1000)
-        return (ints | st.integers(-(1 << 70), 1 << 70)).map(str) if not self._numbers else ints.map(str)
-
-    def _text(self) -> SearchStrategy[str]:
-        from hypothesis import strategies as st
-
-        whole = ["", "a", "abba", "12", "-7", "a b c", *self._texts]
-        parts = st.lists(st.sampled_from(["a", "b", " ", *self._texts]), max_size=_LONGEST).map("".join)
-        return (st.sampled_from(whole) | parts | st.text(CHARACTERS, max_size=8)).map(repr)
+            return repr(self.drawn.text())
+        if name == "float":
+            return repr(self.drawn.number())
+        if name == "bool":
+            return self.drawn.choice(("False", "True"))
+        if name == "bytes":
+            return repr(self.drawn.text().encode())
+        return "None" if name == "None" else self._value(_parse(self.drawn.choice(_ANYTHING)))
