@@ -8,7 +8,7 @@ import java.util.stream.BaseStream;
 /** Describes values in one line of text. Equal behaviour gives equal text. */
 final class Describer {
     private static final int MOST_ITEMS = 1000;
-    private static final int LONGEST = 4000;
+    private static final int LONGEST = 1000;
     private static final int DEEPEST = 6;
 
     private final String container;

@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -32,7 +33,9 @@ public final class ProofHarness {
     private static final long VARIANT_NANOS = 1_000_000_000L;
     private static final long TWIN_NANOS = 100_000_000L;
     private static final long WAITING = 20; // wall time at most, in units of the processor time
+    private static final int MOST_TIME_UPS = 10; // then no more inputs are tried
     private static final long STACK_BYTES = 4 << 20;
+    private static final Set<String> OWN_THREADS = Set.of("main", "function");
     private static final String TIME_UP = "exceeds the time limit";
 
     private static PrintStream results;
@@ -83,6 +86,7 @@ public final class ProofHarness {
         try {
             runOriginal(number, sides.get(0), inputs, expected);
             for (Side side : sides.subList(1, sides.size())) {
+                write("side", number, side.number());
                 Runner runner = new Runner(side);
                 long nanos = side.number() == 1 ? VARIANT_NANOS : TWIN_NANOS;
                 for (int i = 0; i < inputs.size(); i++) {
@@ -100,24 +104,43 @@ public final class ProofHarness {
             write("error", number, error.getClass().getSimpleName() + " while the class is loaded");
         }
         write("end", number);
-        if (Runner.abandoned) {
+        if (Runner.abandoned || leavesThreads()) {
             Runtime.getRuntime().halt(0); // an endless thread would disturb the next functions
         }
+    }
+
+    /** Return whether there is a thread that a function has started, apart from those of Java's own pools. */
+    private static boolean leavesThreads() {
+        Thread[] threads = new Thread[Thread.activeCount() + 16];
+        int count = Thread.enumerate(threads);
+        for (int i = 0; i < count; i++) {
+            if (!threads[i].isDaemon() && !OWN_THREADS.contains(threads[i].getName())) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private static void runOriginal(int number, Side side, List<Input> inputs, Map<Integer, String> expected)
             throws Exception {
         Runner first = new Runner(side);
         Runner second = new Runner(side);
-        boolean slow = false;
+        int timeUps = 0;
+        write("side", number, 0);
         for (int i = 0; i < inputs.size(); i++) {
             Input input = inputs.get(i);
-            if (slow && input.large()) {
+            if (timeUps == MOST_TIME_UPS) {
+                break;
+            }
+            if (timeUps > 0 && input.large()) {
                 continue;
             }
             String outcome = first.call(input.values(), ORIGINAL_NANOS);
-            if (outcome.equals(TIME_UP)) {
-                slow = true;
+            if (leavesThreads()) {
+                write("left", number, "leaves threads behind");
+                break;
+            } else if (outcome.equals(TIME_UP)) {
+                timeUps++;
                 write("left", number, TIME_UP);
             } else if (outcome.startsWith("throws java.lang.OutOfMemoryError")) {
                 write("left", number, "needs much memory");
@@ -201,7 +224,6 @@ public final class ProofHarness {
             }
             if (thread == null) {
                 thread = new Thread(null, this::work, "function", STACK_BYTES);
-                thread.setDaemon(true);
                 thread.start();
             }
             var clock = ManagementFactory.getThreadMXBean();

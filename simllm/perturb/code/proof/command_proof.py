@@ -17,8 +17,8 @@ def prove_by_command(
 ) -> Proof:
     """Run a command on the original code and on its variant; it has to pass on both.
 
-    The command is the user's own, so it runs as any command that the user types: not in a sandbox, since build
-    tools need the network, caches and the home folder. No shell is involved.
+    The command is the user's own, so it runs as any command that the user types: not in a sandbox, since
+    build tools need the network, caches and the home folder. No shell is involved.
 
     Args:
         command: The command, in which `{dir}` stands for the folder with the code, such as

@@ -3,14 +3,15 @@
 A harness writes lines with tabs between the fields: `begin CASE`; `broken CASE SIDE REASON` for a side that
 does not compile; for the original, `outcome CASE 0 INPUT TEXT` for each input that counts, and
 `left CASE REASON` for each other; for each variant, `outcome CASE SIDE INPUT TEXT` up to the first that
-differs; `died CASE SIDE` if a variant ends its process; `error CASE REASON` if no side can be called; `end CASE`.
+differs; `died CASE SIDE` if a variant ends its process; `error CASE REASON` if no side can be called;
+`end CASE`. A harness that the functions can end writes `side CASE SIDE` before it runs a side.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simllm.perturb.code.proof.proof_case import Counterexample, Proof, Task
 
@@ -27,6 +28,7 @@ class CaseResults:
         outcomes: For each side, the outcome for each input.
         left_out: How often an input was left out for a reason.
         error: Why the functions cannot be called; empty if they can.
+        last_side: The side that was begun last.
         ended: Whether all sides were run.
     """
 
@@ -35,6 +37,7 @@ class CaseResults:
     outcomes: defaultdict[int, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     left_out: Counter[str] = field(default_factory=Counter)
     error: str = ""
+    last_side: int = ORIGINAL
     ended: bool = False
 
     def differing_input(self, side: int) -> int | None:
@@ -58,6 +61,8 @@ def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]
                 case.outcomes[int(side)][int(place)] = text
             case "left", [reason]:
                 case.left_out[reason] += 1
+            case "side", [side]:
+                case.last_side = int(side)
             case "died", [side]:
                 case.died.add(int(side))
             case "error", [reason]:
@@ -78,7 +83,7 @@ def verdict(task: Task, results: CaseResults) -> Proof:
     if reason := results.broken.get(ORIGINAL):
         return Proof(case_id, "parsed", reason=reason)
     if reason := results.broken.get(VARIANT):
-        return Proof(case_id, "refuted", reason=f"the variant: {reason}")
+        return Proof(case_id, "refuted", reason=f"the variant {reason}")
     agreed = len(results.outcomes[VARIANT])
     differing = results.differing_input(VARIANT)
     if differing is not None:
@@ -90,10 +95,13 @@ def verdict(task: Task, results: CaseResults) -> Proof:
         return Proof(
             case_id, "refuted", agreed - 1, reason="the outcomes differ", counterexample=counterexample
         )
+    if task.arguments and not results.ended:
+        if results.last_side == ORIGINAL:
+            return Proof(case_id, "compiled", reason="the function ends its process")
+        results.died.add(results.last_side)
+        task = replace(task, twins=task.twins[: results.last_side - VARIANT])  # the rest was not run
     if VARIANT in results.died:
         return Proof(case_id, "refuted", agreed, reason="the variant ends its process")
-    if task.arguments and not results.ended:
-        return Proof(case_id, "compiled", reason="the function ends its process")
     if not agreed:
         common = [reason for reason, _ in results.left_out.most_common(1)]
         return Proof(case_id, "compiled", reason=results.error or task.obstacle or common[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 
 from simllm.execution import Limits, Sandbox, SandboxError
 from simllm.perturb.code.proof.harness_results import CaseResults, read_results
@@ -16,9 +16,12 @@ def run_harness(
     limits: Limits,
     cases: Collection[int],
     files_for: Callable[[list[int]], Mapping[str, bytes]],
-    results: Mapping[int, CaseResults],
+    results: MutableMapping[int, CaseResults],
 ) -> None:
-    """Run a batch of cases. If the harness ends in the middle, a new one runs the cases that come after that.
+    """Run a batch of cases.
+
+    If the harness ends in the middle of a case, new ones run the cases that come after that, and then the
+    case alone, since another case may have disturbed it.
 
     Args:
         sandbox: Runs the harness.
@@ -31,11 +34,17 @@ def run_harness(
     Raises:
         SandboxError: The harness does not start.
     """
-    waiting = sorted(cases)
-    while waiting:
+    runs = [sorted(cases)] if cases else []
+    while runs:
+        waiting = runs.pop()
         outcome = sandbox.run(argv, files_for(waiting), limits=limits, keep=[RESULTS_FILE])
         begun = read_results(outcome.files.get(RESULTS_FILE, b""), results)
         if not begun:
             message = outcome.stderr.decode(errors="replace").strip() or f"exit status {outcome.status}"
             raise SandboxError(f"{argv[0]} does not run the functions: {message}")
-        waiting = [number for number in waiting if number not in begun]
+        unfinished = [number for number in waiting if number in begun and not results[number].ended]
+        for number in unfinished if len(waiting) > 1 else []:
+            results[number] = CaseResults()
+            runs.insert(0, [number])
+        if rest := [number for number in waiting if number not in begun]:
+            runs.append(rest)

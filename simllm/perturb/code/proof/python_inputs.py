@@ -46,12 +46,12 @@ class PythonSignature:
 
 
 def find_signature(source: str) -> PythonSignature | None:
-    """Return how a function is called; None if the source is not a single function.
+    """Return how a function is called; None if the source has more than imports and one function.
 
     Raises:
         SyntaxError: The source has a syntax error.
     """
-    body = ast.parse(source).body
+    body = [node for node in ast.parse(source).body if not isinstance(node, ast.Import | ast.ImportFrom)]
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef):
         return None
     given = body[0].args
