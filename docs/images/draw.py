@@ -27,6 +27,7 @@ PACKAGES = [
     ("scoring", "encoding, token matching, streams of pairs"),
     ("metrics", "the baselines and the registry of metrics"),
     ("perturb", "rewordings and changes of meaning, by rule"),
+    ("execution", "a sandbox for untrusted programs, and a judge"),
     ("code", "tree-sitter grammars: comments of seven languages"),
     ("stats", "bootstrap, permutation tests, correlations, raters"),
     ("model", "encoder, tokenizer, pooling, the model folder"),

@@ -1,8 +1,8 @@
 """Attacks on a sandbox, run by the sandbox's own Python inside it. Nothing of simllm is imported.
 
 The arguments are a port of the machine, an abstract socket of the machine, the largest allowed size of a
-folder in bytes, and the largest allowed number of processes. The output is a JSON object: for each attack, a
-text that says what it achieved; empty if it failed.
+folder in bytes, the largest allowed number of processes, and the paths that may be read. The output is a JSON
+object: for each attack, a text that says what it achieved; empty if it failed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ _PART = 1 << 18
 _LIBC = ctypes.CDLL(None)
 
 
-def write_to_the_system() -> str:
+def write_to_the_system(readable: list[str]) -> str:
     """Write into folders of the machine, after an attempt to make all mounts writable."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _LIBC.mount(b"none", line.split()[1].encode(), None, _MS_REMOUNT_BIND, None)
     folders = ("/", "/usr", "/usr/bin", "/etc", "/lib", "/dev", "/proc/sys/kernel", "/sys", "/home", "/root")
-    return ", ".join(folder for folder in folders if _can_write(folder))
+    return ", ".join(folder for folder in (*folders, *readable) if _can_write(folder))
 
 
-def fill_memory_with_files(most: int) -> str:
+def fill_memory_with_files(most: int, readable: list[str]) -> str:
     """Fill every folder that is writable, until nothing goes in."""
     for top, folders, _ in os.walk("/"):
-        folders[:] = [name for name in folders if os.path.join(top, name) not in ("/proc", "/usr")]  # noqa: PTH118
+        skipped = {Path("/proc"), Path("/usr"), *map(Path, readable)}
+        folders[:] = [name for name in folders if Path(top, name) not in skipped]
         if _can_write(top) and _fill(top, most) > most:
             return f"{top} took more than {most} bytes"
     return ""
@@ -65,10 +66,11 @@ def _can_write(folder: str) -> bool:
     return True
 
 
-def read_the_machine() -> str:
+def read_the_machine(readable: list[str]) -> str:
     """Look for files of users and for secrets of the system."""
     paths = ("/etc/shadow", "/etc/passwd", "/home", "/root", "/var", "/run", "/sys", "/mnt", "/opt")
-    return ", ".join(path for path in paths if Path(path).exists())
+    allowed = {str(parent) for path in readable for parent in (Path(path), *Path(path).parents)}
+    return ", ".join(path for path in paths if Path(path).exists() and path not in allowed)
 
 
 def read_environments() -> str:
@@ -164,17 +166,17 @@ def start_many_processes(most: int) -> str:
 
 
 if __name__ == "__main__":
-    port, socket_name, folder_size, processes = sys.argv[1:]
+    port, socket_name, folder_size, processes, *readable = sys.argv[1:]
     results = {
-        "read files of the machine": read_the_machine(),
+        "read files of the machine": read_the_machine(readable),
         "read environment variables": read_environments(),
         "see other processes": see_other_processes(),
         "use open files": inherit_open_files(),
         "reach the network": reach_the_network(int(port), socket_name),
         "gain rights": gain_rights(),
         "raise limits": raise_limits(),
-        "write to the system": write_to_the_system(),
-        "fill the memory with files": fill_memory_with_files(int(folder_size)),
+        "write to the system": write_to_the_system(readable),
+        "fill the memory with files": fill_memory_with_files(int(folder_size), readable),
         "hide memory": hide_memory(),
         "start processes without end": start_many_processes(int(processes)),
     }

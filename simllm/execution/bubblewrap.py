@@ -11,7 +11,7 @@ BOX = "/box"  # the working folder inside the sandbox
 SEARCH_PATH = "/usr/bin:/bin:/usr/local/bin"
 # A fixed hash seed makes Python's sets print in the same order in every run.
 ENVIRONMENT = {"PATH": SEARCH_PATH, "HOME": BOX, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
-_SIZED_FOLDERS = ("/dev/shm", "/tmp", BOX)
+SIZED_FOLDERS = (BOX, "/tmp", "/dev/shm")
 _SYSTEM_FOLDERS = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")  # links into /usr, or folders
 _CONFIGURATION = ("alternatives", "java*", "ld.so.cache")  # in /etc; java is a link through /etc/alternatives
 _MIB = 1 << 20
@@ -43,10 +43,11 @@ def bwrap_command(
     for path in (path for pattern in _CONFIGURATION for path in sorted(Path("/etc").glob(pattern))):
         command += ["--ro-bind", str(path), str(path)]
     command += ["--proc", "/proc", "--dev", "/dev"]
-    for folder in _SIZED_FOLDERS:
+    for folder in SIZED_FOLDERS:
         command += ["--size", str(limits.disk * _MIB), "--tmpfs", folder]
     for name in readable:
         command += ["--ro-bind", name, name]
     # /dev and the root are in memory, too, but bwrap gives them no size.
     command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", BOX]
+    command += [word for variable in ENVIRONMENT.items() for word in ("--setenv", *variable)]
     return [*command, "--json-status-fd", str(status), "--seccomp", str(seccomp), "--"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from simllm.errors import InputError
 from simllm.execution.run_messages import Limits, Outcome, Request
 from simllm.execution.self_attack import attack, find_bubblewrap, raise_if_breached
 from simllm.execution.supervisor_pool import SupervisorPool
@@ -29,7 +30,8 @@ class Sandbox:
         contained: Whether commands are contained, that is, not `unsafe`.
 
     Raises:
-        InputError: Commands are not contained on this machine; the message says what to install.
+        InputError: Commands are not contained on this machine; the message says what to install. Or a
+            `readable` path does not exist.
 
     Examples:
         >>> with Sandbox() as sandbox:
@@ -39,11 +41,13 @@ class Sandbox:
 
     def __init__(self, unsafe: bool = False, readable: Sequence[Path] = ()) -> None:
         self.contained = not unsafe
+        if missing := [path for path in readable if not path.exists()]:
+            raise InputError(f"{missing[0]}: does not exist, so commands cannot read it")
         names = [str(path.resolve()) for path in readable]
         self._pool = SupervisorPool(None if unsafe else find_bubblewrap(), names)
         if self.contained:
             try:
-                raise_if_breached(attack(self._pool))
+                raise_if_breached(attack(self._pool, names))
             except BaseException:
                 self.close()
                 raise

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from simllm.errors import InputError
@@ -24,11 +24,12 @@ _LIMITS = Limits(time=5, memory=64, disk=4, processes=16)
 _MIB = 1 << 20
 
 
-def attack(pool: SupervisorPool) -> dict[str, str]:
+def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]:
     """Attack the sandbox from inside, which takes a fraction of a second.
 
     Args:
         pool: Starts the sandboxes.
+        readable: More paths that the pool lets commands read.
 
     Returns:
         For each attack, what it achieved; empty if the sandbox held.
@@ -37,21 +38,23 @@ def attack(pool: SupervisorPool) -> dict[str, str]:
         InputError: The sandbox does not start, or ends early.
     """
     try:
-        return _attack(pool)
+        return _attack(pool, readable)
     except SandboxError as error:
         raise InputError(f"programs cannot be contained here: {error}; install: {_INSTALL}") from None
 
 
-def _attack(pool: SupervisorPool) -> dict[str, str]:
+def _attack(pool: SupervisorPool, readable: Sequence[str]) -> dict[str, str]:
     with _listeners() as (port, name):
-        arguments = [str(port), name, str(_LIMITS.disk * _MIB), str(_LIMITS.processes)]
+        arguments = [str(port), name, str(_LIMITS.disk * _MIB), str(_LIMITS.processes), *readable]
         files = {"attack.py": _SCRIPT.read_bytes()}
         outcome = pool.run(Request(["python3", "-I", "-S", "attack.py", *arguments], files, b"", _LIMITS, ()))
     if not outcome.succeeded:
-        raise SandboxError(f"the attacks ended early: {outcome.stderr.decode(errors='replace').strip()}")
+        end = f"exceeded {outcome.exceeded}" if outcome.exceeded else f"status {outcome.status}"
+        message = outcome.stderr.decode(errors="replace").strip()
+        raise SandboxError(f"the attacks ended early: {end} {message}".strip())
     results: dict[str, str] = json.loads(outcome.stdout)
-    late = outcome.wall_seconds > _LIMITS.wall_time
-    results["outlive the program"] = f"{outcome.wall_seconds:.0f} s" if late else ""
+    left = _processes_with(name)
+    results["outlive the program"] = f"{left} processes" if left else ""
     hog = pool.run(Request(["python3", "-I", "-S", "-c", _HOG], {}, b"", _LIMITS, ()))
     results["take memory above the limit"] = "" if hog.exceeded == "memory" else "not noticed"
     return results
@@ -99,6 +102,15 @@ def find_bubblewrap() -> str:
     if shutil.which("python3", path=SEARCH_PATH) is None:
         raise InputError(f"no python3 in {SEARCH_PATH}, which attacks the sandbox: apt-get install python3")
     return bwrap
+
+
+def _processes_with(word: str) -> int:
+    """Return the number of processes of this machine that have a word in their command line."""
+    number = 0
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            number += word.encode() in file.read_bytes()
+    return number
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from simllm.execution.adopted_processes import Ended, end_children
 from simllm.execution.box_files import read_files, write_files
-from simllm.execution.bubblewrap import ENVIRONMENT, bwrap_command
+from simllm.execution.bubblewrap import ENVIRONMENT, SIZED_FOLDERS, bwrap_command
 from simllm.execution.resource_watch import exact_cpu_seconds, measure
 from simllm.execution.run_messages import Limits, Outcome, Request, SandboxError
 from simllm.execution.syscall_filter import seccomp_program
@@ -77,7 +77,8 @@ class SupervisedRun:
         self.limits = request.limits
         self.kept: dict[int, bytearray] = {}  # the output by file descriptor
         self.exceeded: str | None = None
-        self.cpu_seconds, self.peak_memory, self.start_seconds = 0.0, 0, 0.0
+        self.cpu_seconds, self.start_seconds = 0.0, 0.0
+        self.peak_memory, self.last_memory, self.floor = 0, 0, 0
 
     def run(self) -> Outcome:
         """Run the command to its end.
@@ -149,13 +150,14 @@ class SupervisedRun:
         self.folder = None
         if self.setup.bwrap:
             command = bwrap_command(self.setup.bwrap, self.limits, self.setup.readable, STATUS, SECCOMP)
-            settings = [word for item in ENVIRONMENT.items() for word in ("--setenv", *item)]
-            program = [*command[:-1], *settings, "--", *program]
+            program = [*command, *program]
         else:
             self.folder = tempfile.mkdtemp(prefix="simllm-unsafe-")
             self.held.callback(shutil.rmtree, self.folder, ignore_errors=True)
             environment = ENVIRONMENT | {"HOME": self.folder}
             given = given[: GATE + 1]
+            # The peak of a process that is started here includes the peak of this process.
+            self.floor = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
         actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(given)]
         return os.posix_spawn(
             program[0], program, environment, file_actions=actions, setpgroup=0, setsigdef=_IGNORED_BY_PYTHON
@@ -163,12 +165,14 @@ class SupervisedRun:
 
     def _open_folders(self) -> None:
         """Open the working folder of the command, and a folder /proc that has its processes."""
+        self.sized = list[int]()
         if self.folder is not None:
             self.box, self.proc = self._open(self.folder), self._open("/proc")
             return
         self.kept_status = os.read(self.status, _PART)
         root = f"/proc/{json.loads(self.kept_status.splitlines()[0])['child-pid']}/root"
-        self.box, self.proc = self._open(f"{root}{ENVIRONMENT['HOME']}"), self._open(f"{root}/proc")
+        self.sized = [self._open(root + folder) for folder in SIZED_FOLDERS]
+        self.box, self.proc = self.sized[0], self._open(f"{root}/proc")
 
     def _watch(self, begun: float) -> None:
         """Collect the output until the command ends, or exceeds a limit."""
@@ -195,9 +199,11 @@ class SupervisedRun:
                 measured = now + 5 * (time.monotonic() - now)  # measuring takes a fifth of the time at most
 
     def _measure(self) -> None:
-        usage = measure(self.proc, self._pids(), self.limits.memory * _MIB)
+        usage = measure(self.proc, self._pids(), self.sized, self.limits.memory * _MIB)
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self.start_seconds)
-        self.peak_memory = max(self.peak_memory, usage.memory)
+        # For a moment, a process that starts another appears twice. So sums must be seen twice.
+        self.peak_memory = max(self.peak_memory, usage.largest, min(usage.memory, self.last_memory))
+        self.last_memory = usage.memory
         self.exceeded = self.exceeded or self._exceeded_usage()
 
     def _exceeded_usage(self) -> str | None:
@@ -228,20 +234,22 @@ class SupervisedRun:
                 pass
 
     def _outcome(self, seconds: float, usage: Mapping[int, Ended], files: dict[str, bytes]) -> Outcome:
-        ended = usage[self.child]
-        status: int | None = ended.status
         if self.folder is None:
             while part := os.read(self.status, _PART):
                 self.kept_status += part
             lines = [json.loads(line) for line in self.kept_status.splitlines()]
-            ended = usage.get(lines[0]["child-pid"], ended)
             status = next((line["exit-code"] for line in lines if "exit-code" in line), None)
+            measured = lines[0]["child-pid"]  # bwrap's inner process, the parent of the program
+        else:
+            status, measured = usage[self.child].status, self.child
         if self.exceeded:
             status = 128 + signal.SIGKILL
         elif status is None:
             raise SandboxError(f"bwrap ended before the program: {self._message()}")
-        self.cpu_seconds = max(self.cpu_seconds, ended.cpu_seconds - self.start_seconds)
-        self.peak_memory = max(self.peak_memory, ended.peak_memory)
+        if measured in usage:
+            self.cpu_seconds = max(self.cpu_seconds, usage[measured].cpu_seconds - self.start_seconds)
+            if usage[measured].peak_memory > self.floor:
+                self.peak_memory = max(self.peak_memory, usage[measured].peak_memory)
         return Outcome(
             status,
             self.exceeded or self._exceeded_usage(),

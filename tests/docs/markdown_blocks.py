@@ -4,6 +4,7 @@ A comment on the line above a block gives its options:
 
     <!-- block: slow -->                       is run in the slow lane only
     <!-- block: exit 2 -->                     must exit with this status
+    <!-- block: needs bwrap -->                is not run without bubblewrap, unless REQUIRE_BWRAP=1
     <!-- block: not run, needs SLURM -->       is not run; its commands are parsed
 
 The `text` block right after a block is its expected output. A line `…` in it matches any lines.
@@ -17,6 +18,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -71,6 +73,11 @@ class Block:
     @property
     def slow(self):
         return "slow" in self.notes
+
+    @property
+    def lacks_bwrap(self):
+        required = os.environ.get("REQUIRE_BWRAP") == "1"
+        return "needs bwrap" in self.notes and not required and shutil.which("bwrap") is None
 
     @property
     def run(self):

@@ -1,0 +1,71 @@
+"""Judge the hostile programs of a file, and print what came of them as JSON.
+
+The argument is the file. While each program is judged, a harmless program is judged, too. Nothing is imported
+but simllm.execution, so that any Python can run this file.
+"""
+
+import json
+import os
+import socket
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from simllm.execution import Limits, Sandbox
+from simllm.execution.program_judge import JudgeTest, ProgramFiles, judge
+
+LIMITS = Limits(time=2, memory=128)
+
+
+def others_of_the_same_user(supervisors):
+    """Return the processes of the users that run the programs, without those that supervise and judge."""
+    judges = {str(pid) for pid in (os.getpid(), *supervisors)}
+    users = {Path("/proc", str(pid)).stat().st_uid for pid in supervisors}
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if folder.stat().st_uid in users and folder.name not in judges:
+                found[folder.name] = (folder / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def one(sandbox, case, port):
+    """Judge one program; return what can be checked."""
+    given = f"{port}\n" if "port" in case["holds"] else ""
+    tests = [JudgeTest(given, case.get("output", ""))]
+    files = ProgramFiles(**case["files"]) if "files" in case else None
+    begun = time.monotonic()
+    judgement = judge(sandbox, case["language"], case["code"], tests, LIMITS, files)
+    return {
+        "verdict": judgement.verdict,
+        "seconds": time.monotonic() - begun,
+        "output": [test.output[:100].decode() for test in judgement.tests],
+        "kept": max((len(test.outcome.stdout) for test in judgement.tests), default=0),
+        "log": judgement.compile_log,
+    }
+
+
+if __name__ == "__main__":
+    results = {"uid": os.getuid(), "cases": {}}
+    cases = json.loads(Path(sys.argv[1]).read_text())["hostile"]
+    with (
+        Sandbox() as sandbox,
+        ThreadPoolExecutor(1) as thread,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        harmless = {"language": "python", "code": "print(1)", "output": "1\n", "holds": ""}
+        for case in cases:
+            beside = thread.submit(one, sandbox, harmless, 0)
+            result = one(sandbox, case, server.getsockname()[1])
+            result["beside"] = beside.result()["verdict"]
+            result["left"] = others_of_the_same_user([supervisor.pid for supervisor in sandbox._pool._all])
+            results["cases"][case["name"]] = result
+        server.settimeout(0)
+        try:
+            results["visitor"] = str(server.accept())
+        except BlockingIOError:
+            results["visitor"] = None
+    print(json.dumps(results))

@@ -1,0 +1,143 @@
+"""Hostile programs leave nothing behind, and neither does a killed judge."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.execution.processes import wait_until, with_word
+
+pytestmark = pytest.mark.slow
+NOBODY = 65534
+PYTHON = "/usr/bin/python3"  # other users cannot reach a Python in the home of root
+
+
+@pytest.fixture
+def public_folder():
+    """Yield a folder that every user can read, with a copy of the sandbox's code."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        package = folder / "simllm"
+        package.mkdir()
+        for part in ("__init__.py", "errors.py", "execution"):
+            source = ROOT / "simllm" / part
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, package / part)
+        subprocess.run(["chmod", "-R", "a+rX", name], check=True)
+        yield folder
+
+
+def judge_hostile_programs(folder, vectors, **user):
+    shutil.copy(vectors, folder / "vectors.json")
+    shutil.copy(Path(__file__).with_name("hostile_judge.py"), folder / "hostile_judge.py")
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    environment = {"PATH": os.environ["PATH"], "CANARY_KEY": "sk-123", "PYTHONPATH": str(folder)}
+    command = [PYTHON, "-B", folder / "hostile_judge.py", folder / "vectors.json"]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, cwd="/", **user
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("user", ["this user", "nobody"])
+def test_hostile_programs(sandbox, shared, public_folder, user):
+    """`sandbox` has passed its own attacks; otherwise no hostile program runs."""
+    ids = {}
+    if user == "nobody":
+        if os.getuid() != 0:
+            pytest.skip("only root can become another user")
+        ids = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    vectors = shared / "reference" / "repair_containment.json"
+    system = {path: path.stat().st_mtime_ns for path in (Path("/etc"), Path("/usr"), Path("/usr/share/doc"))}
+    before = set(Path("/tmp").iterdir())
+    results = judge_hostile_programs(public_folder, vectors, **ids)
+    assert results["uid"] == ids.get("user", os.getuid())
+    assert results["visitor"] is None
+    cases = {case["name"]: case for case in json.loads(vectors.read_text())["hostile"]}
+    assert len(cases) == 19
+    for name, case in cases.items():
+        result = results["cases"][name]
+        assert result["verdict"] in case["verdicts"], (name, result)
+        assert result["left"] == {}, (name, result)
+        assert result["beside"] == "AC", (name, result)
+        assert result["seconds"] < 15, (name, result)
+        assert result["kept"] <= 1 << 24, (name, result)
+        assert "root:" not in result["log"], (name, result)
+    assert results["cases"]["searches for the expected output"]["output"] == ["none\n"]
+    assert results["cases"]["endless output"]["seconds"] < 2
+    assert system == {path: path.stat().st_mtime_ns for path in system}
+    new = [path for path in set(Path("/tmp").iterdir()) - before if path.exists()]
+    assert not [path for path in new if path.lstat().st_uid >= 60_000]  # the users that run programs for root
+
+
+JUDGE = """
+import sys
+from simllm.execution import Limits, Sandbox
+code = '''
+import os, time
+for _ in range(20):
+    if os.fork() == 0:
+        os.setsid()
+        break
+time.sleep(60)
+'''
+with Sandbox() as sandbox:
+    print(flush=True)
+    while True:
+        sandbox.run(["python3", "-S", "-c", code, sys.argv[1]], limits=Limits(time=0.1, memory=128))
+"""
+
+
+@pytest.mark.parametrize("killed", ["caller", "supervisor", "bwrap", "caller and supervisor"])
+def test_a_killed_judge_leaves_nothing_behind(sandbox, killed, request):
+    """Kill parts of the judge with SIGKILL at random moments of a run."""
+    draw = random.Random(0)
+    before = set(Path("/tmp").glob("simllm-*"))
+    for number in range(10):
+        word = f"marker-{os.getpid()}-{killed.replace(' ', '-')}-{number}"
+        caller = subprocess.Popen(
+            [sys.executable, "-c", JUDGE, word], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+        )
+        request.addfinalizer(caller.kill)
+        caller.stdout.readline()
+        time.sleep(draw.uniform(0, 0.1) if number % 2 else draw.uniform(0.1, 2))
+        supervisors = [int(pid) for pid in children(caller.pid)]
+        victims = {
+            "caller": [caller.pid],
+            "supervisor": supervisors,
+            "bwrap": [int(pid) for supervisor in supervisors for pid in children(supervisor)],
+            "caller and supervisor": [caller.pid, *supervisors],
+        }[killed]
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        if killed != "bwrap" or victims:
+            assert caller.wait(timeout=30) != 0
+            assert wait_until(lambda pids=supervisors: not any(map(runs, pids)), 5)
+        caller.kill()
+        caller.wait()
+        assert wait_until(lambda word=word: not with_word(word), 5), with_word(word)
+    assert set(Path("/tmp").glob("simllm-*")) <= before
+
+
+def children(pid):
+    try:
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def runs(pid):
+    """Return whether a process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,0 +1,35 @@
+"""Names in Java programs."""
+
+import pytest
+
+from simllm.execution.java_source import file_name, main_class
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("public class Solution { }", "Solution.java"),
+        ("class A { }\npublic final class B { public class C { } }", "B.java"),
+        ("class A { public static class B { } }", "Main.java"),
+        ("// public class A\n/* public class B */ public abstract class C { }", "C.java"),
+        ('@X("public class A {") public strictfp class B { }', "B.java"),
+        ("class A { char c = '\"'; char b = '{'; String s = \"}\\\"{\"; }\npublic class D { }", "D.java"),
+        ('class A { String s = """\n } public class B {\n"""; }\npublic class D { }', "D.java"),
+        ("public record Pair(int a) { }", "Pair.java"),
+        ("public enum Color { RED }", "Color.java"),
+        ("public @interface Mark { }", "Mark.java"),
+        ("public sealed interface Shape permits A { }", "Shape.java"),
+        ("public class Gr\u00f6\u00dfe$1 { }", "Gr\u00f6\u00dfe$1.java"),
+        ("}}} public class A {", "Main.java"),
+        ("", "Main.java"),
+    ],
+)
+def test_file_name(source, name):
+    assert file_name(source) == name
+
+
+def test_main_class():
+    with_main = b"..\x01\x00\x04main\x01\x00\x16([Ljava/lang/String;)V.."
+    assert main_class("Main.java", {"A.class": b"", "B.class": with_main}) == "B"
+    assert main_class("C.java", {"a/b/B.class": with_main, "a/b/C.class": with_main}) == "a.b.C"
+    assert main_class("C.java", {"A.class": b""}) == "C"

@@ -1,0 +1,270 @@
+"""Runs of commands in the sandbox: files, streams, limits, and errors."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from simllm.cli.repair import sandbox as sandbox_command
+from simllm.errors import InputError
+from simllm.execution import Limits, Sandbox, SandboxError
+from simllm.execution import sandbox as sandbox_module
+from tests.command import process, run
+from tests.execution.processes import wait_until, with_word
+
+SHORT = Limits(time=1, memory=64)
+
+
+def python(sandbox, code, **options):
+    return sandbox.run(["python3", "-S", "-c", code], **{"limits": SHORT, **options})
+
+
+def test_streams_and_status(sandbox):
+    code = "import sys; print(sys.stdin.read()); print('e', file=sys.stderr); sys.exit(7)"
+    outcome = python(sandbox, code, stdin=b"caf\xc3\xa9\x00")
+    assert (outcome.status, outcome.exceeded, outcome.succeeded) == (7, None, False)
+    assert (outcome.stdout, outcome.stderr) == (b"caf\xc3\xa9\x00\n", b"e\n")
+
+
+def test_files_pass_from_one_run_to_the_next(sandbox):
+    files = {"a/b/text": b"1", "run": b"#!/bin/sh\ncat a/b/text > a/copy; echo 2 > other; pwd"}
+    first = sandbox.run(["./run"], files, keep=["a/*"])
+    assert first.stdout == b"/box\n"
+    assert first.files == {"a/b/text": b"1", "a/copy": b"1"}
+    second = sandbox.run(["ls", "a", "."], first.files, keep=["*"])
+    assert second.stdout == b".:\na\n\na:\nb\ncopy\n"
+    assert second.files == first.files
+
+
+def test_kept_files_are_regular_files_inside_the_folder(sandbox):
+    code = """
+import os
+os.symlink("/etc", "folder"); os.symlink("real", "link"); os.mkfifo("pipe"); os.mkdir("closed")
+open("real", "w").write("x"); open("unreadable", "w").close()
+os.chmod("unreadable", 0); os.chmod("closed", 0)
+os.truncate(os.open("holes", os.O_CREAT | os.O_WRONLY), 60_000_000); os.makedirs("/".join("d" * 200))
+open("\\udcff", "w").close()
+"""
+    kept = sandbox.run(["python3", "-c", code], keep=["*"]).files
+    assert {name: len(content) for name, content in kept.items()} == {
+        "real": 1,
+        "holes": 60_000_000,
+        "\udcff": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "exceeded"),
+    [
+        ("while True: pass", "time"),
+        ("import os\nfor _ in range(3): os.fork()\nwhile True: pass", "time"),
+        ("import time; time.sleep(60)", "time"),
+        ("x = b'x' * (1 << 28)", "memory"),
+        ("import os\nfor _ in range(3): os.fork()\nx = b'x' * (30 << 20)\nwhile True: pass", "memory"),
+        ("import os\nfor n in range(10**6): os.close(os.open(str(n), os.O_CREAT))", "memory"),
+        ("while True: print('x' * 1000)", "output"),
+        ("import sys\nwhile True: sys.stderr.write('x' * 1000)", "output"),
+    ],
+)
+def test_limits(sandbox, code, exceeded):
+    limits = Limits(time=2 if exceeded == "memory" else 0.3, memory=64, output=100_000)
+    outcome = python(sandbox, code, limits=limits)
+    assert outcome.exceeded == exceeded
+    assert outcome.wall_seconds < limits.wall_time + 1
+    assert len(outcome.stdout) <= 100_000
+    assert len(outcome.stderr) <= 100_000
+
+
+def test_output_up_to_the_limit_is_allowed(sandbox):
+    outcome = python(sandbox, "print('x' * 999)", limits=Limits(time=1, memory=64, output=1000))
+    assert (outcome.exceeded, len(outcome.stdout)) == (None, 1000)
+
+
+def test_time_and_memory_are_measured(sandbox):
+    code = "import time\nx = b'x' * (100 << 20)\nwhile time.process_time() < 0.3: pass\ntime.sleep(0.3)"
+    outcome = python(sandbox, code, limits=Limits(time=2, memory=200))
+    assert outcome.exceeded is None
+    assert outcome.cpu_seconds == pytest.approx(0.3, abs=0.1)
+    assert 0.6 < outcome.wall_seconds < 3
+    assert outcome.peak_memory >> 20 == pytest.approx(108, abs=6)
+
+
+def test_time_and_memory_of_children_are_measured(sandbox):
+    code = """
+import os, time
+if os.fork() == 0:
+    x = b'x' * (50 << 20)
+    while time.process_time() < 0.2: pass
+else:
+    os.wait()
+"""
+    outcome = python(sandbox, code, limits=Limits(time=2, memory=200))
+    assert outcome.cpu_seconds == pytest.approx(0.2, abs=0.1)
+    assert outcome.peak_memory > 50 << 20
+
+
+@pytest.mark.parametrize(
+    ("argv", "status"), [(["false"], 1), (["no-such-program"], 127), (["sh", "-c", "kill -11 $$"], 139)]
+)
+def test_status(sandbox, argv, status):
+    assert sandbox.run(argv, limits=SHORT).status == status
+
+
+def test_environment_is_clean(sandbox):
+    variables = dict(line.split("=", 1) for line in sandbox.run(["env"]).stdout.decode().splitlines())
+    assert set(variables) - {"OLDPWD", "PWD"} == {"PATH", "HOME", "LANG", "PYTHONHASHSEED"}
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_more_paths_can_be_readable(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "text").write_text("x")
+    for path in (folder, *folder.parents[:-2]):
+        path.chmod(0o755)  # the folders of pytest are closed to other users
+    with Sandbox(readable=[folder, Path("/opt")]) as sandbox:
+        outcome = sandbox.run(["sh", "-c", f"cat {folder}/text; echo y > {folder}/text"])
+    assert outcome.stdout == b"x"
+    assert outcome.status != 0
+    assert (folder / "text").read_text() == "x"
+    with pytest.raises(InputError, match="none: does not exist"):
+        Sandbox(readable=[tmp_path / "none"])
+
+
+def test_runs_are_parallel(sandbox):
+    def one(number):
+        return python(sandbox, "import time; time.sleep(0.5); print(input())", stdin=b"%d" % number).stdout
+
+    begun = time.monotonic()
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(one, range(8))) == [b"%d\n" % number for number in range(8)]
+    assert time.monotonic() - begun < 3
+
+
+@pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "", ".", "a\0b"])
+def test_rejects_files_outside_the_folder(sandbox, name):
+    with pytest.raises(InputError, match="expected a path inside the working folder"):
+        sandbox.run(["true"], {name: b""})
+
+
+@pytest.mark.parametrize(
+    "limits", [{"time": 0}, {"memory": -1}, {"time": float("inf")}, {"output": float("nan")}]
+)
+def test_rejects_limits_that_are_none(limits):
+    with pytest.raises(InputError, match=f"limit {next(iter(limits))}: expected a positive number"):
+        Limits(**limits)
+
+
+def test_files_that_do_not_fit(sandbox):
+    with pytest.raises(SandboxError, match="the files do not fit into 1 MiB"):
+        sandbox.run(["true"], {"large": bytes(2 << 20)}, limits=Limits(disk=1))
+    assert sandbox.run(["true"]).succeeded
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_failure_of_the_sandbox_is_no_outcome():
+    with Sandbox() as sandbox:
+        thread = threading.Thread(target=lambda: wait_until(lambda: kill_supervisor(sandbox)))
+        thread.start()
+        with pytest.raises(SandboxError, match="the supervisor of the sandbox ended with status -9"):
+            python(sandbox, "import time; time.sleep(60)", limits=Limits(time=10))
+        thread.join()
+        assert sandbox.run(["true"]).succeeded  # with a new supervisor
+    with pytest.raises(SandboxError, match="closed"):
+        sandbox.run(["true"])
+
+
+def kill_supervisor(sandbox):
+    """Kill the supervisor of a run, if there is one."""
+    pool = sandbox._pool
+    running = pool._all - set(pool._idle)
+    for supervisor in running:
+        time.sleep(0.2)
+        supervisor.send_signal(signal.SIGKILL)
+    return bool(running)
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_closing_ends_runs():
+    sandbox = Sandbox()
+    seconds = "61.0625"
+    thread = ThreadPoolExecutor(1)
+    future = thread.submit(sandbox.run, ["sleep", seconds], limits=Limits(time=30))
+    assert wait_until(lambda: with_word(seconds))
+    sandbox.close()
+    assert isinstance(future.exception(), SandboxError)
+    assert not with_word(seconds)
+
+
+def test_missing_bubblewrap(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None)
+    with pytest.raises(InputError, match="bubblewrap is not installed: apt-get install bubblewrap"):
+        Sandbox()
+
+
+def test_breached_sandbox_is_refused(monkeypatch):
+    monkeypatch.setattr(sandbox_module, "find_bubblewrap", lambda: None)  # so that nothing is contained
+    with pytest.raises(InputError, match=r"not contained here; they can .*reach the network .*; install: "):
+        Sandbox()
+
+
+def test_broken_bubblewrap_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(sandbox_module, "find_bubblewrap", lambda: "/bin/false")
+    with pytest.raises(InputError, match="cannot be contained here: the sandbox does not start: no message"):
+        Sandbox()
+
+
+def test_unsafe_runs_have_limits_and_leave_nothing():
+    with Sandbox(unsafe=True) as sandbox:
+        assert not sandbox.contained
+        outcome = sandbox.run(
+            ["sh", "-c", "cat x; pwd; sleep 61.125 & echo y > y"], {"x": b"1\n"}, keep=["*"]
+        )
+        assert outcome.files == {"x": b"1\n", "y": b"y\n"}
+        one, folder = outcome.stdout.decode().splitlines()
+        assert one == "1"
+        assert not os.path.exists(folder)  # noqa: PTH110
+        assert not with_word("61.125")
+        assert python(sandbox, "while True: pass", limits=Limits(time=0.2)).exceeded == "time"
+        assert python(sandbox, "x = b'x' * (1 << 28)").exceeded == "memory"
+
+
+def test_import_is_light():
+    code = "import sys, simllm.execution.program_judge; print({'torch', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_sandbox_command(sandbox):
+    done = process("repair", "sandbox")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = dict(line.split("\t") for line in done.stdout.splitlines())
+    assert rows["sandbox"].startswith("bubblewrap ")
+    attacks = [result for name, result in rows.items() if name.startswith("attack: ")]
+    assert len(attacks) == 13
+    assert set(attacks) == {"failed"}
+    assert rows["language: python"].startswith("Python 3")
+
+
+def test_sandbox_command_without_bubblewrap(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None)
+    done = run("repair", "sandbox")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"simllm: error: bubblewrap is not installed: apt-get install .*\n", done.stderr)
+
+
+def test_sandbox_command_with_a_weak_sandbox(monkeypatch):
+    results = {"gain rights": "", "reach the network": "192.0.2.1"}
+    monkeypatch.setattr(sandbox_command, "attack_this_machine", lambda: ("bubblewrap 0.8.0", results))
+    done = run("repair", "sandbox")
+    assert done.returncode == 2
+    assert "attack: gain rights\tfailed\nattack: reach the network\tsucceeded: 192.0.2.1\n" in done.stdout
+    assert "they can reach the network (192.0.2.1); install: " in done.stderr
