@@ -19,7 +19,7 @@ from simllm.perturb.code.proof.wrong_twins import wrong_twins
 
 _IMPORTS = "java.io java.math java.util java.util.function java.util.regex java.util.stream".split()
 _HEADER = " ".join(f"import {package}.*;" for package in _IMPORTS)
-_HARNESS = ("ProofHarness", "ProofValues", "Describer")
+_HARNESS = ("ProofHarness", "FunctionRunner", "ProofValues", "Describer")
 _JAVA = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto", "-XX:TieredStopAtLevel=1")
 _COMPILE = ("javac", *(f"-J{option}" for option in _JAVA), "-J-Xmx768m", "-encoding", "UTF-8", "-proc:none")
 _COMPILE += ("-nowarn", "-Xlint:none", "-Xmaxerrs", "1000000", "-g:none", "-d", "classes", "@sources.txt")
