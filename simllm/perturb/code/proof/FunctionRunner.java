@@ -20,7 +20,7 @@ final class FunctionRunner {
     static final String TIME_UP = "exceeds the time limit";
     static volatile boolean abandoned; // whether a thread could not be ended
 
-    private static final long WAITING = 20; // wall time at most, in units of the processor time
+    private static final long WAITING = 10; // wall time at most, in units of the processor time
     private static final long STACK_BYTES = 4 << 20;
 
     private final ProofHarness.Side side;

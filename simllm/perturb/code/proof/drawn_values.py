@@ -58,7 +58,7 @@ class DrawnValues:
         elif kind == 6:
             value = self._random.randint(-100, 127)
         else:
-            value = self.choice((low, high, *_pool("integers", self._seed)))
+            value = self.choice((low, high) if self.chance(0.5) else _pool("integers", self._seed))
         return value if low <= value <= high else value % (high - low + 1) + low
 
     def number(self) -> float:

@@ -28,12 +28,13 @@ from typing import Any
 
 ORIGINAL_SECONDS, VARIANT_SECONDS, TWIN_SECONDS = 0.025, 1.0, 0.1  # processor time of a call
 SIDE_SECONDS = 20  # processor time of all calls of a side
-WAITING = 20  # wall time at most, in units of the processor time
+WAITING = 10  # wall time at most, in units of the processor time
 MOST_TIME_UPS = 10  # then no more inputs are tried
 MEMORY = 512 << 20  # bytes
 TIME_UP = "exceeds the time limit"
 MOST_ITEMS = 1000
 DEEPEST = 6
+COMPLETED = 77  # the exit status of a process that comes to its end; 0 can be that of a function
 LONGEST = 1000  # characters of an outcome
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]+")
 CONSTANTS = {"nan": float("nan"), "inf": float("inf")}
@@ -260,10 +261,10 @@ def in_own_process(work: Callable[[], None]) -> bool:
             signal.signal(signal.SIGVTALRM, raise_time_up)
             signal.signal(signal.SIGALRM, raise_time_up)
             work()
-            status = 0
+            status = COMPLETED
         finally:
             os._exit(status)
-    return os.waitpid(child, 0)[1] == 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == COMPLETED
 
 
 def read_outcomes(begun: int, kind: str) -> dict[int, str]:
