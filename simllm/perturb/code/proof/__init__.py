@@ -1,0 +1,8 @@
+"""Proofs by execution that variants of code behave like their originals."""
+
+from simllm.perturb.code.proof.command_proof import prove_by_command
+from simllm.perturb.code.proof.proof_case import VERDICTS, Counterexample, Proof, ProofCase
+from simllm.perturb.code.proof.proof_summary import ProofSummary
+from simllm.perturb.code.proof.proving import prove
+
+__all__ = ["VERDICTS", "Counterexample", "Proof", "ProofCase", "ProofSummary", "prove", "prove_by_command"]

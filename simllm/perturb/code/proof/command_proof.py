@@ -1,0 +1,70 @@
+"""Proofs by a command of the user, such as the test suite of a project."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.perturb.code.proof.proof_case import Proof
+
+_FOLDER = "{dir}"
+
+
+def prove_by_command(
+    command: str, original: Path, variant: Path, timeout: float | None = None, case_id: str = ""
+) -> Proof:
+    """Run a command on the original code and on its variant; it has to pass on both.
+
+    The command is the user's own, so it runs as any command that the user types: not in a sandbox, since
+    build tools need the network, caches and the home folder. No shell is involved.
+
+    Args:
+        command: The command, in which `{dir}` stands for the folder with the code, such as
+            `mvn -f {dir}/pom.xml test`. It passes if its exit status is 0.
+        original: The folder with the original code.
+        variant: The folder with the variant.
+        timeout: Seconds after which the command fails; None for no limit.
+        case_id: The id of the proof.
+
+    Returns:
+        A proof with the verdict "tests passed" or "refuted".
+
+    Raises:
+        InputError: The command cannot be started, has no `{dir}`, or fails on the original code.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"command {command!r}: {error}") from None
+    if not any(_FOLDER in word for word in words):
+        raise InputError(
+            f"command {command!r}: expected {_FOLDER}, which stands for the folder with the code"
+        )
+    if reason := _failure(words, original, timeout):
+        raise InputError(f"the command fails on the original code: {reason}")
+    reason = _failure(words, variant, timeout)
+    return Proof(case_id, "refuted" if reason else "tests passed", reason=reason)
+
+
+def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
+    """Run the command on a folder, and return why it fails; empty if it passes."""
+    argv = [word.replace(_FOLDER, str(folder)) for word in words]
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            check=False,
+        )
+    except OSError as error:
+        raise InputError(f"cannot run {argv[0]!r}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        return f"it does not end within {timeout:g} s"
+    if done.returncode == 0:
+        return ""
+    lines = done.stdout.decode(errors="replace").strip().splitlines()
+    return f"exit status {done.returncode}" + (f": {lines[-1].strip()}" if lines else "")

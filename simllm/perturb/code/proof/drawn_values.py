@@ -1,0 +1,148 @@
+"""Seeded values for inputs: values that hypothesis draws, small values, and literals of the function."""
+
+from __future__ import annotations
+
+import random
+import re
+from ast import literal_eval
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, TypeVar
+
+from simllm.errors import InputError
+
+LARGE = 10_000  # a loop over that many items is fast, a loop over a random int may be endless
+_LITERAL = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|(?<![\w.])\d+(?![\w.])")
+_MOST_LITERALS = 12
+_LONGEST = 6  # items of a container, or parts of a text
+_CHARACTERS = "".join(map(chr, range(32, 127))) + "\0\n\t\xe9\u2713"
+_FLOATS = (0.0, -0.0, 0.5, 1.0, -1.0, 1e30, float("nan"), float("inf"), float("-inf"))
+_TEXTS = ("", "a", "abba", "12", "-7", "a b c")
+_POOL = 200  # values of each kind that hypothesis draws
+
+_Value = TypeVar("_Value")
+
+
+class DrawnValues:
+    """A source of values, which are the same for the same function and seed.
+
+    Args:
+        source: The function. Inputs like its literals reach more of its branches.
+        seed: The seed of the choice.
+    """
+
+    def __init__(self, source: str, seed: int) -> None:
+        self._seed = seed
+        self._random = random.Random(f"{seed} {source}")
+        found = [_literal(text) for text in _LITERAL.findall(source)]
+        numbers = [near for n in found if isinstance(n, int) for near in (n, n + 1, n - 1, -n)]
+        texts = [text for text in found if isinstance(text, str)]
+        self._numbers = list(dict.fromkeys(numbers))[:_MOST_LITERALS]
+        self._texts = list(dict.fromkeys(texts))[:_MOST_LITERALS]
+
+    def choice(self, values: Iterable[_Value]) -> _Value:
+        """Return one of some values."""
+        return self._random.choice(list(values))
+
+    def chance(self, share: float) -> bool:
+        """Return whether something happens that happens in a share of all cases."""
+        return self._random.random() < share
+
+    def integer(self, low: int = -(1 << 63), high: int = (1 << 63) - 1) -> int:
+        """Return an int in a range; most are small."""
+        kind = self._random.randrange(8)
+        if kind < 2:
+            value = self.choice((0, 1, -1, 2, *self._numbers))
+        elif kind < 6:
+            value = self._random.randint(-9, 20) if kind < 4 else self._random.randint(0, 5)
+        elif kind == 6:
+            value = self._random.randint(-100, 127)
+        else:
+            value = self.choice((low, high) if self.chance(0.5) else _pool("integers", self._seed))
+        return value if low <= value <= high else value % (high - low + 1) + low
+
+    def number(self) -> float:
+        """Return a float; NaN, infinities and -0.0 are frequent."""
+        kind = self._random.randrange(3)
+        if kind == 0:
+            return self.choice(_FLOATS)
+        return float(self.integer(-1000, 1000)) if kind == 1 else self.choice(_pool("floats", self._seed))
+
+    def text(self) -> str:
+        """Return a text."""
+        kind = self._random.randrange(3)
+        if kind == 0:
+            return self.choice((*_TEXTS, *self._texts))
+        if kind == 1:
+            return "".join(self.items(lambda: self.choice(("a", "b", " ", *self._texts))))
+        return self.choice(_pool("texts", self._seed))
+
+    def character(self) -> str:
+        """Return a character."""
+        near = "".join(self._texts)
+        return self.choice(near if near and self.chance(0.5) else _CHARACTERS)
+
+    def items(self, make: Callable[[], _Value], unique: bool = False) -> list[_Value]:
+        """Return a few values that a function makes.
+
+        Args:
+            make: The function.
+            unique: Whether equal values are left out.
+        """
+        made = [make() for _ in range(self._random.randint(0, _LONGEST))]
+        return list(dict.fromkeys(made)) if unique else made
+
+    def different(self, make: Callable[[], _Value], number: int) -> list[_Value]:
+        """Return different values that a function makes, `number` at most; they need not be hashable."""
+        made = (make() for _ in range(2 * number))
+        return list({repr(value): value for value in made}.values())[:number]
+
+
+def require_hypothesis() -> None:
+    """Check that hypothesis is installed.
+
+    Raises:
+        InputError: It is not.
+    """
+    try:
+        import hypothesis  # noqa: F401
+    except ImportError:
+        raise InputError("inputs are drawn by hypothesis: pip install 'simllm[code]'") from None
+
+
+@cache
+def _pool(kind: str, seed: int) -> tuple[Any, ...]:
+    """Return the values of a kind that hypothesis draws."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as seeded
+    from hypothesis import strategies as st
+
+    strategies: dict[str, st.SearchStrategy[Any]] = {
+        "integers": st.integers(-(1 << 70), 1 << 70),
+        "floats": st.floats(-100, 100),
+        "texts": st.text(_CHARACTERS, max_size=8),
+    }
+    drawn = []
+
+    @seeded(seed)
+    @settings(
+        max_examples=_POOL,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategies[kind])
+    def collect(value: object) -> None:
+        drawn.append(value)
+
+    collect()
+    return tuple(drawn)
+
+
+def _literal(text: str) -> object:
+    """Return the value of a literal; None if Python does not know it."""
+    try:
+        return literal_eval(text.lstrip("0") or "0" if text.isdigit() else text)
+    except (SyntaxError, ValueError):
+        return None

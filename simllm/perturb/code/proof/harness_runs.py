@@ -1,0 +1,50 @@
+"""Runs of a harness in the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+
+from simllm.execution import Limits, Sandbox, SandboxError
+from simllm.perturb.code.proof.harness_results import CaseResults, read_results
+
+RESULTS_FILE = "results.txt"
+
+
+def run_harness(
+    sandbox: Sandbox,
+    argv: Sequence[str],
+    limits: Limits,
+    cases: Collection[int],
+    files_for: Callable[[list[int]], Mapping[str, bytes]],
+    results: MutableMapping[int, CaseResults],
+) -> None:
+    """Run a batch of cases.
+
+    If the harness ends in the middle of a case, new ones run the cases that come after that, and then the
+    case alone, since another case may have disturbed it.
+
+    Args:
+        sandbox: Runs the harness.
+        argv: The command of the harness.
+        limits: The limits of a run.
+        cases: The numbers of the cases.
+        files_for: Returns the files that the harness needs to run some cases, given by number.
+        results: The results of each case, which are filled.
+
+    Raises:
+        SandboxError: The harness does not start.
+    """
+    runs = [sorted(cases)] if cases else []
+    while runs:
+        waiting = runs.pop()
+        outcome = sandbox.run(argv, files_for(waiting), limits=limits, keep=[RESULTS_FILE])
+        begun = read_results(outcome.files.get(RESULTS_FILE, b""), results)
+        if not begun:
+            message = outcome.stderr.decode(errors="replace").strip() or f"exit status {outcome.status}"
+            raise SandboxError(f"{argv[0]} does not run the functions: {message}")
+        unfinished = [number for number in waiting if number in begun and not results[number].ended]
+        for number in unfinished if len(waiting) > 1 else []:
+            results[number] = CaseResults()
+            runs.insert(0, [number])
+        if rest := [number for number in waiting if number not in begun]:
+            runs.append(rest)

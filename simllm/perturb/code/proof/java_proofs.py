@@ -1,0 +1,179 @@
+"""Proofs for Java functions: a batch is compiled together, and run in one process."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from urllib.parse import unquote
+
+from simllm.errors import InputError
+from simllm.execution import Limits, Sandbox
+from simllm.perturb.code.proof.harness_results import ORIGINAL, VARIANT, CaseResults, verdict
+from simllm.perturb.code.proof.harness_runs import run_harness
+from simllm.perturb.code.proof.java_inputs import JavaSignature, draw_inputs, find_signature, unknown_types
+from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Task
+from simllm.perturb.code.proof.wrong_twins import wrong_twins
+
+_IMPORTS = "java.io java.math java.util java.util.function java.util.regex java.util.stream".split()
+_HEADER = " ".join(f"import {package}.*;" for package in _IMPORTS)
+_HARNESS = ("ProofHarness", "FunctionRunner", "ProofValues", "Describer")
+_JAVA = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto", "-XX:TieredStopAtLevel=1")
+_COMPILE = ("javac", *(f"-J{option}" for option in _JAVA), "-J-Xmx768m", "-encoding", "UTF-8", "-proc:none")
+_COMPILE += ("-nowarn", "-Xlint:none", "-Xmaxerrs", "1000000", "-g:none", "-d", "classes", "@sources.txt")
+_RUN = ("java", *_JAVA, "-Xmx256m", "-cp", "classes", "ProofHarness")
+_COMPILE_LIMITS = Limits(time=300, memory=1536, disk=256, processes=128)
+_RUN_LIMITS = Limits(time=300, memory=1024, disk=256, processes=128)
+_ERROR = re.compile(r"^p(\d+)_(\d+)/\w+\.java:\d+: error: (.*)$")
+_UNKNOWN = re.compile(r"^ +symbol: +(class|variable|method) ([\w$]+)")
+
+
+@dataclass(frozen=True)
+class _JavaTask:
+    """A case of a batch.
+
+    Attributes:
+        task: The case, its inputs and wrong twins.
+        signature: How the original is called.
+        inputs: The inputs as the harness reads them, and whether there is a large number in each.
+    """
+
+    task: Task
+    signature: JavaSignature
+    inputs: list[tuple[str, bool]]
+
+    @property
+    def class_name(self) -> str:
+        """The class around the function."""
+        return self.signature.name if self.signature.is_constructor else "Case"
+
+
+def prove_java(
+    cases: Sequence[ProofCase], sandbox: Sandbox, inputs: int, twins: int, seed: int
+) -> list[Proof]:
+    """Return the proofs for a batch of Java functions, in its order; `prove` describes the arguments."""
+    proofs: dict[int, Proof] = {}
+    batch: dict[int, _JavaTask] = {}
+    for number, case in enumerate(cases):
+        try:
+            signature = find_signature(case.original)
+        except InputError as error:
+            proofs[number] = Proof(case.id, "parsed", reason=f"does not compile: {error}")
+            continue
+        if signature is None:
+            proofs[number] = Proof(case.id, "parsed", reason="is a file, not a function")
+            continue
+        batch[number] = _prepare(case, signature, inputs, twins, seed)
+    results = {number: CaseResults() for number in batch}
+    classes = _compile(batch, sandbox, results)
+    runnable = [number for number, java in batch.items() if java.inputs and not _is_broken(results[number])]
+
+    def files_for(numbers: list[int]) -> dict[str, bytes]:
+        lines = (line for number in numbers for line in _lines(number, batch[number], results[number]))
+        return {**classes, "cases.txt": "".join(f"{line}\n" for line in lines).encode()}
+
+    run_harness(sandbox, _RUN, _RUN_LIMITS, runnable, files_for, results)
+    for number, java in batch.items():
+        proofs[number] = verdict(java.task, results[number])
+    return [proofs[number] for number in range(len(cases))]
+
+
+def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
+    """Draw the inputs of a case, and make its wrong twins."""
+    if unknown := unknown_types(signature.parameters):
+        obstacle = f"needs types that are unknown: {', '.join(unknown)}"
+        return _JavaTask(Task(case, [], [], obstacle), signature, [])
+    drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
+    task = Task(case, [_readable(values) for values, _ in drawn], wrong_twins(case, twins, seed))
+    return _JavaTask(task, signature, drawn)
+
+
+def _readable(values: str) -> str:
+    """Return the text of an input for readers."""
+    return re.sub(r"(?<=String:)\S*", lambda text: json.dumps(unquote(text[0]), ensure_ascii=False), values)
+
+
+def _file(number: int, side: int, java: _JavaTask) -> tuple[str, bytes]:
+    """Return the path and the content of the file of one side."""
+    source = java.task.sides[side]
+    if java.signature.overrides:  # the class around it does not extend the one that it comes from
+        source = source.replace("@Override", "", 1)
+    name = java.class_name
+    text = f"package p{number}_{side}; {_HEADER}\nclass {name} {{\n{java.task.case.around}\n{source}\n}}\n"
+    return f"p{number}_{side}/{name}.java", text.encode("utf-8", "surrogatepass")
+
+
+def _is_broken(results: CaseResults) -> bool:
+    """Return whether the original or the variant does not compile."""
+    return ORIGINAL in results.broken or VARIANT in results.broken
+
+
+def _compile(
+    batch: Mapping[int, _JavaTask], sandbox: Sandbox, results: Mapping[int, CaseResults]
+) -> dict[str, bytes]:
+    """Compile all sides of a batch, without the sides that do not compile, which the results then name.
+
+    Returns:
+        The class files by relative path.
+    """
+    while batch := {number: java for number, java in batch.items() if not _is_broken(results[number])}:
+        sources = dict(
+            _file(number, side, java)
+            for number, java in batch.items()
+            for side in range(len(java.task.sides))
+            if side not in results[number].broken
+        )
+        sources |= {f"{name}.java": (files(__package__) / f"{name}.java").read_bytes() for name in _HARNESS}
+        listing = {"sources.txt": "\n".join(sources).encode()}
+        outcome = sandbox.run(_COMPILE, sources | listing, limits=_COMPILE_LIMITS, keep=["*.class"])
+        if outcome.succeeded:
+            return dict(outcome.files)
+        log = outcome.stderr.decode(errors="replace")
+        if "ProofHarness.java:" in log:
+            raise InputError(f"proofs for Java need javac 17 or newer: {log.partition(chr(10))[0]}")
+        errors = _errors(log)
+        if not errors and len(batch) > 1:  # javac ended early, so it is not known at which case
+            numbers = sorted(batch)
+            halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
+            compiled = (_compile({n: batch[n] for n in half}, sandbox, results) for half in halves)
+            return {name: code for part in compiled for name, code in part.items()}
+        if not errors:
+            reason = f"javac exceeds its limit of {outcome.exceeded}" if outcome.exceeded else log.strip()
+            errors = {(number, ORIGINAL): reason.partition("\n")[0] for number in batch}
+        for (number, side), reason in errors.items():
+            results[number].broken[side] = reason
+    return {}
+
+
+def _errors(log: str) -> dict[tuple[int, int], str]:
+    """Return what is wrong with each case and side that does not compile."""
+    first: dict[tuple[int, int], str] = {}
+    unknown: dict[tuple[int, int], dict[str, list[str]]] = {}
+    key = None
+    for line in log.splitlines():
+        if found := _ERROR.match(line):
+            key = int(found[1]), int(found[2])
+            first.setdefault(key, f"does not compile: {found[3]}")
+        elif key and (found := _UNKNOWN.match(line)):
+            kind = "types" if found[1] == "class" else "names"
+            unknown.setdefault(key, {}).setdefault(kind, []).append(found[2])
+    for key, names in unknown.items():
+        kind = "types" if "types" in names else "names"
+        first[key] = f"needs {kind} that are unknown: {', '.join(dict.fromkeys(names[kind]))}"
+    return first
+
+
+def _lines(number: int, java: _JavaTask, results: CaseResults) -> Iterator[str]:
+    """Yield the lines that describe a case to the harness."""
+    yield f"case\t{number}"
+    case, signature = java.task.case, java.signature
+    parameters = " ".join(kind.erased for kind in signature.parameters)
+    for side in range(len(java.task.sides)):
+        name = signature.name if side == ORIGINAL else case.names.get(signature.name, signature.name)
+        entry = java.class_name if signature.is_constructor else name
+        if side not in results.broken:
+            yield f"side\t{side}\tp{number}_{side}\t{java.class_name}\t{entry}\t{parameters}"
+    yield from (f"input\t{large:d}\t{values}" for values, large in java.inputs)
+    yield "run"

@@ -1,0 +1,83 @@
+"""Proofs by execution that variants behave like their originals."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+
+from simllm.errors import InputError
+from simllm.execution import Sandbox
+from simllm.execution.toolchains import find_toolchain
+from simllm.perturb.code.proof.drawn_values import require_hypothesis
+from simllm.perturb.code.proof.java_proofs import prove_java
+from simllm.perturb.code.proof.proof_case import Proof, ProofCase
+from simllm.perturb.code.proof.python_proofs import prove_python
+
+_BATCH = 64  # cases; more make no difference to the speed
+_PROVERS: dict[str, Callable[[Sequence[ProofCase], Sandbox, int, int, int], list[Proof]]] = {
+    "java": prove_java,
+    "python": prove_python,
+}
+
+
+def prove(
+    cases: Iterable[ProofCase],
+    sandbox: Sandbox,
+    *,
+    inputs: int = 64,
+    twins: int = 2,
+    seed: int = 0,
+    parallel: int = 1,
+) -> Iterator[Proof]:
+    """Run functions and their variants on the same inputs, and compare what they do.
+
+    Both sides of a case get arguments that hypothesis draws for the types of the parameters. They have to
+    agree on the result, the class of an exception, the printed text, the arguments after the call, and the
+    fields of the object or the global variables. Inputs do not count if two calls of the original differ, if
+    the original takes more than 0.1 s or much memory, or, in Python, if the original raises TypeError,
+    AttributeError or NameError.
+
+    Args:
+        cases: The functions and their variants. They are read as they are needed.
+        sandbox: Runs the functions.
+        inputs: The number of inputs for each function at most.
+        twins: The number of wrong twins for each function at most; 0 does not measure the power.
+        seed: The seed of the inputs and twins.
+        parallel: The number of batches that run at the same time. The proofs do not depend on it.
+
+    Yields:
+        A proof for each case, in their order.
+
+    Raises:
+        InputError: A language is unknown, or its tools are not installed.
+        SandboxError: The sandbox failed.
+    """
+    require_hypothesis()
+    waiting: deque[Future[list[Proof]]] = deque()
+    remaining = iter(cases)
+    with ThreadPoolExecutor(parallel) as threads:
+        while True:
+            batch = list(islice(remaining, _BATCH))
+            if batch:
+                waiting.append(threads.submit(_prove_batch, batch, sandbox, inputs, twins, seed))
+            while waiting and (not batch or len(waiting) > parallel):
+                yield from waiting.popleft().result()
+            if not batch:
+                return
+
+
+def _prove_batch(
+    batch: Sequence[ProofCase], sandbox: Sandbox, inputs: int, twins: int, seed: int
+) -> list[Proof]:
+    """Return the proofs of a batch, in its order."""
+    proofs: dict[int, Proof] = {}
+    for language in sorted({case.language for case in batch}):
+        if language not in _PROVERS:
+            raise InputError(f"cannot prove {language!r}; expected one of {', '.join(_PROVERS)}")
+        find_toolchain(language)
+        numbers = [number for number, case in enumerate(batch) if case.language == language]
+        found = _PROVERS[language]([batch[number] for number in numbers], sandbox, inputs, twins, seed)
+        proofs |= dict(zip(numbers, found, strict=True))
+    return [proofs[number] for number in range(len(batch))]

@@ -1,0 +1,293 @@
+"""The harness for Python functions, run by the sandbox's own Python. Nothing of simllm is imported.
+
+The file cases.json has a list of cases: the `number`; the code `around`; the `sides`, the original first,
+each with a `source` and the name of its `entry`; `wanted`, the number of inputs that have to count; and
+`inputs`. An input has a list of positional and a mapping of keyword arguments, as Python expressions, and
+whether there is a large number in them. The results go to results.txt; harness_results.py describes them.
+"""
+
+from __future__ import annotations
+import __future__
+
+import asyncio
+import inspect
+import io
+import itertools
+import json
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import types
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ORIGINAL_SECONDS, VARIANT_SECONDS, TWIN_SECONDS = 0.025, 1.0, 0.1  # processor time of a call
+SIDE_SECONDS = 20  # processor time of all calls of a side
+WAITING = 10  # wall time at most, in units of the processor time
+MOST_TIME_UPS = 10  # then no more inputs are tried
+MEMORY = 512 << 20  # bytes
+TIME_UP = "exceeds the time limit"
+MOST_ITEMS = 1000
+DEEPEST = 6
+COMPLETED = 77  # the exit status of a process that comes to its end; 0 can be that of a function
+LONGEST = 1000  # characters of an outcome
+ADDRESS = re.compile(r"\bat 0x[0-9a-f]+")
+CONSTANTS = {"nan": float("nan"), "inf": float("inf")}
+RESULTS = Path("results.txt")
+
+
+class TimeUpError(BaseException):
+    """The end of a call that takes too long."""
+
+
+class Side:
+    """One side of a case: the original or a variant."""
+
+    def __init__(self, around: str, source: str, entry: str) -> None:
+        flags = __future__.annotations.compiler_flag  # types in annotations need not exist
+        self.code = compile(f"{around}\n{source}", "function", "exec", flags, dont_inherit=True)
+        self.entry = entry
+
+    def call(self, given: tuple[list[str], dict[str, str]], seconds: float) -> tuple[str, str]:
+        """Call the function in a new module.
+
+        Returns:
+            A description of what the function does, and why that does not count; empty if it counts.
+        """
+        random.seed(0)
+        process = os.getpid()
+        before = sys.stdout
+        printed = sys.stdout = io.StringIO()
+        sys.stdin = io.StringIO()
+        try:
+            outcome, objection = limited(lambda: self._call(given), seconds)
+        except TimeUpError:
+            return TIME_UP, TIME_UP
+        finally:
+            sys.stdout = before
+            if os.getpid() != process:  # the function has made a copy of this process
+                os._exit(0)
+        text = printed.getvalue()
+        return one_line(shorten(f"{outcome}; prints {text!r}" if text else outcome)), objection
+
+    def _call(self, given: tuple[list[str], dict[str, str]]) -> tuple[str, str]:
+        module = types.ModuleType("function")
+        variables = module.__dict__
+        positional, keywords = [], {}
+        objection = ""
+        try:
+            exec(self.code, variables)
+            positional = [eval(text, dict(CONSTANTS)) for text in given[0]]
+            keywords = {name: eval(text, dict(CONSTANTS)) for name, text in given[1].items()}
+            result = variables[self.entry](*positional, **keywords)
+            if inspect.iscoroutine(result):
+                result = asyncio.run(result)
+            outcome = f"returns {describe(result)}"
+        except TimeUpError:
+            raise
+        except BaseException as error:
+            outcome = f"raises {type(error).__name__}"
+            objection = objection_to(error)
+        arguments = [describe(value) for value in (*positional, *keywords.values())]
+        kept = {name: value for name, value in variables.items() if is_data(name, value)}
+        outcome += f"; arguments {', '.join(arguments)}"
+        return (f"{outcome}; variables {describe(kept)}" if kept else outcome), objection
+
+
+def objection_to(error: BaseException) -> str:
+    """Return why an input with which the original raises an error does not count; empty if it counts."""
+    if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+        return f"needs names that are unknown: {error.name}"
+    if isinstance(error, ImportError):
+        return f"needs modules that are not installed: {error.name}"
+    if isinstance(error, MemoryError):
+        return "needs much memory"
+    if isinstance(error, (TypeError, AttributeError, UnboundLocalError)):
+        return f"the original raises {type(error).__name__}"
+    return ""
+
+
+def is_data(name: str, value: object) -> bool:
+    """Return whether a global variable is compared: modules, functions and classes are not."""
+    return not (name.startswith("__") or callable(value) or isinstance(value, types.ModuleType))
+
+
+def limited(work: Callable[[], Any], seconds: float) -> Any:
+    """Call a function with a time limit.
+
+    Raises:
+        TimeUpError: The function takes more processor time, or waits much longer.
+    """
+    try:
+        # If the function catches the error, the next one comes soon.
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds / 10)
+        signal.setitimer(signal.ITIMER_REAL, WAITING * seconds, seconds)
+        return work()
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def raise_time_up(*_: object) -> None:
+    """End the current call."""
+    raise TimeUpError
+
+
+def describe(value: Any, depth: int = 0) -> str:
+    """Describe a value in one line; equal behaviour gives equal text."""
+    if depth > DEEPEST:
+        return "..."
+    kind = type(value)
+    if kind in (str, bytes, int, float, complex, bool, type(None), range):
+        return repr(value)
+    if kind in (list, tuple, set, frozenset, dict):
+        return f"{kind.__name__}({', '.join(describe_items(value, depth + 1))})"
+    if isinstance(value, Iterator):
+        return f"iterator({', '.join(describe_items(value, depth + 1))})"
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
+        return "function" if not isinstance(value, type) else f"class {value.__name__}"
+    text = ADDRESS.sub("at", repr(value))
+    if text.endswith(" object at>") and hasattr(value, "__dict__"):  # the text says nothing about the value
+        return f"{kind.__name__}({describe(vars(value), depth + 1)})"
+    return text
+
+
+def describe_items(items: Any, depth: int) -> list[str]:
+    """Describe the items of a collection, or those that are left in an iterator."""
+    if isinstance(items, dict):
+        return [f"{describe(key, depth)}: {describe(item, depth)}" for key, item in items.items()]
+    if isinstance(items, (set, frozenset)):
+        return sorted(describe(item, depth) for item in items)
+    found = []
+    try:
+        for item in itertools.islice(items, MOST_ITEMS):
+            found.append(describe(item, depth))
+    except TimeUpError:
+        raise
+    except Exception as error:
+        found.append(f"raises {type(error).__name__}")
+    return found
+
+
+def shorten(text: str) -> str:
+    """Return a text; the end of a long text is replaced by a number that stands for it."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... #{hash(text)}"
+
+
+def one_line(text: str) -> str:
+    """Return a text without the characters that separate fields and lines."""
+    return re.sub(r"[\t\r\n]", " ", text).encode("utf-8", "backslashreplace").decode()
+
+
+def run_original(case: dict[str, Any]) -> None:
+    """Run the original on inputs until enough of them count."""
+    side = Side(case["around"], **case["sides"][0])
+    counted, time_ups = 0, 0
+    for place, (positional, keywords, is_large) in enumerate(case["inputs"]):
+        if counted == case["wanted"] or time_ups == MOST_TIME_UPS:
+            return
+        if time_ups and is_large:
+            continue
+        outcome, objection = side.call((positional, keywords), ORIGINAL_SECONDS)
+        time_ups += objection == TIME_UP
+        if objection:
+            write("left", case["number"], objection)
+        else:
+            write("called", case["number"], place, outcome)
+            counted += 1
+
+
+def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
+    """Run the original once more, and leave out the inputs whose outcomes differ."""
+    side = Side(case["around"], **case["sides"][0])
+    for place, first in called.items():
+        positional, keywords, _ = case["inputs"][place]
+        if side.call((positional, keywords), VARIANT_SECONDS)[0] == first:
+            write("outcome", case["number"], 0, place, first)
+        else:
+            write("left", case["number"], "two calls of the original differ")
+
+
+def run_variant(case: dict[str, Any], place: int, expected: dict[int, str]) -> None:
+    """Run a variant on the inputs of the original, up to the first that differs."""
+    side = Side(case["around"], **case["sides"][place])
+    for input_place, original in expected.items():
+        positional, keywords, _ = case["inputs"][input_place]
+        seconds = VARIANT_SECONDS if place == 1 else TWIN_SECONDS
+        outcome, _ = side.call((positional, keywords), seconds)
+        write("outcome", case["number"], place, input_place, outcome)
+        if outcome != original:
+            return
+
+
+def run_case(case: dict[str, Any]) -> None:
+    """Run all sides of a case, each in a process of its own."""
+    number = case["number"]
+    write("begin", number)
+    broken = set()
+    for place, side in enumerate(case["sides"]):
+        try:
+            Side(case["around"], **side)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            write("broken", number, place, f"does not compile: {error}")
+            broken.add(place)
+    ended = True
+    if case["inputs"] and not broken & {0, 1}:
+        begun = RESULTS.stat().st_size
+        ended = in_own_process(partial(run_original, case))
+        if ended:
+            ended = in_own_process(partial(repeat_original, case, read_outcomes(begun, "called")))
+        expected = read_outcomes(begun, "outcome") if ended else {}
+        for place in set(range(1, len(case["sides"]))) - broken:
+            if not in_own_process(partial(run_variant, case, place, expected)):
+                write("died", number, place)
+    if ended:
+        write("end", number)
+
+
+def in_own_process(work: Callable[[], None]) -> bool:
+    """Run a function in a process of its own, which cannot harm this one; return whether it ends well."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_CPU, (SIDE_SECONDS, SIDE_SECONDS))
+            signal.signal(signal.SIGVTALRM, raise_time_up)
+            signal.signal(signal.SIGALRM, raise_time_up)
+            work()
+            status = COMPLETED
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == COMPLETED
+
+
+def read_outcomes(begun: int, kind: str) -> dict[int, str]:
+    """Return the outcomes in lines of one kind by input, from the results after a byte."""
+    with RESULTS.open("rb") as file:
+        file.seek(begun)
+        lines = [line.split("\t") for line in file.read().decode().split("\n")]
+    return {int(line[-2]): line[-1] for line in lines if line[0] == kind}
+
+
+def write(*fields: object) -> None:
+    """Append a line to the results at once, so that it is kept if this process dies."""
+    line = "\t".join(one_line(str(field)) for field in fields)
+    with RESULTS.open("ab") as file:
+        file.write(f"{line}\n".encode())
+
+
+def main() -> None:
+    """Run all cases."""
+    sys.stderr = io.StringIO()
+    for case in json.loads(Path("cases.json").read_text(encoding="utf-8")):
+        run_case(case)
+
+
+if __name__ == "__main__":
+    main()

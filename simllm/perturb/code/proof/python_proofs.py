@@ -1,0 +1,68 @@
+"""Proofs for Python functions: a batch is run by one harness, each side in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from simllm.execution import Limits, Sandbox
+from simllm.perturb.code.proof.harness_results import CaseResults, verdict
+from simllm.perturb.code.proof.harness_runs import run_harness
+from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Task
+from simllm.perturb.code.proof.python_inputs import Input, PythonSignature, draw_inputs, find_signature
+from simllm.perturb.code.proof.wrong_twins import wrong_twins
+
+_HARNESS = "python_harness.py"
+_RUN = ("python3", _HARNESS)
+_RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
+
+
+def prove_python(
+    cases: Sequence[ProofCase], sandbox: Sandbox, inputs: int, twins: int, seed: int
+) -> list[Proof]:
+    """Return the proofs for a batch of Python functions, in its order; `prove` describes the arguments."""
+    tasks: list[Task] = []
+    descriptions: list[dict[str, Any]] = []  # for the harness
+    for case in cases:
+        signature, obstacle = _signature(case.original)
+        drawn = [] if obstacle or not signature else draw_inputs(signature, case.original, inputs, seed)
+        mistakes = wrong_twins(case, twins, seed) if drawn else []
+        task = Task(case, [_readable(given) for given in drawn], mistakes, obstacle)
+        name = signature.name if signature else ""
+        tasks.append(task)
+        descriptions.append(_description(task, name, drawn, inputs))
+    results = {number: CaseResults() for number in range(len(tasks))}
+    harness = (files(__package__) / _HARNESS).read_bytes()
+
+    def files_for(numbers: list[int]) -> dict[str, bytes]:
+        described = [{"number": number, **descriptions[number]} for number in numbers]
+        return {_HARNESS: harness, "cases.json": json.dumps(described).encode()}
+
+    run_harness(sandbox, _RUN, _RUN_LIMITS, range(len(tasks)), files_for, results)
+    return [verdict(task, results[number]) for number, task in enumerate(tasks)]
+
+
+def _signature(source: str) -> tuple[PythonSignature | None, str]:
+    """Return how a function is called, and why it cannot be called; the latter is empty if it can."""
+    try:
+        signature = find_signature(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None, "does not compile"  # the Python of the sandbox says why
+    if signature is None:
+        return None, "is a file, not a function"
+    return signature, "is a method" if signature.is_method else ""
+
+
+def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dict[str, Any]:
+    """Return a case for the harness, without its number."""
+    new_name = task.case.names.get(name, name)
+    entries = [name, *[new_name] * (1 + len(task.twins))]
+    sides = [{"source": text, "entry": entry} for text, entry in zip(task.sides, entries, strict=True)]
+    return {"around": task.case.around, "sides": sides, "wanted": wanted, "inputs": inputs}
+
+
+def _readable(given: Input) -> str:
+    """Return the text of an input for readers."""
+    return ", ".join([*given[0], *(f"{name}={text}" for name, text in given[1].items())])

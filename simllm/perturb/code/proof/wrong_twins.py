@@ -1,0 +1,101 @@
+"""Wrong twins: variants with a mistake, which show whether the inputs can find one."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from simllm.perturb.code.proof.proof_case import ProofCase
+from simllm.perturb.code.rewriting import rename_text
+
+_TOKEN = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"\"\".*?\"\"\"|'''.*?'''|#[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+    r"|[^\W\d][\w$]*|\d[\w.]*|\+\+|--|<<=|>>=|\*\*|//|->|:=|[-+*/%&|^!<>=]=|&&|\|\||\S",
+    re.DOTALL,
+)
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_WIDENED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+_NEGATED = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+_UPDATE = re.compile(
+    r"\+\+\s*[\w.\[\]()]+\s*(?=;)|--\s*[\w.\[\]()]+\s*(?=;)|[\w.\[\]()]+\s*(?:\+\+|--)\s*(?=;)"
+    r"|[\w.]+\s*[-+*/]=\s*[^;\n{}]+?(?=;|[ \t]*$)",
+    re.MULTILINE,
+)
+_NEGATED_RELATION = re.compile(r"(?:!|\bnot\s*)\(([^()&|?]*?)\s(<=|>=|<|>)\s([^()&|?]*)\)")
+_FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")
+
+
+def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
+    """Return variants of a function that each have a mistake where the rewrite changed the code.
+
+    The mistakes are those of a careless rewrite: an update is missing, a negated relation is flipped although
+    NaN makes a difference, the operands are exchanged without the operator, a negation is lost, a number is
+    wrong, or a use keeps its old name. If the rewrite left no place for such a mistake, the mistake is made
+    in any place.
+
+    Args:
+        case: The function and its variant.
+        number: The number of twins at most. Each makes a mistake of another kind.
+        seed: The seed of the choice among the places for one kind.
+    """
+    choice = random.Random(f"{seed} {case.id}")
+    changed = _changed_characters(case)
+    for places in (changed, frozenset(range(len(case.variant)))):
+        found: dict[str, list[str]] = {}
+        for kind, start, end, text in _mistakes(case):
+            twin = case.variant[:start] + text + case.variant[end:]
+            if not places.isdisjoint(range(start, end)) and twin not in (case.variant, case.original):
+                found.setdefault(kind, []).append(twin)
+        if found:
+            return [choice.choice(twins) for twins in found.values()][:number]
+    return []
+
+
+def _changed_characters(case: ProofCase) -> frozenset[int]:
+    """Return the places of the characters that the rewrite changed or moved, apart from new names."""
+    old = _TOKEN.findall(rename_text(case.original, case.names))
+    tokens = list(_TOKEN.finditer(case.variant))
+    matcher = SequenceMatcher(None, old, [token[0] for token in tokens], autojunk=False)
+    return frozenset(
+        place
+        for tag, _, _, first, last in matcher.get_opcodes()
+        if tag != "equal"
+        for token in tokens[first:last]
+        for place in range(*token.span())
+    )
+
+
+def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
+    """Yield the kind, the range and the new text of each mistake; the most telling kinds come first."""
+    text = case.variant
+    for update in _UPDATE.finditer(text):
+        yield "update", *update.span(), "" if case.language == "java" else "pass"
+    if _FRACTIONS.search(case.original + case.around) or case.language == "python":
+        for found in _NEGATED_RELATION.finditer(text):
+            yield "nan", *found.span(), f"({found[1]} {_NEGATED[found[2]]} {found[3]})"
+    tokens = [token for token in _TOKEN.finditer(text) if token[0] != "not" or text[token.end() :].strip()]
+    for token in tokens:
+        if token[0] == "!" or (token[0] == "not" and not text[token.end() :].lstrip().startswith("in ")):
+            yield "negation", *token.span(), ""
+    for mistakes, kind in ((_MIRRORED, "mirror"), (_WIDENED, "relation")):
+        for token in tokens:
+            if token[0] in mistakes and _is_relation(text, token):
+                yield kind, *token.span(), mistakes[token[0]]
+    for token in tokens:
+        if token[0].isdigit():
+            yield "number", *token.span(), str(int(token[0].lstrip("0") or "0") + 1)
+    for token in tokens:
+        if token[0] in ("+", "-"):
+            yield "sign", *token.span(), "-" if token[0] == "+" else "+"
+    old_names = {new: old for old, new in case.names.items()}
+    for token in reversed(tokens):
+        if token[0] in old_names:
+            yield "name", *token.span(), old_names[token[0]]
+
+
+def _is_relation(text: str, token: re.Match[str]) -> bool:
+    """Return whether a token is an operator and not a bracket of type arguments; those touch their words."""
+    start, end = token.span()
+    return text[start - 1 : start].isspace() and text[end : end + 1].isspace()

@@ -1,0 +1,95 @@
+"""Benchmark of proofs in batches, against a javac and a java process for each side.
+
+    python -m tests.benchmarks.proofs --reference metamorphic-java.json
+    python -m tests.benchmarks.proofs --reference metamorphic-java.json --json results.json
+
+The functions of the file are rewritten by their rules. The other way compiles one side, with an empty `main`
+beside it, and starts it. That is the least that a way without batches does. Its time is the mean over the
+first functions.
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from simllm.execution import Sandbox
+from simllm.perturb.code.proof import ProofCase, ProofSummary, prove
+from simllm.perturb.code.rewriting import rewrite
+from tests.benchmarks import machine
+
+CLASS = """
+import java.util.*; import java.util.function.*;
+class Case {{
+{members}
+{source}
+public static void main(String[] args) {{ }}
+}}
+"""
+
+
+def read_cases(file):
+    """Return the functions of a file, with their variants."""
+    cases = []
+    for case in json.loads(file.read_text())["cases"]:
+        found = rewrite(case["source"], "java", case["rules"], case.get("names", {}))
+        members = case.get("members", "")
+        cases.append(ProofCase(case["id"], "java", case["source"], found.text, found.names, members))
+    return cases
+
+
+def seconds_one_by_one(cases):
+    """Return the seconds for a function if each side has a javac and a java process."""
+    begun = time.perf_counter()
+    for case in cases:
+        for source in (case.original, case.variant):
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "Case.java").write_text(CLASS.format(members=case.around, source=source))
+                subprocess.run(["javac", "-nowarn", "-d", folder, f"{folder}/Case.java"], check=True)
+                subprocess.run(["java", "-cp", folder, "Case"], check=True)
+    return (time.perf_counter() - begun) / len(cases)
+
+
+def seconds_in_batches(cases, sandbox, twins, parallel):
+    """Return the seconds for a function in batches, and the summary of the proofs."""
+    summary = ProofSummary()
+    begun = time.perf_counter()
+    for proof in prove(cases, sandbox, twins=twins, parallel=parallel):
+        summary.add(proof)
+    return (time.perf_counter() - begun) / len(cases), summary
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--reference", type=Path, required=True, help="functions with rules and names")
+    parser.add_argument("--one-by-one", type=int, default=10, help="functions for the way without batches")
+    parser.add_argument("--parallel", type=int, default=1, help="batches at the same time")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    args = parser.parse_args()
+    cases = read_cases(args.reference)
+    results = machine.facts() | {"functions": len(cases), "parallel": args.parallel}
+    single = seconds_one_by_one(cases[: args.one_by_one])
+    results["one by one ms"] = 1000 * single
+    with Sandbox() as sandbox:
+        for name, twins in (("batches", 0), ("batches with twins", 2)):
+            seconds, summary = seconds_in_batches(cases, sandbox, twins, args.parallel)
+            results[name] = {
+                "ms": 1000 * seconds,
+                "times as fast": single / seconds,
+                "proven": summary.verdicts["proven"],
+                "inputs": summary.inputs,
+                "twins": summary.twins,
+                "refuted twins": summary.refuted_twins,
+            }
+    text = json.dumps(results, indent=2)
+    print(text)
+    if args.json:
+        args.json.write_text(f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()

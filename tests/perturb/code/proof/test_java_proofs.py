@@ -1,0 +1,117 @@
+"""Java functions and variants that are compiled and run in the sandbox."""
+
+import pytest
+
+from simllm.perturb.code.proof import ProofCase, prove
+
+pytestmark = pytest.mark.usefixtures("javac")
+SUM = "int f(int[] xs) { int s = 0; for (int i = 0; i < xs.length; i++) { s += xs[i]; } return s; }"
+SUM_VARIANT = "int g(int[] xs) { int s = 0; int i = 0; while (i < xs.length) { s += xs[i]; i++; } return s; }"
+
+
+def case(name, original, variant=None, names=None, members=""):
+    return ProofCase(name, "java", original, variant or original, names or {}, members)
+
+
+@pytest.fixture(scope="module")
+def proofs(sandbox):
+    """Prove many functions in one batch."""
+    cases = [
+        case("sum", SUM, SUM_VARIANT, {"f": "g"}),
+        case("nan", "int f(double x) { if (x < 1) { return 1; } else { return 2; } }",
+             "int f(double x) { if (x >= 1) { return 2; } else { return 1; } }"),
+        case("argument", "int[] f(int[] xs) { Arrays.sort(xs); return xs; }",
+             "int[] f(int[] xs) { int[] ys = xs.clone(); Arrays.sort(ys); return ys; }"),
+        case("field", "void f(int x) { seen += x; }", "void f(int x) { seen -= x; }", members="int seen;"),
+        case("print", "void f(String s) { System.out.println(s); }",
+             "void f(String s) { System.out.print(s); }"),
+        case("exception", "int f(int[] xs, String s) { return xs[3] - s.length(); }",
+             "int f(int[] xs, String s) { return -s.length() + xs[3]; }"),
+        case("variant is endless", "int f(int x) { return x; }",
+             "int f(int x) { while (x > 5) { } return x; }"),
+        case("variant has an error", "int f(int x) { return x; }", "int f(int x) { return y; }"),
+        case("random", "double f(int x) { return Math.random(); }"),
+        case("unknown type", "Foo f(Foo x) { return x; }"),
+        case("unknown name", "int f(int x) { return x + size(); }"),
+        case("syntax", "int f(int x) { return }"),
+        case("class file", "class A { int f(int x) { return x; } }"),
+        case("overridden", "@Override public int f(int x) { return x; }"),
+        case("generic", "<T> List<T> f(Map<String, ? extends T> m, T... xs) { return List.of(xs); }"),
+        case("constructor", "Point(int x) { this.x = x; }", members="int x;"),
+        case("wrong constructor", "Point(int x) { this.x = x; }", "Point(int x) { this.x = -x; }",
+             members="int x;"),
+        case("static state", "int f(int x) { return total += x; }", members="static int total;"),
+        case("last", "int f(int x) { return x + 1; }"),
+    ]  # fmt: skip
+    return {proof.id: proof for proof in prove(cases, sandbox)}
+
+
+@pytest.fixture(scope="module")
+def rough_proofs(sandbox):
+    """Prove functions that disturb their process."""
+    cases = [
+        case("variant exits", "int f(int x) { return x; }",
+             "int f(int x) { if (x > 3) System.exit(0); return x; }"),
+        case("exits", "int f(int x) { System.exit(3); return x; }"),
+        case("endless", "int f(int x) { while (true) { try { x++; } catch (Throwable t) { } } }"),
+        case("memory", "int f(int x) { return new int[1 << 30].length; }"),
+        case("threads", "void f(int x) { new Thread(() -> { while (true) { } }).start(); }"),
+        case("last", "int f(int x) { return x + 1; }"),
+    ]  # fmt: skip
+    return {proof.id: proof for proof in prove(cases, sandbox)}
+
+
+def test_proves_variants(proofs):
+    for name in ("sum", "overridden", "generic", "constructor", "static state", "last"):
+        assert (proofs[name].verdict, proofs[name].reason) == ("proven", "")
+        assert proofs[name].inputs > 30
+
+
+def test_refutes_wrong_variants_by_a_counterexample(proofs):
+    for name in ("nan", "argument", "field", "print", "exception", "variant is endless", "wrong constructor"):
+        assert proofs[name].verdict == "refuted", name
+        assert proofs[name].counterexample.original != proofs[name].counterexample.variant
+    assert proofs["nan"].counterexample.arguments == "double:NaN"
+    assert proofs["print"].counterexample.original.startswith(proofs["print"].counterexample.variant[:-3])
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "reason"),
+    [
+        ("variant has an error", "refuted", "the variant needs names that are unknown: y"),
+        ("random", "compiled", "two calls of the original differ"),
+        ("unknown type", "parsed", "needs types that are unknown: Foo"),
+        ("unknown name", "parsed", "needs names that are unknown: size"),
+        ("class file", "parsed", "is a file, not a function"),
+    ],
+)
+def test_says_why_there_is_no_proof(proofs, name, verdict, reason):
+    proof = proofs[name]
+    assert (proof.verdict, proof.reason, proof.counterexample) == (verdict, reason, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "verdict", "reason"),
+    [
+        ("variant exits", "refuted", "the variant ends its process"),
+        ("exits", "compiled", "the function ends its process"),
+        ("endless", "compiled", "exceeds the time limit"),
+        ("memory", "compiled", "needs much memory"),
+        ("threads", "compiled", "leaves threads behind"),
+        ("last", "proven", ""),
+    ],
+)
+def test_a_rough_function_is_lost_alone(rough_proofs, name, verdict, reason):
+    proof = rough_proofs[name]
+    assert (proof.verdict, proof.reason, proof.counterexample) == (verdict, reason, None)
+
+
+def test_the_parser_says_where_a_syntax_error_is(proofs):
+    assert proofs["syntax"].verdict == "parsed"
+    assert proofs["syntax"].reason.startswith("does not compile: line 1: syntax error")
+
+
+def test_reports_the_power_of_the_inputs(proofs):
+    assert proofs["sum"].twins == proofs["sum"].refuted_twins > 0
+    assert proofs["sum"].power == 1

@@ -1,0 +1,78 @@
+"""The order, the batches and the errors of proofs, and all reference functions."""
+
+import json
+
+import pytest
+
+from simllm.errors import InputError
+from simllm.perturb.code.proof import ProofCase, ProofSummary, prove
+from simllm.perturb.code.rewriting import rewrite
+
+PYTHON = "def f(n: int):\n    return n < {n}\n"
+
+
+def python_cases(count):
+    return [ProofCase(str(n), "python", PYTHON.format(n=n), PYTHON.format(n=n)) for n in range(count)]
+
+
+def test_rejects_unknown_languages(sandbox):
+    with pytest.raises(InputError, match="cannot prove 'ruby'; expected one of java, python"):
+        list(prove([ProofCase("a", "ruby", "", "")], sandbox))
+
+
+def test_proofs_do_not_depend_on_batches_and_threads(sandbox):
+    cases = python_cases(150)
+    cases[70] = ProofCase("70", "python", "def f(n: int): return n\n", "def f(n: int): return n + 1\n")
+    proofs = list(prove(cases, sandbox, inputs=8, parallel=2))
+    assert [proof.id for proof in proofs] == [case.id for case in cases]
+    assert [proof.id for proof in proofs if proof.verdict != "proven"] == ["70"]
+    assert list(prove(cases[60:80], sandbox, inputs=8)) == proofs[60:80]
+
+
+def test_cases_are_read_as_they_are_needed(sandbox):
+    read = []
+    cases = (read.append(case.id) or case for case in python_cases(1000))
+    next(iter(prove(cases, sandbox, inputs=1, twins=0)))
+    assert len(read) <= 64 * 3
+
+
+def test_no_twins_no_power(sandbox):
+    summary = ProofSummary()
+    for proof in prove(python_cases(3), sandbox, inputs=4, twins=0):
+        summary.add(proof)
+    assert (summary.verdicts["proven"], summary.inputs, summary.twins, summary.power) == (3, 12, 0, None)
+
+
+def variants(shared, language):
+    """Return the reference functions with the variants that the rules make."""
+    for case in json.loads((shared / "reference" / f"metamorphic-{language}.json").read_text())["cases"]:
+        found = rewrite(case["source"], language, case["rules"], case.get("names", {}))
+        around = case.get("members") or case.get("around") or ""
+        yield ProofCase(case["id"], language, case["source"], found.text, found.names, around)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["java", "python"])
+def test_rewritten_reference_functions_are_proven(shared, sandbox, language):
+    summary = ProofSummary()
+    for proof in prove(variants(shared, language), sandbox, parallel=2):
+        summary.add(proof)
+        assert proof.verdict == "proven" or proof.id == "py-ei-subscript", proof  # it needs an iterator
+    assert summary.power > 0.9
+    assert summary.twins > 50
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("javac")
+def test_wrong_reference_variants_are_refuted(shared, sandbox):
+    """Variants by published transformers that differ, or do not compile."""
+    reference = json.loads((shared / "reference" / "metamorphic-java.json").read_text())["cases"]
+    wrong = [case for case in reference if case["upstream"]["verdict"] in ("differs", "does not compile")]
+    cases = [
+        ProofCase(case["id"], "java", case["source"], case["upstream"]["output"], case.get("names", {}),
+                  case.get("members", ""))
+        for case in wrong
+    ]  # fmt: skip
+    proofs = list(prove(cases, sandbox, twins=0))
+    assert [proof.id for proof in proofs if proof.verdict != "refuted"] == []
+    assert len(proofs) == 32

@@ -1,0 +1,124 @@
+"""Python functions and variants that are run in the sandbox."""
+
+import pytest
+
+from simllm.perturb.code.proof import ProofCase, prove
+
+SAME = "def f(n: int): return n\n"
+SUM = "def f(n: int) -> int:\n    s = 0\n    for i in range(n):\n        s += i\n    return s\n"
+SUM_VARIANT = """\
+def g(n: int) -> int:
+    s = 0
+    i = 0
+    while i < n:
+        s += i
+        i += 1
+    return s
+"""
+
+
+def case(name, original, variant=None, names=None, around=""):
+    return ProofCase(name, "python", original, variant or original, names or {}, around)
+
+
+@pytest.fixture(scope="module")
+def proofs(sandbox):
+    """Prove many functions in one batch."""
+    cases = [
+        case("sum", SUM, SUM_VARIANT, {"f": "g"}),
+        case("untyped", "def f(xs, x):\n    return xs.count(x)\n"),
+        case("keywords", "def f(a: str, *rest: int, b: bool, **more): return (a, rest, b)\n"),
+        case("import", "import random\ndef f(n: int): return random.random()\n"),
+        case("generator", "def f(n: int):\n    while True:\n        yield n\n        n += 1\n"),
+        case("coroutine", "async def f(n: int) -> int: return n\n"),
+        case("exits", "def f(n: int):\n    raise SystemExit(n)\n"),
+        case("unknown annotation", "def f(xs: Optional['Foo']): return [xs, None]\n"),
+        case("nan", "def f(x): return 1 if x < 1.0 else 2\n", "def f(x): return 2 if x >= 1.0 else 1\n"),
+        case("argument", "def f(xs: list[int]):\n    xs.sort()\n    return xs\n",
+             "def f(xs: list[int]):\n    return sorted(xs)\n"),
+        case("yields", "def f(n: int): yield from range(n)\n", "def f(n: int): yield from range(n + 1)\n"),
+        case("print", "def f(n: int): print(n)\n", "def f(n: int): print(-n)\n"),
+        case("global", "def f(n: int):\n    global m\n    m = n\n",
+             "def f(n: int):\n    global m\n    m = -n\n", around="m = 0\n"),
+        case("variant is endless", SAME, "def f(n: int):\n    while n > 5: pass\n    return n\n"),
+        case("variant has an error", SAME, "def f(n: int): return return\n"),
+        case("random", "import os\ndef f(n: int): return os.urandom(8)\n"),
+        case("unknown name", "def f(n: int): return helper(n)\n"),
+        case("method", "def f(self, n: int): return n\n"),
+        case("two", "def f(n): return n\ndef g(n): return n\n"),
+        case("syntax", "def f(n:\n"),
+        case("last", SAME),
+    ]  # fmt: skip
+    return {proof.id: proof for proof in prove(cases, sandbox)}
+
+
+@pytest.fixture(scope="module")
+def rough_proofs(sandbox):
+    """Prove functions that disturb their process."""
+    cases = [
+        case("variant exits", SAME, "import os\ndef f(n: int): os._exit(0)\n"),
+        case("dies", "import ctypes\ndef f(n: int): ctypes.string_at(0)\n"),
+        case("forks", "import os\ndef f(n: int):\n    os.fork()\n    return n\n"),
+        case("endless", "def f(n: int):\n    while True:\n        try: n += 1\n        except: pass\n"),
+        case("waits", "import time\ndef f(n: int): time.sleep(99)\n"),
+        case("memory", "def f(n: int): return ' ' * (1 << 33)\n"),
+        case("last", SAME),
+    ]  # fmt: skip
+    return {proof.id: proof for proof in prove(cases, sandbox)}
+
+
+def test_proves_variants(proofs):
+    names = "sum untyped keywords import generator coroutine exits last".split()
+    for name in [*names, "unknown annotation"]:
+        assert (proofs[name].verdict, proofs[name].reason) == ("proven", ""), name
+        assert proofs[name].inputs >= 10
+
+
+def test_refutes_wrong_variants_by_a_counterexample(proofs):
+    for name in ("nan", "argument", "yields", "print", "global", "variant is endless"):
+        assert proofs[name].verdict == "refuted", name
+        assert proofs[name].counterexample.original != proofs[name].counterexample.variant
+    assert proofs["nan"].counterexample.arguments == "nan"
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "reason"),
+    [
+        ("random", "compiled", "two calls of the original differ"),
+        ("unknown name", "compiled", "needs names that are unknown: helper"),
+        ("method", "compiled", "is a method"),
+        ("two", "compiled", "is a file, not a function"),
+    ],
+)
+def test_says_why_there_is_no_proof(proofs, name, verdict, reason):
+    proof = proofs[name]
+    assert (proof.verdict, proof.reason, proof.counterexample) == (verdict, reason, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "verdict", "reason"),
+    [
+        ("variant exits", "refuted", "the variant ends its process"),
+        ("dies", "compiled", "the function ends its process"),
+        ("endless", "compiled", "exceeds the time limit"),
+        ("waits", "compiled", "exceeds the time limit"),
+        ("memory", "compiled", "needs much memory"),
+        ("forks", "proven", ""),
+        ("last", "proven", ""),
+    ],
+)
+def test_a_rough_function_is_lost_alone(rough_proofs, name, verdict, reason):
+    proof = rough_proofs[name]
+    assert (proof.verdict, proof.reason, proof.counterexample) == (verdict, reason, None)
+
+
+def test_python_says_what_does_not_compile(proofs):
+    assert proofs["syntax"].verdict == "parsed"
+    assert proofs["syntax"].reason.startswith("does not compile: ")
+    assert proofs["variant has an error"].verdict == "refuted"
+    assert proofs["variant has an error"].reason.startswith("the variant does not compile: ")
+
+
+def test_reports_the_power_of_the_inputs(proofs):
+    assert (proofs["sum"].twins, proofs["sum"].refuted_twins, proofs["sum"].power) == (2, 2, 1)
