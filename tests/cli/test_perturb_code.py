@@ -45,6 +45,7 @@ def test_items_become_variants_with_what_was_done(items, tmp_path):
         "counts": {"swap-relation": 1},
         "skipped": [],
         "line_map": [1, 2, 3],
+        "proof": {"verdict": "parsed"},
     }
     assert bad["status"] == "unparsed"
     assert bad["reason"].startswith("line 1: syntax error")
@@ -147,3 +148,40 @@ def test_bad_items_give_file_and_line(items, row, message):
     assert done.returncode == 2
     assert f"{items}, line 4" in done.stderr
     assert message in done.stderr
+
+
+def test_a_command_proves_a_folder(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "A.java").write_text(JAVA)
+    words = [
+        "perturb",
+        "code",
+        tmp_path / "src",
+        "--rules",
+        "swap-relation",
+        "-o",
+        tmp_path / "out",
+        "--prove",
+    ]
+    done = run(*words, "grep -q class {dir}/A.java")
+    assert (done.returncode, "tests passed" in done.stderr) == (0, True), done.stderr
+    done = run(*words, "grep -q 'a < b' {dir}/A.java")
+    assert done.returncode == 2
+    assert "refuted, nothing is written: the command fails on the variants" in done.stderr
+    assert "b > a" in (tmp_path / "out" / "A.java").read_text()  # the variant of the first run
+    done = run(*words, "false {dir}")
+    assert "the command fails on the original code" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--jsonl", "{items}", "--prove", "make {dir}"], "--prove inputs goes with --jsonl"),
+        (["{items}", "-o", "out", "--prove", "make {dir}"], "--prove COMMAND needs a single folder"),
+        (["--jsonl", "{items}", "--unsafe"], "--unsafe goes with --prove inputs"),
+        (["--jsonl", "{items}", "--parallel", "0"], "--parallel 0: expected 1 or more"),
+    ],
+)
+def test_options_of_proofs_that_do_not_fit_are_refused(items, tmp_path, words, message):
+    done = run("perturb", "code", *(word.format(items=items, dir="{dir}") for word in words), cwd=tmp_path)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr

@@ -24,7 +24,8 @@ MODEL = ("FOLDER", "with --names nearest: the model that knows the words; defaul
 HELP = "rewrite Java and Python code so that it behaves the same"
 EXAMPLES = """examples:
   simllm perturb code src/ --rules for-to-while,reverse-if -o out/
-  simllm perturb code --jsonl functions.jsonl --names plain -o variants.jsonl
+  simllm perturb code --jsonl functions.jsonl --names plain --prove inputs -o variants.jsonl
+  simllm perturb code src/ --prove 'python -m pytest {dir}' -o out/
 
 rules that run by default, in this order:
   rename-function, rename-parameter, rename-variable
@@ -63,6 +64,17 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--each-rule", action="store_true", help="with --jsonl: write a further variant for each rule alone"
     )
+    command.add_argument(
+        "--prove", metavar="HOW",
+        help="inputs: run original and variant of functions on the same inputs in a sandbox (with --jsonl); "
+        "or a command in which {dir} stands for the folder, such as 'pytest {dir}'",
+    )  # fmt: skip
+    command.add_argument(
+        "--parallel", type=int, default=1, metavar="N", help="batches of proofs at once; default: %(default)s"
+    )
+    command.add_argument(
+        "--unsafe", action="store_true", help="with --prove inputs: run functions without a sandbox"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -72,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
     with metrics_option.require_code_extra():
         from simllm.perturb.code import variants
         from simllm.perturb.code.rewriting import DEFAULT_RULES
+    _check_proof(options)
     rules = DEFAULT_RULES
     if options.rules is not None:
         rules = tuple(part.strip() for part in options.rules.split(",") if part.strip())
@@ -80,7 +93,10 @@ def run(options: argparse.Namespace) -> None:
     if options.jsonl:
         files.check_output(options.output, [options.jsonl], options.overwrite)
         items = variants.read_items(options.jsonl, options.language)
-        rows = variants.vary_items(items, plan, options.each_rule)
+        pairs = (
+            (item, row) for item in items for row in variants.vary_items([item], plan, options.each_rule)
+        )
+        rows = _proven(pairs, options)
         shown = tables.show if options.output is None else lambda text, file: files.write(file, text)
         shown(_lines(_counted(rows, counts, options)), options.output)
     else:
@@ -94,8 +110,48 @@ def run(options: argparse.Namespace) -> None:
         with folders.replacing(options.output) as partial:
             for _ in _counted(variants.vary_files(options.paths, plan, partial), counts, options):
                 pass
+            if options.prove:
+                _prove_folder(options, partial)
     if not options.quiet:
         _print(counts, rules)
+
+
+def _check_proof(options: argparse.Namespace) -> None:
+    """Check the options of proofs."""
+    if options.prove is None:
+        if options.unsafe:
+            raise InputError("--unsafe goes with --prove inputs")
+    elif (options.prove == "inputs") != bool(options.jsonl):
+        raise InputError("--prove inputs goes with --jsonl, and --prove COMMAND with a folder")
+    elif not options.jsonl and (len(options.paths) > 1 or not options.paths[0].is_dir()):
+        raise InputError("--prove COMMAND needs a single folder, with all that the command needs")
+    if options.parallel < 1:
+        raise InputError(f"--parallel {options.parallel}: expected 1 or more")
+
+
+def _proven(
+    pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of variants, with proofs if they are asked for."""
+    if options.prove is None:
+        yield from (row for _, row in pairs)
+        return
+    from simllm.execution import Sandbox
+    from simllm.perturb.code.proven_variants import prove_variants
+
+    with Sandbox(unsafe=options.unsafe) as sandbox:
+        yield from prove_variants(pairs, sandbox, seed=options.seed, parallel=options.parallel)
+
+
+def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
+    """Run the command of `--prove` on the folder of the originals and on that of the variants."""
+    from simllm.perturb.code.proof import prove_by_command
+
+    proof = prove_by_command(options.prove, options.paths[0], variant)
+    if proof.verdict == "refuted":
+        raise InputError(f"refuted, nothing is written: the command fails on the variants ({proof.reason})")
+    if not options.quiet:
+        print(f"simllm: {proof.verdict}", file=sys.stderr)
 
 
 def _namer(options: argparse.Namespace) -> Namer:
@@ -134,5 +190,11 @@ def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
     for rule in rules:
         print(f"{rule:<18}{counts.rewritten[rule]:>11,}{counts.skipped[rule]:>9,}", file=sys.stderr)
-    done = ", ".join(f"{counts.status[name]:,} {name}" for name in ("rewritten", "unchanged", "unparsed"))
+    states = ["rewritten", "unchanged", "unparsed", *(["refuted"] if counts.status["refuted"] else [])]
+    done = ", ".join(f"{counts.status[name]:,} {name}" for name in states)
     print(f"simllm: {sum(counts.status.values()):,} variants: {done}", file=sys.stderr)
+    run, refuted = counts.twins
+    if set(counts.verdicts) - {"parsed"}:
+        found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.verdicts.most_common())
+        power = f"; {refuted:,} of {run:,} wrong twins refuted" if run else ""
+        print(f"simllm: proofs: {found}{power}", file=sys.stderr)

@@ -152,7 +152,7 @@ def collect_facts(
 
 
 def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Read the variants of items, as `simllm perturb code` writes them; unparsed ones are left out.
+    """Read the variants of items, as `simllm perturb code` writes them; those without a text are left out.
 
     Raises:
         InputError: A line is wrong, names an unknown item, or repeats another.
@@ -164,7 +164,7 @@ def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[
             raise InputError(f"{where}: unknown item {name}")
         if (name, arm) in found:
             raise InputError(f"{where}: a second variant of the item {name}")
-        if row.get("status") != "unparsed":
+        if row.get("status") not in ("unparsed", "refuted"):
             files.text_under(row, "text", where)
             found[name, arm] = row
     if not found:

@@ -51,20 +51,28 @@ class VariantCounts:
     """What happened to the sources.
 
     Attributes:
-        status: The number of sources that were "rewritten", stayed "unchanged", or are "unparsed".
+        status: The number of sources that were "rewritten", stayed "unchanged", are "unparsed", or whose
+            variant was "refuted".
         rewritten: The number of places that each rule has rewritten.
         skipped: The number of places that each rule left as they are.
+        verdicts: The number of variants with each verdict of a proof.
+        twins: The numbers of wrong twins that were run, and that were refuted.
     """
 
     status: Counter[str] = field(default_factory=Counter)
     rewritten: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    twins: tuple[int, int] = (0, 0)
 
     def add(self, row: dict[str, Any]) -> None:
         """Count a row of `vary_items` or `vary_files`."""
         self.status[row["status"]] += 1
         self.rewritten.update(row.get("counts", {}))
         self.skipped.update(place["rule"] for place in row.get("skipped", ()))
+        proof = row.get("proof", {})
+        self.verdicts.update([proof["verdict"]] if proof else [])
+        self.twins = (self.twins[0] + proof.get("twins", 0), self.twins[1] + proof.get("refuted_twins", 0))
 
 
 def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, Any]]:
@@ -126,7 +134,8 @@ def vary_items(
                 yield row | {"status": "unparsed", "reason": str(error)}
                 break
             status = "unchanged" if found.text == item["source"] else "rewritten"
-            yield row | {"status": status, **asdict(found), "edits": [list(edit) for edit in found.edits]}
+            edits = [list(edit) for edit in found.edits]
+            yield row | {"status": status, **asdict(found), "edits": edits, "proof": {"verdict": "parsed"}}
 
 
 def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[dict[str, Any]]:
