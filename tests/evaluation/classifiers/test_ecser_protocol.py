@@ -287,6 +287,7 @@ def test_page_tells_what_is_not_reported(tmp_path):
     assert r"\textless{}b\textgreater{}" in (out / "tables.tex").read_text()
 
 
+@pytest.mark.slow
 @needs_browser
 def test_page_in_a_browser(published, tmp_path):
     out = tmp_path / "report"

@@ -122,6 +122,7 @@ def test_several_tools_are_corrected_together(tmp_path):
     assert "The data do not show that this is more than chance" in page
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_page_shows_hostile_answers_as_text(study, tmp_path):
     (tmp_path / "tool.py").write_text("import sys\nsys.stdin.read()\nprint('True java 0')\n")

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm.evaluation.metamorphic.success_rates import ItemOutcome, fisher_p, odds_ratio, study_success
@@ -78,6 +78,7 @@ outcomes = st.lists(st.tuples(counts, counts), min_size=1, max_size=13).map(
 )
 
 
+@settings(max_examples=30, deadline=None)
 @given(outcomes, st.randoms())
 def test_neither_the_order_of_items_nor_of_sides_changes_a_p_value(items, random):
     found = study_success(items)
@@ -91,6 +92,7 @@ def test_neither_the_order_of_items_nor_of_sides_changes_a_p_value(items, random
     assert study_success(shuffled).pooled == found.pooled
 
 
+@pytest.mark.slow
 def test_interval_covers_the_difference_of_most_samples():
     random = np.random.default_rng(1)
     covered = 0

@@ -97,6 +97,7 @@ def test_conclusions_mention_weak_evidence():
     ]
 
 
+@pytest.mark.slow
 def test_thousands_of_systems(tmp_path):
     """The figure and the table show the largest groups; the JSON file has all numbers."""
     n, size = 3000, 20
@@ -112,6 +113,7 @@ def test_thousands_of_systems(tmp_path):
     assert study_report._groups(one).count(" (20)") == 11
 
 
+@pytest.mark.slow
 def test_many_group_labels_are_fast():
     """A search through all pairs for each label would take minutes."""
     n = 50_000
