@@ -22,8 +22,8 @@ _HEAD_COMMENT = re.compile(rb"#!|#.*?coding[:=]")  # a program or an encoding, i
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Remove the comments, and the lines that hold nothing else."""
-    found = captures(unit, "(comment) @comment (string) @string")
-    strings = [(node.start_byte, node.end_byte) for node in found.get("string", []) if node.child_count > 2]
+    found = captures(unit, "(comment) @comment (interpolation) @inside")
+    strings = [(node.start_byte, node.end_byte) for node in found.get("inside", [])]
     for node in reversed(found.get("comment", [])):
         start, end = line_start(unit, node.start_byte), line_end(unit, node.start_byte)
         if node.start_point.row < 2 and _HEAD_COMMENT.match(unit.text_of(node)):
