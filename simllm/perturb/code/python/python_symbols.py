@@ -39,7 +39,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
         node = next(use.node for use in variable.uses if use.role in BINDING)
         reason = renaming.why_left(variable, kind)
         if reason:
-            yield SkippedSite(node, reason)
+            yield SkippedSite(node, reason, kind)
             continue
         uses = {Span(use.node.start_byte, use.node.end_byte) for use in variable.uses}
         uses.update(renaming.mentions(variable, kind))
