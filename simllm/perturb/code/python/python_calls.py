@@ -1,0 +1,88 @@
+"""The calls of the functions of a unit, by which parameters can be passed by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit
+from simllm.perturb.code.python.python_scopes import Scopes, Variable
+from simllm.perturb.code.python.python_unit import captures, field
+
+_TRANSPARENT = (b"staticmethod", b"classmethod", b"property")  # decorators that read no names
+
+
+def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
+    """Return whether a function has a decorator that may read the names of the function."""
+    parent = function.parent
+    if parent is None or parent.type != "decorated_definition":
+        return False
+    names = [child.named_children[0] for child in parent.children if child.type == "decorator"]
+    return not all(unit.text_of(node) in _TRANSPARENT and scopes.is_builtin(node) for node in names)
+
+
+class Calls:
+    """The calls in a unit."""
+
+    def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
+        self._unit = unit
+        self._scopes = scopes
+        calls = captures(unit, "(call) @call").get("call", [])
+        self._by_callee = {field(call, "function").start_byte: call for call in calls}
+        self._of_attributes: dict[bytes, list[Node]] = {}
+        for call in calls:
+            callee = field(call, "function")
+            if callee.type == "attribute":
+                name = unit.text_of(field(callee, "attribute"))
+                self._of_attributes.setdefault(name, []).append(call)
+
+    def keywords(self, function: Node, parameter: str) -> Iterator[Node]:
+        """Yield the keywords of a parameter in the calls of a function."""
+        variable = self._scopes.at(field(function, "name"))
+        for use in variable.uses if variable else []:
+            call = self._call_of(use.node)
+            yield from self._keywords(call, parameter) if call else []
+
+    def why_open(self, function: Variable, parameter: str) -> str | None:
+        """Return why a parameter may be passed by its name in other calls than those that are seen, or None.
+
+        Args:
+            function: The function.
+            parameter: The name of the parameter.
+        """
+        if sum(use.role == "function" for use in function.uses) != 1:
+            return "the function is defined more than once"
+        for use in function.uses:
+            call = self._call_of(use.node)
+            if use.role not in ("function", "read") or (use.role == "read" and call is None):
+                return "the function is used without being called"
+            if call and any(node.type == "dictionary_splat" for node in field(call, "arguments").children):
+                return "a call of the function unpacks keywords"
+        for call in self._of_attributes.get(function.name.encode(), []):
+            receiver = field(field(call, "function"), "object")
+            if any(self._keywords(call, parameter)) and self._unit.text_of(receiver) != b"super()":
+                return "a call of an attribute of the same name passes the parameter by its name"
+        return None
+
+    def is_called_at_once(self, function: Node) -> bool:
+        """Return whether a lambda is called where it stands, without keywords."""
+        parent = function.parent
+        if parent is None or parent.type != "parenthesized_expression":
+            return False
+        call = self._by_callee.get(parent.start_byte)
+        if call is None or field(call, "function") != parent:
+            return False
+        passed = field(call, "arguments").children
+        return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
+
+    def _call_of(self, name: Node) -> Node | None:
+        """Return the call of which an identifier is the function."""
+        call = self._by_callee.get(name.start_byte)
+        return call if call and field(call, "function") == name else None
+
+    def _keywords(self, call: Node, parameter: str) -> Iterator[Node]:
+        """Yield the keyword of a parameter in a call."""
+        for node in field(call, "arguments").children:
+            if node.type == "keyword_argument" and self._unit.text_of(field(node, "name")) == parameter.encode():
+                yield field(node, "name")

@@ -1,0 +1,108 @@
+"""Rewrites of Python's comparisons: the two sides change places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.python.python_scopes import Scopes
+from simllm.perturb.code.python.python_unit import captures, pad
+from simllm.perturb.code.source_edits import Edit, Span
+
+_MIRRORED: Final = {b"<": b">", b"<=": b">=", b">": b"<", b">=": b"<="}
+_EQUALS: Final = {operator: operator for operator in (b"==", b"!=", b"is", b"is not")}
+# Literals whose type leaves the comparison to the other side, whatever that is. Numbers with a point and
+# True compare themselves with subclasses of int, which would then not be asked.
+_MODEST = frozenset("integer string concatenated_string none ellipsis".split())
+_LITERALS = _MODEST | frozenset("float true false".split())
+
+
+def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Swap the sides of `<`, `<=`, `>` and `>=`: `a < 3` becomes `3 > a`."""
+    return _swap(unit, _MIRRORED)
+
+
+def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Swap the sides of `==`, `!=`, `is` and `is not`."""
+    return _swap(unit, _EQUALS)
+
+
+def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | SkippedSite]:
+    """Swap the sides of comparisons with one of the given operators.
+
+    Args:
+        unit: The code.
+        operators: The operators, each with the operator that means the same for swapped sides.
+    """
+    found = captures(unit, '(comparison_operator) @compare (interpolation "=") @shown (type) @annotation')
+    kept = [Span(node.start_byte, node.end_byte) for name in ("shown", "annotation") for node in found.get(name, [])]
+    scopes: Scopes | None = None
+    for node in reversed(found.get("compare", [])):
+        tokens = node.children_by_field_name("operators")
+        texts = [b" ".join(unit.text_of(token).split()) for token in tokens]
+        if not any(text in operators for text in texts):
+            continue
+        sides = [child for child in node.named_children if child.type != "comment" and child not in tokens]
+        if len(tokens) != 1 or len(sides) != 2:
+            yield SkippedSite(node, "the comparison is a chain")
+        elif any(start <= node.start_byte < end for start, end in kept):
+            yield SkippedSite(node, "the text of the comparison is read at run time")
+        elif any(_is_literal(unit, side, tokens[0].type) for side in sides):
+            yield Site(node, (_swapped(unit, node, sides, tokens[0], operators[texts[0]]),))
+        elif not tokens[0].type.startswith("is"):
+            yield SkippedSite(node, "no side is a literal that leaves the comparison to the other side")
+        else:
+            scopes = scopes or Scopes(unit)
+            if all(side.type == "identifier" for side in sides) and any(
+                _is_bound(scopes, side) for side in sides
+            ):
+                yield Site(node, (_swapped(unit, node, sides, tokens[0], operators[texts[0]]),))
+            else:
+                yield SkippedSite(node, "the order of the sides may matter")
+
+
+def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operator: bytes) -> Edit:
+    """Return the edit that swaps the sides of a comparison."""
+    left, right = sides
+    parts = (
+        Span(right.start_byte, right.end_byte),
+        Span(left.end_byte, token.start_byte),
+        operator,
+        Span(token.end_byte, right.start_byte),
+        Span(left.start_byte, left.end_byte),
+    )
+    return Edit(node.start_byte, node.end_byte, pad(unit, node.start_byte, node.end_byte, *parts))
+
+
+def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
+    """Return whether the side of a comparison is a literal that may change places with any other side."""
+    while node.type == "parenthesized_expression" and len(node.named_children) == 1:
+        node = node.named_children[0]
+    if node.type == "unary_operator" and node.children[-1].type in ("integer", "float"):
+        node = node.children[-1]
+    text = unit.text_of(node)
+    is_plain = b"{" not in text or not any(child.type == "interpolation" for child in _parts(node))
+    if node.type == "integer" and text[-1:] in b"jJ":
+        return operator.startswith("is")
+    return is_plain and node.type in (_LITERALS if operator.startswith("is") else _MODEST)
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """Yield the parts of a string, or of several strings in a row."""
+    for child in node.children:
+        yield child
+        yield from child.children
+
+
+def _is_bound(scopes: Scopes, node: Node) -> bool:
+    """Return whether an identifier surely has a value: it is a parameter that no code deletes."""
+    variable = scopes.at(node)
+    return (
+        variable is not None
+        and scopes.is_known(variable)
+        and any(use.role in ("parameter", "rest") for use in variable.uses)
+        and not any(use.role == "delete" for use in variable.uses)
+    )

@@ -1,0 +1,157 @@
+"""Rewrites of Python's `if`: `elif` becomes a nested `if`, and the branches change places."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.python.python_indentation import Lines
+from simllm.perturb.code.python.python_unit import (
+    captures,
+    field,
+    is_inline,
+    line_end,
+    line_start,
+    pad,
+    starts_line,
+    token,
+)
+from simllm.perturb.code.source_edits import Edit, Span
+
+_DEEPEST = 90  # CPython allows 100 levels of indentation
+_OPPOSITE = {b"is": b"is not", b"is not": b"is", b"in": b"not in", b"not in": b"in"}
+_OPPOSITE |= {b"and": b"or", b"or": b"and"}
+_TIGHT = frozenset(  # expressions that need no parentheses after `not`
+    "identifier attribute subscript call parenthesized_expression integer float string true false none list"
+    " tuple dictionary set list_comprehension set_comprehension dictionary_comprehension".split()
+)
+
+
+def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Turn each `elif` of a chain into an `else` with an `if` inside."""
+    chains = captures(unit, "(if_statement alternative: (elif_clause)) @if").get("if", [])
+    if not chains:
+        return
+    lines = Lines(unit)
+    moved: Counter[int] = Counter()  # by how many levels each line may move
+    for chain in reversed(chains):
+        clauses = [child for child in chain.children if child.type == "elif_clause"]
+        reason = _why_not_nested(unit, lines, moved, chain, clauses)
+        if reason:
+            yield SkippedSite(chain, reason)
+        else:
+            yield Site(chain, tuple(_nesting(unit, lines, moved, chain, clauses)))
+
+
+def _why_not_nested(
+    unit: CodeUnit, lines: Lines, moved: Counter[int], chain: Node, clauses: list[Node]
+) -> str | None:
+    """Return why a chain of `elif` stays as it is, or None if it can be nested."""
+    if not all(starts_line(unit, child) for child in (chain, *clauses)):
+        return "a line before the elif ends with a backslash"
+    rows = range(clauses[0].start_point.row, chain.end_point.row + 1)
+    indents = [lines.indent(row) for row in rows if lines.may_move(row)]
+    if len(set(b"".join([_step(unit, chain), *indents]))) > 1:
+        return "the indentation mixes tabs and spaces"
+    deepest = max(len(lines.indent(row)) // len(_step(unit, chain)) + moved[row] for row in rows)
+    if deepest + len(clauses) > _DEEPEST:
+        return "the code is nested too deeply"
+    return None
+
+
+def _step(unit: CodeUnit, chain: Node) -> bytes:
+    """Return the white space by which the first suite of an `if` is indented, or four spaces."""
+    suite = field(chain, "consequence")
+    indent = unit.indent_of(chain.start_byte)
+    if is_inline(unit, token(chain, ":"), suite):
+        return b"\t" if b"\t" in indent else b"    "
+    return unit.indent_of(suite.start_byte)[len(indent) :]
+
+
+def _nesting(
+    unit: CodeUnit, lines: Lines, moved: Counter[int], chain: Node, clauses: list[Node]
+) -> Iterator[Edit]:
+    """Yield the edits that nest a chain of `elif`, and count the levels by which lines move."""
+    step = _step(unit, chain)
+    rows = [clause.start_point.row for clause in clauses]
+    for row in range(rows[0] + 1, chain.end_point.row + 1):
+        depth = sum(1 for start in rows if start < row)
+        moved[row] += depth
+        if lines.may_move(row) and lines.indent(row).startswith(unit.indent_of(chain.start_byte)):
+            yield Edit(lines.starts[row], lines.starts[row], (step * depth,))
+    for depth, clause in enumerate(clauses):
+        start = clause.start_byte
+        # The white space before `elif` is copied together with what other sites and the edits above add.
+        # It is missing at the top of a file, where no other site moves the line.
+        before = (Span(line_start(unit, start), start),) if unit.indent_of(start) else (step * depth,)
+        new_line = (b"else:" + unit.newline, *before, step + b"if")
+        yield Edit(start, start + len(b"elif"), new_line)
+
+
+def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Negate the condition of each `if` with an `else`, and swap the branches."""
+    for node in reversed(captures(unit, "(if_statement) @if").get("if", [])):
+        others = [child for child in node.children if child.type in ("elif_clause", "else_clause")]
+        if not others:
+            continue
+        if others[0].type == "elif_clause":
+            yield SkippedSite(node, "the if has an elif")
+        elif not starts_line(unit, others[0]):
+            yield SkippedSite(node, "a line before the else ends with a backslash")
+        else:
+            first, second = token(node, ":").end_byte, token(others[0], ":").end_byte
+            first_end = line_end(unit, line_start(unit, others[0].start_byte) - 1)
+            second_end = line_end(unit, node.end_byte)
+            suites = (Span(second, second_end), Span(first_end, second), Span(first, first_end))
+            yield Site(node, (*negation(unit, field(node, "condition")), Edit(first, second_end, suites)))
+
+
+def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
+    """Yield the edits that negate a condition of which only the truth counts."""
+    nodes = [condition]
+    while nodes:
+        node = nodes.pop()
+        operator = _operator(unit, node)
+        if node.type == "parenthesized_expression" and len(node.named_children) == 1:
+            nodes += node.named_children
+        elif node.type == "boolean_operator":
+            operator = field(node, "operator")
+            yield _replace(unit, operator.start_byte, operator.end_byte, _OPPOSITE[unit.text_of(operator)])
+            for operand in (field(node, "left"), field(node, "right")):
+                # An `and` inside an `or` becomes an `or` inside an `and`.
+                if operand.type == "boolean_operator" and field(operand, "operator").type != operator.type:
+                    yield _replace(unit, operand.start_byte, operand.start_byte, b"(")
+                    yield _replace(unit, operand.end_byte, operand.end_byte, b")")
+                nodes.append(operand)
+        elif operator is not None and node.type == "not_operator":
+            yield Edit(node.start_byte, field(node, "argument").start_byte, ())
+        elif operator is not None:
+            opposite = _OPPOSITE[b" ".join(unit.text_of(operator).split())]
+            yield _replace(unit, operator.start_byte, operator.end_byte, opposite)
+        elif node.type in _TIGHT:
+            yield _replace(unit, node.start_byte, node.start_byte, b"not ")
+        else:
+            yield _replace(unit, node.start_byte, node.start_byte, b"not (")
+            yield _replace(unit, node.end_byte, node.end_byte, b")")
+
+
+def _operator(unit: CodeUnit, node: Node) -> Node | None:
+    """Return the operator `not`, `is`, `in`, `is not` or `not in` of an expression; None if there is none.
+
+    Operators with comments inside, and those of chains such as `a is b is c`, do not count.
+    """
+    if node.type == "not_operator":
+        between = unit.text[node.start_byte + len(b"not") : field(node, "argument").start_byte]
+        return None if b"#" in between else node.children[0]
+    operators = node.children_by_field_name("operators") if node.type == "comparison_operator" else []
+    if len(operators) != 1 or b" ".join(unit.text_of(operators[0]).split()) not in _OPPOSITE:
+        return None
+    return operators[0]
+
+
+def _replace(unit: CodeUnit, start: int, end: int, text: bytes) -> Edit:
+    """Return the replacement of a range by a word or a parenthesis, with a space where words would touch."""
+    return Edit(start, end, pad(unit, start, end, text))

@@ -1,0 +1,61 @@
+"""Rewrites of Python code that run only when they are named: without comments, and with dead code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.python.python_unit import (
+    captures,
+    field,
+    is_inline,
+    line_end,
+    line_start,
+    starts_line,
+    token,
+)
+from simllm.perturb.code.source_edits import Edit
+
+_HEAD_COMMENT = re.compile(rb"#!|#.*?coding[:=]")  # a program or an encoding, in the first two lines
+
+
+def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Remove the comments, and the lines that hold nothing else."""
+    found = captures(unit, "(comment) @comment (interpolation) @inside")
+    strings = [(node.start_byte, node.end_byte) for node in found.get("inside", [])]
+    for node in reversed(found.get("comment", [])):
+        start, end = line_start(unit, node.start_byte), line_end(unit, node.start_byte)
+        if node.start_point.row < 2 and _HEAD_COMMENT.match(unit.text_of(node)):
+            yield SkippedSite(node, "the comment names a program or an encoding")
+        elif any(first < node.start_byte < last for first, last in strings):
+            yield SkippedSite(node, "the comment stands in a string")
+        elif starts_line(unit, node) and unit.text.startswith((b"\r\n", b"\n"), end):
+            end = unit.text.index(b"\n", end) + 1
+            yield Site(node, (Edit(start, end, ()),))
+        else:
+            code = unit.text[start : node.start_byte]
+            yield Site(node, (Edit(start + len(code.rstrip(b" \t\f")), node.end_byte, ()),))
+
+
+def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
+    """Add an `if False:` with `pass` at the beginning of each function, after the docstring."""
+    for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
+        body = field(function, "body")
+        statements = [child for child in body.named_children if child.type != "comment"]
+        if is_inline(unit, token(function, ":"), statements[0]):
+            yield SkippedSite(function, "the body stands in the line of the head")
+            continue
+        first = statements[0]
+        if first.type == "expression_statement" and first.children[0].type in ("string", "concatenated_string"):
+            if len(statements) == 1:
+                yield SkippedSite(function, "the body is a docstring")
+                continue
+            first = statements[1]
+        if not starts_line(unit, first):
+            yield SkippedSite(function, "the first statement does not begin a line")
+            continue
+        indent = unit.indent_of(first.start_byte)
+        step = indent.removeprefix(unit.indent_of(function.start_byte)) or b"    "
+        lines = (b"if False:", indent + step + b"pass", indent)
+        yield Site(function, (Edit(first.start_byte, first.start_byte, (unit.newline.join(lines),)),))

@@ -1,0 +1,39 @@
+"""Indentation of Python code: which lines may move, and edits that move them."""
+
+from __future__ import annotations
+
+from simllm.perturb.code.code_unit import CodeUnit
+from simllm.perturb.code.python.python_unit import captures
+
+
+class Lines:
+    """The lines of a unit.
+
+    Attributes:
+        starts: The first byte of each line.
+    """
+
+    def __init__(self, unit: CodeUnit) -> None:
+        self._unit = unit
+        self.starts = [0]
+        at = unit.text.find(b"\n")
+        while at >= 0:
+            self.starts.append(at + 1)
+            at = unit.text.find(b"\n", at + 1)
+        self._in_strings: set[int] = set()
+        for node in captures(unit, "(string) @string").get("string", []):
+            self._in_strings.update(range(node.start_point.row + 1, node.end_point.row + 1))
+
+    def text(self, row: int) -> bytes:
+        """Return a line without its end."""
+        end = self.starts[row + 1] if row + 1 < len(self.starts) else len(self._unit.text)
+        return self._unit.text[self.starts[row] : end].rstrip(b"\r\n")
+
+    def indent(self, row: int) -> bytes:
+        """Return the white space at the beginning of a line."""
+        line = self.text(row)
+        return line[: len(line) - len(line.lstrip(b" \t\f"))]
+
+    def may_move(self, row: int) -> bool:
+        """Return whether a line can be indented: it is not empty and does not begin inside a string."""
+        return row not in self._in_strings and bool(self.text(row).strip())

@@ -1,0 +1,32 @@
+"""The rewrites of Python code."""
+
+from __future__ import annotations
+
+import keyword
+
+from simllm.perturb.code.code_unit import RewriteRules
+from simllm.perturb.code.python.python_comparisons import swap_equals, swap_relation
+from simllm.perturb.code.python.python_conditions import nest_else_if, reverse_if
+from simllm.perturb.code.python.python_extras import add_dead_code, remove_comments
+from simllm.perturb.code.python.python_increments import expand_compound, expand_increment
+from simllm.perturb.code.python.python_loops import for_to_while
+from simllm.perturb.code.python.python_symbols import symbols
+from simllm.perturb.code.python.python_unit import parse, taken_names
+
+RULES = RewriteRules(
+    parse=parse,
+    structural={
+        "for-to-while": for_to_while,
+        "nest-else-if": nest_else_if,
+        "reverse-if": reverse_if,
+        "swap-relation": swap_relation,
+        "swap-equals": swap_equals,
+        "expand-increment": expand_increment,
+        "remove-comments": remove_comments,
+        "expand-compound": expand_compound,
+        "dead-code": add_dead_code,
+    },
+    symbols=symbols,
+    taken_names=taken_names,
+    reserved=frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | {"type", "__debug__"},
+)

@@ -1,0 +1,202 @@
+"""The functions, parameters and local variables of Python code that can be renamed safely."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, SkippedSite, Symbol
+from simllm.perturb.code.python.python_calls import Calls, is_opaque
+from simllm.perturb.code.python.python_docstrings import docstring, parameter_mentions
+from simllm.perturb.code.python.python_roles import BINDING
+from simllm.perturb.code.python.python_scopes import Scope, Scopes, Variable
+from simllm.perturb.code.python.python_unit import captures, field
+from simllm.perturb.code.source_edits import Span
+
+_FIXED = frozenset({"_", "self", "cls"})
+_WORD = re.compile(rb"[^\W\d]\w*")
+
+
+def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
+    """Yield the functions, parameters and local variables that can be renamed, and the skipped ones.
+
+    In a function, these are all of them; in a file, only those that no other file can name.
+    """
+    renaming = _Renaming(unit)
+    scopes = renaming.scopes
+    for variable in sorted(scopes.variables, key=lambda variable: variable.uses[0].node.start_byte):
+        roles = {use.role for use in variable.uses} & BINDING
+        if not roles or variable.scope.node.type == "class_definition":
+            continue
+        kind = "parameter" if roles & {"parameter", "rest"} else "variable"
+        if "function" in roles:
+            kind = "function"
+        if variable.scope is scopes.module and kind != "function":
+            continue
+        node = next(use.node for use in variable.uses if use.role in BINDING)
+        reason = renaming.why_left(variable, kind)
+        if reason:
+            yield SkippedSite(node, reason)
+            continue
+        uses = {Span(use.node.start_byte, use.node.end_byte) for use in variable.uses}
+        uses.update(renaming.mentions(variable, kind))
+        yield Symbol(kind, variable.name, node, tuple(sorted(uses)))
+
+
+class _Renaming:
+    """What stands against renaming the variables of a unit.
+
+    Attributes:
+        scopes: The scopes of the unit.
+    """
+
+    def __init__(self, unit: CodeUnit) -> None:
+        self._unit = unit
+        self.scopes = Scopes(unit)
+        self._calls = Calls(unit, self.scopes)
+        found = captures(
+            unit,
+            '(comment) @comment (string) @string (type (string) @quoted) (type (_ (string) @quoted))'
+            ' (interpolation "=") @shown (type) @type',
+        )
+        self._shown = [(node.start_byte, node.end_byte) for node in found.get("shown", [])]
+        types = [unit.text_of(node) for node in found.get("type", [])]
+        comments = [unit.text_of(node) for node in found.get("comment", [])]
+        texts = [text for text in types if b'"' in text or b"'" in text]
+        texts += [text for text in comments if re.match(rb"#[ \t]*type:", text)]
+        self._typed = {word for text in texts for word in _WORD.findall(text)}
+        self._strings = [unit.text_of(node) for node in found.get("string", [])]
+        self._attributes = {unit.text_of(node) for node in self.scopes.attributes}
+        self._in_classes = {
+            variable.name
+            for variable in self.scopes.variables
+            if variable.scope.node.type == "class_definition"
+        }
+        self._names_functions = any(_names_function(unit, node) for node in self.scopes.attributes)
+
+    def why_left(self, variable: Variable, kind: str) -> str | None:
+        """Return why a variable keeps its name, or None if it can be renamed."""
+        unit, name = self._unit, variable.name
+        roles = {use.role for use in variable.uses} & BINDING
+        if name in _FIXED or name.startswith("__"):
+            return "the name has a meaning of its own"
+        if not self.scopes.is_known(variable) or any(
+            unit.text_of(use.node).decode() != name for use in variable.uses
+        ):
+            return "not all uses of the name are surely found"
+        if roles & {"import", "class"} or (kind == "function" and roles != {"function"}):
+            return "the name is also bound by an import, a class or another statement"
+        if variable.scope.reflects:
+            return "code may read names at run time"
+        if any(start < use.node.start_byte < end for use in variable.uses for start, end in self._shown):
+            return "an f-string shows the name"
+        if name.encode() in self._typed:
+            return "a type in a string or comment may hold the name"
+        if kind == "function":
+            return self._why_function_left(variable)
+        return self._why_parameter_left(variable) if kind == "parameter" else None
+
+    def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
+        """Yield the ranges outside of the scopes that hold the name: keywords of calls, documentation."""
+        function = variable.scope.node
+        if kind != "parameter" or function.type != "function_definition":
+            return
+        for node in self._calls.keywords(function, variable.name):
+            yield Span(node.start_byte, node.end_byte)
+        if b"__doc__" not in self._attributes:
+            yield from parameter_mentions(self._unit, function, variable.name)
+
+    def _why_function_left(self, variable: Variable) -> str | None:
+        """Return why a function keeps its name, or None."""
+        unit, name = self._unit, variable.name.encode()
+        definitions = [use.node.parent for use in variable.uses if use.role == "function"]
+        if self._names_functions:
+            return "code may read the names of functions"
+        if any(node is None or is_opaque(unit, self.scopes, node) for node in definitions):
+            return "a decorator may read the name"
+        if variable.scope is not self.scopes.module:
+            return "a string holds the name" if self._is_quoted(name) else None
+        if not unit.is_function:
+            return self._why_public(name)
+        method = unit.source.start > 0 or _first_parameter(unit, definitions[0]) in (b"self", b"cls")
+        if method and name in self._attributes:
+            return "the function may be a method that is read as an attribute"
+        text = docstring(definitions[0]) if definitions[0] else None
+        if text and b">>>" in unit.text_of(text) and name in _WORD.findall(unit.text_of(text)):
+            return "an example in the docstring calls the function"
+        return "a string holds the name" if self._is_quoted(name) else None
+
+    def _why_public(self, name: bytes) -> str | None:
+        """Return why other code may know a function of a file, or None if it is private."""
+        if not name.startswith(b"_"):
+            return "the function is public"
+        if name in self._attributes or name.decode() in self._in_classes:
+            return "an attribute has the same name"
+        if self.scopes.has_star_import:
+            return "the file imports all names of another"
+        if any(name in _WORD.findall(text) for text in self._strings if name in text):
+            return "a string holds the name"
+        return None
+
+    def _why_parameter_left(self, variable: Variable) -> str | None:
+        """Return why a parameter keeps its name, or None."""
+        scope = variable.scope
+        declarations = [use for use in variable.uses if use.role in ("parameter", "rest")]
+        if all(use.role == "rest" for use in declarations) or _is_positional(scope.node, declarations[0].node):
+            return None
+        if scope.node.type == "lambda":
+            called = self._calls.is_called_at_once(scope.node)
+            return None if called else "the parameter may be passed by its name"
+        function = self.scopes.at(field(scope.node, "name"))
+        if function is None or not self.scopes.is_known(function):
+            return "the parameter may be passed by its name"
+        is_own = function.scope is self.scopes.module
+        if is_own and not self._unit.is_function and self._why_public(function.name.encode()):
+            return "the parameter may be passed by its name"
+        if function.scope.node.type == "class_definition":
+            return "the parameter may be passed by its name"
+        if is_own and self._unit.is_function and _is_keyword_only(scope.node, declarations[0].node):
+            return "callers pass the parameter by its name"
+        if is_opaque(self._unit, self.scopes, scope.node):
+            return "a decorator may read the name"
+        return self._calls.why_open(function, variable.name)
+
+    def _is_quoted(self, name: bytes) -> bool:
+        """Return whether a string of the unit consists of a name."""
+        return any(text.strip(b"rRbBuUfF\"'") == name.strip(b"rRbBuUfF") for text in self._strings if name in text)
+
+
+def _names_function(unit: CodeUnit, attribute: Node) -> bool:
+    """Return whether an attribute may be the name of a function: `__name__`, but not that of a class."""
+    if unit.text_of(attribute) not in (b"__name__", b"__qualname__") or attribute.parent is None:
+        return False
+    owner = attribute.parent.child_by_field_name("object")
+    text = unit.text_of(owner) if owner else b""
+    return not (text.endswith(b"__class__") or text.startswith(b"type("))
+
+
+def _first_parameter(unit: CodeUnit, function: Node | None) -> bytes:
+    """Return the name of the first parameter of a function, or nothing."""
+    parameters = field(function, "parameters").named_children if function else []
+    match = _WORD.match(unit.text_of(parameters[0])) if parameters else None
+    return match[0] if match else b""
+
+
+def _is_positional(function: Node, parameter: Node) -> bool:
+    """Return whether a parameter stands before a `/`."""
+    parameters = function.child_by_field_name("parameters")
+    separators = [node for node in parameters.children if node.type == "positional_separator"] if parameters else []
+    return any(parameter.start_byte < node.start_byte for node in separators)
+
+
+def _is_keyword_only(function: Node, parameter: Node) -> bool:
+    """Return whether a parameter stands after a `*` or `*rest`."""
+    stars = [
+        node
+        for node in field(function, "parameters").children
+        if node.type in ("keyword_separator", "list_splat_pattern")
+        or (node.type == "typed_parameter" and node.children[0].type == "list_splat_pattern")
+    ]
+    return any(node.start_byte < parameter.start_byte for node in stars)

@@ -1,0 +1,214 @@
+"""Parsing of Python code, and the places of its lines and suites."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+import unicodedata
+import warnings
+from functools import cache
+
+import tree_sitter_python
+from tree_sitter import Language, Node, Parser, Query, QueryCursor
+
+from simllm.errors import InputError
+from simllm.perturb.code.code_unit import CodeUnit
+from simllm.perturb.code.source_edits import Span
+
+GRAMMAR = Language(tree_sitter_python.language())
+_FRAME = b"if 1:\n"  # makes a file of an indented method
+_FIRST_CODE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)*([ \t]+)[^\s#]")
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
+
+
+def parse(source: bytes) -> CodeUnit:
+    """Parse Python code.
+
+    Args:
+        source: A file, or a single function or method, which may be indented.
+
+    Returns:
+        The unit. It is a function if it holds a single function and, besides comments, nothing else.
+
+    Raises:
+        InputError: The code is not UTF-8, or CPython does not compile it. The message begins with the line.
+    """
+    _check_encoding(source)
+    frame = _FRAME if _FIRST_CODE.match(source) else b""
+    text = frame + source
+    frame_lines = frame.count(b"\n")
+    _check_syntax(text, frame_lines)
+    root = Parser(GRAMMAR).parse(text).root_node
+    if (other := _other_syntax(text, root)) is not None:
+        line = text.count(b"\n", 0, other) + 1 - frame_lines
+        raise InputError(f"line {line}: the syntax is valid, but tree-sitter does not know it")
+    statements = _statements(root)
+    if frame:
+        block = statements[0].child_by_field_name("consequence") if len(statements) == 1 else None
+        statements = _statements(block) if block else []
+    is_function = len(statements) == 1 and _is_function(statements[0])
+    if frame and not is_function:
+        line = source.count(b"\n", 0, source.index(source.lstrip()[:1])) + 1
+        raise InputError(f"line {line}: the code is indented, but is not a single function")
+    return CodeUnit("python", text, Span(len(frame), len(text)), root, is_function)
+
+
+def _check_encoding(source: bytes) -> None:
+    """Check that a source is UTF-8, and says nothing else.
+
+    Raises:
+        InputError: The source is not UTF-8.
+    """
+    try:
+        encoding, lines = tokenize.detect_encoding(io.BytesIO(source).readline)
+        source.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        raise InputError(f"line {line}: the code is not valid UTF-8") from None
+    except SyntaxError as error:
+        raise InputError(f"line 1: {error}") from None
+    if encoding not in ("utf-8", "utf-8-sig"):
+        raise InputError(f"line {len(lines)}: the encoding is {encoding}, expected UTF-8")
+
+
+def _check_syntax(text: bytes, frame_lines: int) -> None:
+    """Check that CPython compiles a text.
+
+    Raises:
+        InputError: CPython does not compile the text.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "<code>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = max((error.lineno or 1) - frame_lines, 1)
+        raise InputError(f"line {line}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise InputError("line 1: the code is nested too deeply") from None
+    except ValueError as error:  # a null byte
+        line = text.count(b"\n", 0, max(text.find(b"\0"), 0)) + 1 - frame_lines
+        raise InputError(f"line {line}: {error}") from None
+
+
+def _other_syntax(text: bytes, root: Node) -> int | None:
+    """Return the first byte of code that CPython and tree-sitter read differently; None if there is none."""
+    if match := _LONE_RETURN.search(text):  # a line end for CPython only
+        return match.start()
+    if not root.has_error:
+        return None
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if node.is_error or node.is_missing:
+            return node.start_byte
+        nodes += [child for child in reversed(node.children) if child.has_error]
+    return root.start_byte
+
+
+def _statements(node: Node) -> list[Node]:
+    """Return the statements of a module or a block."""
+    return [child for child in node.named_children if child.type != "comment"]
+
+
+def _is_function(node: Node) -> bool:
+    """Return whether a statement defines a function."""
+    definition = node.child_by_field_name("definition") or node
+    return definition.type == "function_definition"
+
+
+@cache
+def _query(patterns: str) -> Query:
+    """Compile a query of tree-sitter."""
+    return Query(GRAMMAR, patterns)
+
+
+def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
+    """Find syntax nodes.
+
+    Args:
+        unit: The code.
+        patterns: A query of tree-sitter.
+
+    Returns:
+        For each capture of the query that occurs, its nodes in the order of the source; outer nodes come
+        before inner nodes.
+    """
+    found = QueryCursor(_query(patterns)).captures(unit.root)
+    return {
+        name: sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte))
+        for name, nodes in found.items()
+    }
+
+
+def taken_names(unit: CodeUnit) -> frozenset[str]:
+    """Return every identifier that occurs in a unit in any role, builtins and attributes included."""
+    names = {unit.text_of(node).decode() for node in captures(unit, "(identifier) @name").get("name", [])}
+    return frozenset(names | {unicodedata.normalize("NFKC", name) for name in names})
+
+
+def field(node: Node, name: str) -> Node:
+    """Return the child of a syntax node in a field that the grammar demands."""
+    child = node.child_by_field_name(name)
+    if child is None:
+        raise ValueError(f"a {node.type} without {name}")
+    return child
+
+
+def token(node: Node, text: str) -> Node:
+    """Return the first child of a syntax node that is a token such as ":"."""
+    return next(child for child in node.children if child.type == text)
+
+
+def line_start(unit: CodeUnit, byte: int) -> int:
+    """Return the first byte of the line that contains a byte."""
+    return unit.text.rfind(b"\n", 0, byte) + 1
+
+
+def line_end(unit: CodeUnit, byte: int) -> int:
+    """Return the byte after the last byte of the line that contains a byte, without the line end."""
+    end = unit.text.find(b"\n", byte)
+    if end < 0:
+        return len(unit.text)
+    return end - 1 if unit.text[end - 1 : end] == b"\r" else end
+
+
+def starts_line(unit: CodeUnit, node: Node) -> bool:
+    """Return whether only white space stands before a node in its line, which continues no other line."""
+    start = line_start(unit, node.start_byte)
+    before = unit.text[:start].rstrip(b"\r\n") if start else b""
+    return not unit.text[start : node.start_byte].strip(b" \t\f\xef\xbb\xbf") and not before.endswith(b"\\")
+
+
+def is_inline(unit: CodeUnit, colon: Node, suite: Node) -> bool:
+    """Return whether a suite stands in the logical line of its head."""
+    between = unit.text[colon.end_byte : suite.start_byte]
+    return b"\n" not in re.sub(rb"\\\r?\n", b"", between)
+
+
+def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
+    """Put spaces between parts of a new text where the last word of a part and the next would become one."""
+    joined: list[bytes | Span] = []
+    last = b""
+    for part in parts:
+        text = part if isinstance(part, bytes) else unit.text[part.start : part.end]
+        if not text:
+            continue
+        if last and _is_word(last[-1:]) and (_is_word(text[:1]) or text[:1] in (b'"', b"'")):
+            joined.append(b" ")
+        joined.append(part)
+        last = text
+    return tuple(joined)
+
+
+def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
+    """Join the parts of a replacement of a range of bytes, with spaces where it would touch words around."""
+    before, after = Span(max(start - 1, 0), start), Span(end, min(end + 1, len(unit.text)))
+    joined = join(unit, before, *parts, after)
+    return joined[start > 0 : len(joined) - (after.start < after.end)]
+
+
+def _is_word(character: bytes) -> bool:
+    """Return whether a byte belongs to a name or number."""
+    return character.isalnum() or character == b"_" or character >= b"\x80"

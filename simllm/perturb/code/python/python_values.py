@@ -1,0 +1,133 @@
+"""The values that local variables of Python code can have: surely integers, or surely plain values."""
+
+from __future__ import annotations
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit
+from simllm.perturb.code.python.python_scopes import Scopes, Variable
+from simllm.perturb.code.python.python_unit import field
+
+_PLAIN_LITERALS = frozenset("float string concatenated_string true false none".split())
+_INTEGER_OPERATORS = frozenset("+ - * // % & | ^ << >>".split())
+_PLAIN_OPERATORS = _INTEGER_OPERATORS | {"/", "**"}
+_DEEPEST = 50  # operators inside operators; deeper expressions count as unknown
+
+
+class LocalValues:
+    """What is known about the values of the local variables of a unit.
+
+    A variable is an integer if each value that it gets is an integer literal, a length, a number from
+    `range`, or computed from such integers. It is plain if each value is a literal or computed from literals:
+    then it never changes in place.
+    """
+
+    def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
+        self._unit = unit
+        self._scopes = scopes
+        self._kinds = {variable: "integer" for variable in scopes.variables if self._is_local(variable)}
+        changed = True
+        while changed:
+            changed = False
+            for variable in list(self._kinds):
+                kind = self._kind_of_bindings(variable)
+                if kind != self._kinds[variable]:
+                    changed = True
+                    if kind is None:
+                        del self._kinds[variable]
+                    else:
+                        self._kinds[variable] = kind
+
+    def kind(self, node: Node, depth: int = 0) -> str | None:
+        """Return what an expression surely is: "integer", "plain" (integers are plain, too), or None."""
+        if depth > _DEEPEST:
+            return None
+        if node.type == "integer":
+            return "plain" if self._unit.text_of(node)[-1:] in b"jJ" else "integer"
+        if node.type == "identifier":
+            variable = self._scopes.at(node)
+            return self._kinds.get(variable) if variable else None
+        if node.type in _PLAIN_LITERALS:
+            is_formatted = b"{" in self._unit.text_of(node)  # `__format__` may return a subclass of str
+            return None if is_formatted else "plain"
+        if node.type == "parenthesized_expression":
+            inner = [child for child in node.named_children if child.type != "comment"]
+            return self.kind(inner[0], depth + 1) if len(inner) == 1 else None
+        if node.type == "call":
+            return "integer" if self.is_call_of(node, "len") else None
+        if node.type == "unary_operator":
+            return self.kind(field(node, "argument"), depth + 1)
+        if node.type == "binary_operator":
+            left = self.kind(field(node, "left"), depth + 1)
+            right = left and self.kind(field(node, "right"), depth + 1)
+            return _combine(field(node, "operator").type, left, right)
+        return None
+
+    def is_call_of(self, node: Node, builtin: str) -> bool:
+        """Return whether an expression calls a builtin function of a name."""
+        if node.type != "call":
+            return False
+        function = field(node, "function")
+        return (
+            function.type == "identifier"
+            and self._unit.text_of(function) == builtin.encode()
+            and self._scopes.is_builtin(function)
+        )
+
+    def _is_local(self, variable: Variable) -> bool:
+        """Return whether a variable belongs to a function, and each of its values can be seen."""
+        return (
+            variable.scope.node.type == "function_definition"
+            and self._scopes.is_known(variable)
+            and all(use.role in ("read", "bind", "declare", "delete") for use in variable.uses)
+        )
+
+    def _kind_of_bindings(self, variable: Variable) -> str | None:
+        """Return what all values of a variable are."""
+        kinds = {self._kind_of_binding(use.node) for use in variable.uses if use.role == "bind"}
+        if None in kinds:
+            return None
+        return "plain" if "plain" in kinds else "integer"
+
+    def _kind_of_binding(self, target: Node) -> str | None:
+        """Return what the value is that a statement or expression gives to a target."""
+        parent = target.parent
+        if parent is None:
+            return None
+        if parent.type == "named_expression":
+            return self.kind(field(parent, "value"))
+        if parent.type == "for_statement":
+            is_async = parent.children[0].type == "async"
+            return "integer" if not is_async and self.is_call_of(field(parent, "right"), "range") else None
+        if parent.type == "augmented_assignment":
+            operator = field(parent, "operator").type.removesuffix("=")
+            return _combine(operator, self.kind(target), self.kind(field(parent, "right")))
+        if parent.type == "pattern_list" and parent.parent is not None:
+            value = _assigned(parent.parent)
+            targets, values = parent.named_children, value.named_children if value else []
+            if value is None or value.type not in ("expression_list", "tuple") or len(targets) != len(values):
+                return None
+            if any(node.type in ("list_splat", "list_splat_pattern", "comment") for node in targets + values):
+                return None
+            return self.kind(values[targets.index(target)])
+        if parent.type == "assignment" and parent.child_by_field_name("right") is None:
+            return "integer"  # an annotation without a value
+        value = _assigned(parent)
+        return self.kind(value) if value else None
+
+
+def _assigned(assignment: Node) -> Node | None:
+    """Return the value of an assignment, also in `a = b = value`."""
+    value: Node | None = assignment
+    while value is not None and value.type == "assignment":
+        value = value.child_by_field_name("right")
+    return value if assignment.type == "assignment" else None
+
+
+def _combine(operator: str, left: str | None, right: str | None) -> str | None:
+    """Return what the result of an operator is."""
+    if left is None or right is None:
+        return None
+    if left == right == "integer" and operator in _INTEGER_OPERATORS:
+        return "integer"
+    return "plain" if operator in _PLAIN_OPERATORS else None
