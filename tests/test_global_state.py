@@ -20,7 +20,7 @@ from simllm import SimLLM
 from simllm.analysis.comparison import compare
 from simllm.analysis.explanation import explain
 from simllm.evaluation import contrast, human_correlation, model_variants, robustness
-from simllm.evaluation.study import run_study
+from simllm.evaluation.metric_study.study import run_study
 from simllm.io import files, folders
 from simllm.metrics import registry
 from simllm.metrics.protocol import Example, pair_scores

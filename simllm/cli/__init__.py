@@ -22,6 +22,7 @@ from simllm.cli import (
     frequencies,
     info,
     mine,
+    perturb,
     repair,
     score,
     selftest,
@@ -31,9 +32,11 @@ from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
 # The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options. If its
-# option --model is not a model folder, it has MODEL: the placeholder of the value, and the help.
+# option --model is not a model folder, it has MODEL: the placeholder of the value, and the help; None if it
+# has no such option.
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
-_COMMANDS = (score, compare, explain, evaluate, info, selftest, frequencies, export, mine, repair, split)
+_WORK = (score, compare, explain, evaluate, perturb, repair, mine, split)
+_COMMANDS = (*_WORK, info, selftest, frequencies, export)
 _MODEL = ("FOLDER", "a model folder; default: the included one")
 
 
@@ -85,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     """Build the argument parser for `simllm` and all its subcommands."""
     parser = _Parser(
         prog="simllm",
-        description="Measure how close in meaning generated code summaries are to references.",
+        description="Judge what models write about code and do to it: summaries, edits, labels, repairs.",
         epilog='example:\n  simllm score "adds two lists" "combines 2 arrays"\n',
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -121,16 +124,17 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
 
 
 def _add_common_options(
-    command: argparse.ArgumentParser, formats: tuple[str, ...], model: tuple[str, str]
+    command: argparse.ArgumentParser, formats: tuple[str, ...], model: tuple[str, str] | None
 ) -> None:
     """Add the options that all subcommands share, such as `--model` and `--output`.
 
     Args:
         command: The parser of a subcommand.
         formats: The values that `--format` accepts; empty if the subcommand has no such option.
-        model: The placeholder for the value of `--model`, and its help.
+        model: The placeholder for the value of `--model`, and its help; None for no such option.
     """
-    command.add_argument("--model", metavar=model[0], help=model[1])
+    if model:
+        command.add_argument("--model", metavar=model[0], help=model[1])
     if formats:
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
         command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")

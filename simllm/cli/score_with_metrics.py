@@ -84,7 +84,7 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
     if options.jsonl is None:
         raise InputError("metrics for code need --jsonl FILE")
     with metrics_option.require_code_extra():
-        from simllm.evaluation.code_items import CodeFields, read_items
+        from simllm.evaluation.code_edits.code_items import CodeFields, read_items
     fields = CodeFields(
         options.candidate_field, options.reference_field, options.source_field, options.id_field
     )

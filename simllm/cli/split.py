@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from simllm.cli import metrics_option
@@ -16,7 +17,10 @@ EXAMPLES = """examples:
 
 The items are the rows of a CSV file or JSON lines. The output is CSV with the same columns and one more:
 `split` (train, validation, test) for holdout, else `fold`, the number of the fold in which an item is tested.
+For each fold, train on the items of the other folds, and give the predictions for its items the same column
+`fold`, so that `simllm evaluate classifiers` can average over the folds.
 """
+MODEL = None
 FORMATS: tuple[str, ...] = ()
 
 
@@ -27,11 +31,16 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--method", default="holdout", choices=("holdout", "k-fold", "leave-one-out", "leave-one-group-out"),
         help="default: %(default)s",
     )  # fmt: skip
-    command.add_argument("--test", type=float, default=0.2, help="share of test items; default: %(default)s")
     command.add_argument(
-        "--validation", type=float, default=0.0, help="share of validation items; default: %(default)s"
+        "--test",
+        type=float,
+        metavar="X",
+        help="holdout: share of test items (with --group: of groups); default: 0.2",
     )
-    command.add_argument("--folds", type=int, default=10, metavar="K", help="default: %(default)s")
+    command.add_argument(
+        "--validation", type=float, metavar="X", help="holdout: share of validation items; default: 0"
+    )
+    command.add_argument("--folds", type=int, metavar="K", help="k-fold: number of folds; default: 10")
     command.add_argument("--stratify", default="", metavar="A,B,…", help="columns to spread evenly")
     command.add_argument("--group", metavar="NAME", help="column; items with the same value stay together")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="default: %(default)s")
@@ -40,6 +49,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm split` with the parsed options: write the items with their split or fold."""
     files.check_output(options.output, [options.items], options.overwrite)
+    if options.method != "holdout" and (options.test is not None or options.validation is not None):
+        raise InputError(f"--test and --validation go with --method holdout, not {options.method}")
+    if options.method != "k-fold" and options.folds is not None:
+        raise InputError(f"--folds goes with --method k-fold, not {options.method}")
     with metrics_option.require_eval_extra():
         from simllm.evaluation.classifiers.predictions import PLACE, read_table
         from simllm.evaluation.data_split import SplitPlan, split_items
@@ -51,12 +64,16 @@ def run(options: argparse.Namespace) -> None:
         rows,
         SplitPlan(
             options.method,
-            options.test,
-            options.validation,
-            options.folds,
+            0.2 if options.test is None else options.test,
+            options.validation or 0.0,
+            10 if options.folds is None else options.folds,
             [column.strip() for column in options.stratify.split(",") if column.strip()],
             options.group,
             options.seed,
         ),
     )
     tables.show(rows.to_csv(index=False), options.output)
+    if not options.quiet:
+        sizes = rows[name].value_counts(sort=False)
+        shown = ", ".join(f"{part} {size:,}" for part, size in sizes.items()) if len(sizes) <= 20 else ""
+        print(f"simllm: {len(rows):,} items: {shown or f'{len(sizes):,} folds'}", file=sys.stderr)

@@ -11,6 +11,7 @@ from pandas import DataFrame, Series
 
 from simllm.errors import InputError
 
+_MOST_FOLDS = 20  # of which a share is chosen
 METHODS = ("holdout", "k-fold", "leave-one-out", "leave-one-group-out")
 
 
@@ -57,6 +58,17 @@ def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
             raise InputError(f"no column {name}; there are {', '.join(map(str, rows.columns))}")
     if plan.method not in METHODS:
         raise InputError(f"method {plan.method!r}: expected {', '.join(METHODS)}")
+    if not 0 <= plan.seed < 2**32:
+        raise InputError(f"seed {plan.seed}: expected a number from 0 to 2^32 - 1")
+    for name in (*plan.stratify, *([plan.group] if plan.group else [])):
+        if (empty := rows[name].isna()).any():
+            raise InputError(f"row {int(empty.to_numpy().argmax()) + 1}: nothing under {name}")
+    if plan.method == "leave-one-out" and (plan.group or plan.stratify):
+        raise InputError("leave-one-out takes neither --group nor --stratify")
+    if plan.method == "leave-one-group-out" and plan.stratify:
+        raise InputError("leave-one-group-out takes no --stratify")
+    if plan.group is None and "item" in rows and rows["item"].duplicated().any():
+        raise InputError("an item stands in several rows; keep its rows together by --group item")
     if plan.method == "leave-one-group-out" and plan.group is None:
         raise InputError("leave-one-group-out needs --group: the column with the groups")
     if plan.method == "holdout":
@@ -82,18 +94,14 @@ def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
     from sklearn.model_selection import (
         GroupShuffleSplit,
         ShuffleSplit,
-        StratifiedGroupKFold,
         StratifiedShuffleSplit,
     )
 
     labels, groups = _strata(rows, plan), rows[plan.group] if plan.group else None
     shuffled = {"n_splits": 1, "test_size": share, "random_state": plan.seed}
     if labels is not None and groups is not None:
-        # One of 1 / share folds: the only stratified splitter of scikit-learn that keeps groups whole.
-        folds = max(2, round(1 / share))
-        _check_classes(labels, folds)
-        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=plan.seed)
-    elif groups is not None:
+        return _choose_folds(rows, labels, groups, plan.seed, share)
+    if groups is not None:
         splitter = GroupShuffleSplit(**shuffled)
     else:
         if labels is not None:
@@ -103,6 +111,25 @@ def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
         return next(iter(splitter.split(rows, labels, groups)))[1]
     except ValueError as error:  # too few items or groups
         raise InputError(f"cannot split {len(rows)} items: {error}") from None
+
+
+def _choose_folds(
+    rows: DataFrame, labels: Series, groups: Series, seed: int, share: float
+) -> NDArray[np.int_]:
+    """Choose a share of stratified items in whole groups: some of many folds.
+
+    Folds are the only stratified splitter of scikit-learn that keeps groups whole.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    _check_classes(labels, 2)
+    folds = int(min(_MOST_FOLDS, groups.nunique(), labels.value_counts().min()))
+    if folds < 2:
+        raise InputError(f"stratified groups need 2 groups, not {groups.nunique()}")
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    parts = [test for _, test in splitter.split(rows, labels, groups)]
+    wanted = min(max(1, round(share * folds)), folds - 1)
+    return np.concatenate(parts[:wanted])
 
 
 def _strata(rows: DataFrame, plan: SplitPlan) -> Series | None:
@@ -133,7 +160,8 @@ def _folds(rows: DataFrame, plan: SplitPlan) -> NDArray[np.int_]:
         return groups.factorize()[0]
     kinds = groups.nunique() if groups is not None else len(rows)
     if not 2 <= plan.folds <= kinds:
-        raise InputError(f"{plan.folds} folds: expected from 2 to {kinds}")
+        counted = f"the groups of {plan.group}" if plan.group else "the items"
+        raise InputError(f"{plan.folds} folds: expected from 2 to {kinds}, the number of {counted}")
     labels = _strata(rows, plan)
     if labels is not None:
         _check_classes(labels, plan.folds)

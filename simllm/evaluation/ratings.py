@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.evaluation import haque_csv
-from simllm.evaluation.display_names import label
+from simllm.evaluation.metric_study.display_names import label
 from simllm.io import files
 from simllm.metrics.protocol import Example
 from simllm.stats.rater_agreement import mean_ratings

@@ -15,7 +15,14 @@ def escape_latex(text: str) -> str:
     return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
 
 
-def latex_table(caption: str, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def latex_table(
+    caption: str,
+    label: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    alignment: str | None = None,
+    small: bool = False,
+) -> str:
     r"""Return a LaTeX table; it needs the LaTeX package booktabs.
 
     Args:
@@ -23,12 +30,15 @@ def latex_table(caption: str, label: str, header: Sequence[str], rows: Sequence[
         label: The label for `\ref`, without the prefix "tab:".
         header: The column names, as LaTeX.
         rows: The cells of each row, as LaTeX.
+        alignment: The alignment of the columns; by default the first is left-aligned, the others right.
+        small: Whether to use small letters.
     """
     label = "tab:" + re.sub(r"[^\w/-]", "-", label)
     body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
-    columns = "l" + "r" * (len(header) - 1)
+    size = "\\small\n" if small else ""
+    columns = alignment or "l" + "r" * (len(header) - 1)
     return (
-        f"\\begin{{table}}\n\\caption{{{caption}}}\\label{{{label}}}\n\\begin{{tabular}}{{{columns}}}\n"
+        f"\\begin{{table}}\n\\caption{{{caption}}}\\label{{{label}}}\n{size}\\begin{{tabular}}{{{columns}}}\n"
         f"  \\toprule\n  {' & '.join(header)} \\\\\n  \\midrule\n{body}  \\bottomrule\n"
         "\\end{tabular}\n\\end{table}\n"
     )

@@ -146,7 +146,10 @@ def multiclass_metrics(counts: Counts) -> dict[str, Floats]:
 
 
 def bootstrap(
-    counts: Counts, metrics: Callable[[Counts], dict[str, Floats]], seed: int = _SEED
+    counts: Counts,
+    metrics: Callable[[Counts], dict[str, Floats]],
+    seed: int = _SEED,
+    items: int | None = None,
 ) -> dict[str, Floats]:
     """Compute metrics of 10,000 bootstrap resamples, by draws of the cells of a matrix of counts.
 
@@ -157,12 +160,14 @@ def bootstrap(
         counts: (k, k + 1) counts; at least one is positive.
         metrics: A function of this module that computes metrics of many matrices.
         seed: The seed of the draws.
+        items: The number of independent items n; by default the sum of the counts.
 
     Returns:
         For each metric, (10000,) values; NaN where it is not defined.
     """
     total = int(counts.sum())
-    draws = np.random.default_rng(seed).multinomial(total, counts.ravel() / total, size=_RESAMPLES)
+    size = max(1, items if items is not None else total)
+    draws = np.random.default_rng(seed).multinomial(size, counts.ravel() / total, size=_RESAMPLES)
     return metrics(draws.reshape(-1, *counts.shape))
 
 

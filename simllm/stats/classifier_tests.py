@@ -165,7 +165,7 @@ class Ranks(NamedTuple):
     Attributes:
         outcome: The outcome of Friedman's test.
         mean_ranks: (k,) mean ranks; 1 is the best.
-        critical_difference: The difference of mean ranks that is significant at .05.
+        critical_difference: The difference of mean ranks that is significant.
         p: (k, k) p-values of Nemenyi's test of each pair.
     """
 
@@ -175,11 +175,12 @@ class Ranks(NamedTuple):
     p: Floats
 
 
-def friedman_nemenyi(values: Floats) -> Ranks:
+def friedman_nemenyi(values: Floats, alpha: float = 0.05) -> Ranks:
     """Compare three or more classifiers over data sets by Friedman's and Nemenyi's tests (Demšar, 2006).
 
     Args:
         values: (n, k) values of k classifiers on n data sets; higher is better.
+        alpha: The significance level of the critical difference.
     """
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
@@ -189,7 +190,7 @@ def friedman_nemenyi(values: Floats) -> Ranks:
     q = np.abs(ranks[:, None] - ranks) / error
     p = studentized_range.sf(q, k, np.inf)
     np.fill_diagonal(p, 1.0)
-    critical = float(studentized_range.ppf(0.95, k, np.inf) * error)
+    critical = float(studentized_range.ppf(1 - alpha, k, np.inf) * error)
     if (values == values[:, :1]).all():
         return Ranks(Outcome("friedman-nemenyi", 0.0, 1.0, k - 1), ranks, critical, p)
     found = friedmanchisquare(*values.T)
@@ -227,6 +228,20 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
     return Outcome(name, statistic, p, df)
 
 
+def compare_group_means(values: Sequence[Floats]) -> Outcome:
+    """Test whether values differ between groups by the test of Kruskal and Wallis (1952).
+
+    Args:
+        values: For each group, the values of its items, such as their shares of right runs.
+    """
+    from scipy.stats import kruskal
+
+    if np.ptp(np.concatenate(values)) == 0:
+        return Outcome("kruskal-wallis", 0.0, 1.0, len(values) - 1)
+    found = kruskal(*values)
+    return Outcome("kruskal-wallis", float(found.statistic), float(found.pvalue), len(values) - 1)
+
+
 class Samples(NamedTuple):
     """The outcome of a test of two independent samples, and the test of normality that chose it."""
 
@@ -255,4 +270,6 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         name = choose_for_degradation(len(a), len(b), normal)
         found = ttest_ind(a, b, equal_var=False) if name == "welch-t" else mannwhitneyu(a, b)
     p = float(found.pvalue)
+    if np.ptp(a) == np.ptp(b) == 0:  # without any spread, there is no error to compare with
+        return Samples(Outcome(name, np.nan, 1.0 if a[0] == b[0] else np.nan), normal)
     return Samples(Outcome(name, float(found.statistic), 1.0 if p != p else p), normal)

@@ -60,15 +60,13 @@ def compare_aucs(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, fl
         scores: (2, n) scores.
 
     Returns:
-        The difference of the areas, its standard error, z, and the two-sided p-value; NaN with fewer than two
-        items of a kind.
+        The difference of the areas, its standard error, z, and the two-sided p-value. The last two are NaN
+        with fewer than two items of a kind, or if different areas have no error, as with few items.
     """
     areas, covariance = auc_with_covariance(positive, scores)
     difference = float(areas[0] - areas[1])
     variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     error = math.sqrt(max(0.0, variance)) if variance == variance else math.nan
-    if error < 1e-12:  # both order the items alike
-        z = 0.0 if abs(difference) < 1e-12 else math.copysign(math.inf, difference)
-    else:
-        z = difference / error
+    same = 0.0 if abs(difference) < 1e-12 else math.nan  # without an error: one order, or too few items
+    z = same if error < 1e-12 else difference / error
     return difference, error, z, float(2 * norm.sf(abs(z)))

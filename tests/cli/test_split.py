@@ -86,3 +86,45 @@ def test_a_split_is_not_replaced(items, tmp_path):
     assert "exists already" in run("split", items, "-o", out).stderr
     assert "has a column split already" in run("split", out).stderr
     assert out.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--folds", "5"], "--folds goes with --method k-fold, not holdout"),
+        (["--method", "k-fold", "--test", ".3"], "--test and --validation go with --method holdout"),
+        (
+            ["--method", "k-fold", "--group", "suite"],
+            "10 folds: expected from 2 to 5, the number of the groups",
+        ),
+    ],
+)
+def test_options_of_another_method_are_refused(items, words, message):
+    done = run("split", items, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_sizes_are_told(items):
+    assert "100 items: train 70, test 30" in run("split", items, "--test", ".3").stderr
+
+
+def test_stratified_groups_keep_the_share(items):
+    for share in (0.2, 0.4, 0.6):
+        rows = split(items, "--test", share, "--stratify", "gold", "--group", "suite")
+        assert sum(row["split"] == "test" for row in rows) == 100 * share
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "message"),
+    [
+        ("item,gold\n1,y\n1,y\n2,n\n", [], "an item stands in several rows"),
+        ("item,gold,suite\n1,y,\n2,n,a\n3,n,b\n", ["--group", "suite"], "row 1: nothing under suite"),
+        ("item,gold\n1,y\n2,n\n", ["--seed", "-1"], "seed -1: expected a number from 0"),
+        ("item,gold\n1,y\n2,n\n", ["--method", "leave-one-out", "--group", "gold"], "takes neither"),
+    ],
+)
+def test_items_and_plans_that_do_not_fit_are_refused(tmp_path, text, words, message):
+    (tmp_path / "items.csv").write_text(text)
+    done = run("split", tmp_path / "items.csv", *words)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr

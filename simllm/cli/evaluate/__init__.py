@@ -1,11 +1,11 @@
 """The commands `simllm evaluate …`, which measure how good a metric, a system or a classifier is."""
 
-from simllm.cli.evaluate import classifiers, contrast, correlation, edits, robustness, study
+from simllm.cli.evaluate import classifiers, contrast, correlation, edits, metamorphic, robustness, study
 
-HELP = "evaluate metrics (agreement with people, contrast, robustness), code edits, and classifiers"
+HELP = "evaluate metrics (agreement with people, contrast, robustness), code edits, classifiers, rewrites"
 EXAMPLES = """examples:
   simllm evaluate correlation --ratings haque2022.jsonl
   simllm evaluate study --ratings haque2022.jsonl shen2021.jsonl --out report
   simllm evaluate contrast --metrics simllm,rouge-l,word-vectors=corpus.jsonl
 """
-COMMANDS = (correlation, study, contrast, robustness, edits, classifiers)
+COMMANDS = (correlation, study, contrast, robustness, edits, classifiers, metamorphic)

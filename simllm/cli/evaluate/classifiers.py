@@ -20,11 +20,18 @@ EXAMPLES = """examples:
   simllm evaluate classifiers predictions.csv --columns gold=label,predicted=answer --out report
   simllm evaluate classifiers --ratings haque2022.jsonl --acceptable 3 --metrics simllm,rouge-l --out report
 
-A file is CSV or JSON lines, a row a prediction: item, gold, predicted (empty: it could not be parsed).
-Optional columns: classifier (default: the file name), split (train, validation, test), fold, data_set,
-variant, run; one of confidence (of the predicted label), probability (of the positive class), probabilities
-(an object, or columns such as p:bug) and score; seconds, tokens, energy_wh, cost. Other columns can be named
-by --groups.
+A file is CSV or JSON lines, a row a prediction. Columns:
+  item, gold, predicted     required; an empty `predicted` is an output that could not be parsed
+  classifier                default: the name of the file
+  split                     train, validation (selects the best one) or test (the default; is reported)
+  fold, data_set, run       further parts of the same split, data set or classifier
+  variant                   empty for the original item; the name of a variant of it, such as renamed
+  confidence, probability, probabilities or score     at most one of them:
+                            of the predicted label; of the positive class; of all classes (an object, or
+                            columns such as p:bug); any number that is higher for the positive class
+  seconds, tokens, energy_wh, cost
+Other columns can be named by --groups; their values are compared (fairness). Facts for --about are text under
+model, prompts, temperature, split, metrics and reasons; the page lists those that are missing.
 """
 
 
@@ -36,17 +43,19 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--positive", metavar="CLASS",
         help="the positive class; needed for two classes other than 0 and 1; with more: one against the rest",
     )  # fmt: skip
-    command.add_argument("--groups", default="", metavar="A,B,…", help="columns with groups of items")
+    command.add_argument("--groups", default="", metavar="A,B,…", help="columns with groups to compare")
     command.add_argument(
         "--columns", default="", metavar="A=B,…", help="names in the files: gold=label reads gold from label"
     )
-    command.add_argument("--threshold", type=float, metavar="T", help="predict the positive class from T on")
+    command.add_argument(
+        "--threshold", type=float, metavar="T", help="without a label: predict the positive class from T on"
+    )
     command.add_argument(
         "--matrix",
         action="append",
         default=[],
         metavar="NAME=TP,FP,FN,TN",
-        help="counts of another study",
+        help="a published classifier of which only counts are known",
     )
     command.add_argument(
         "--select-by", default="mcc", metavar="METRIC", help="selects the best one; default: %(default)s"
@@ -58,7 +67,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     metrics.add_argument("--ratings", type=Path, metavar="FILE", help="rated pairs, in place of predictions")
     metrics.add_argument("--acceptable", type=float, metavar="R", help="the lowest acceptable mean rating")
     metrics_option.add_option(metrics)
-    metrics.add_argument("--folds", type=int, default=10, metavar="K", help="default: %(default)s")
+    metrics.add_argument("--folds", type=int, metavar="K", help="folds that learn the threshold; default: 10")
     metrics.add_argument(
         "--perturb", action="store_true", help="add variants of the candidates that keep the meaning"
     )
@@ -71,12 +80,15 @@ def run(options: argparse.Namespace) -> None:
         from simllm.evaluation.classifiers import classifier_report, metric_classifier
         from simllm.evaluation.classifiers.ecser_protocol import main_split
         from simllm.metrics import registry
-    if bool(options.files) == bool(options.ratings):
-        raise InputError("expected files of predictions, or --ratings")
     matrices = {}
     for text in options.matrix:
         name, counts = _pair("--matrix", text)
+        if name in matrices:
+            raise InputError(f"--matrix {text}: {name} stands twice")
         matrices[name] = _counts(text, counts)
+    if bool(options.files) == bool(options.ratings):
+        raise InputError("expected files of predictions, or --ratings")
+    _check_mode(options)
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
     inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
     files.check_output(options.output, inputs, options.overwrite)
@@ -89,7 +101,11 @@ def run(options: argparse.Namespace) -> None:
         metrics, missing = registry.load_all(metrics_option.chosen_names(options.metrics), options.model)
         rated, positive = ratings.load(options.ratings), metric_classifier.POSITIVE
         predictions = metric_classifier.classify(
-            rated, options.acceptable, metrics, options.folds, options.perturb
+            rated,
+            options.acceptable,
+            metrics,
+            10 if options.folds is None else options.folds,
+            options.perturb,
         )
     else:
         predictions = classifiers.read(options.files, columns, options.threshold, positive)
@@ -116,6 +132,26 @@ def run(options: argparse.Namespace) -> None:
         summary={"selected": study.selected or "none", "report": f"{options.out}/report.html"},
     )
     metrics_option.write_table(table, missing, options)
+
+
+def _check_mode(options: argparse.Namespace) -> None:
+    """Refuse options that belong to ratings without ratings, and the other way round."""
+    of_ratings = {
+        "--acceptable": options.acceptable,
+        "--metrics": options.metrics,
+        "--folds": options.folds,
+        "--perturb": options.perturb or None,
+        "--model": options.model,
+    }
+    of_files = {
+        "--threshold": options.threshold,
+        "--columns": options.columns or None,
+        "--positive": options.positive,
+    }
+    wrong, other = (of_files, "files of predictions") if options.ratings else (of_ratings, "--ratings")
+    for name, value in wrong.items():
+        if value is not None:
+            raise InputError(f"{name} goes with {other}")
 
 
 def _split(text: str) -> list[str]:

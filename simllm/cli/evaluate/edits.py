@@ -37,8 +37,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate edits` with the parsed options: write a folder with a report, and a table."""
     with metrics_option.require_eval_extra(), metrics_option.require_code_extra():
-        from simllm.evaluation import edit_report
-        from simllm.evaluation.edit_study import METRICS, run_study
+        from simllm.evaluation.code_edits import edit_report
+        from simllm.evaluation.code_edits.edit_study import METRICS, run_study
     try:
         top = sorted({int(k) for k in options.top.split(",")})
     except ValueError:

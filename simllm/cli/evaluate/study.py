@@ -37,8 +37,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate study` with the parsed options: write a folder with a report, and a table."""
     with metrics_option.require_eval_extra():
-        from simllm.evaluation import study_report
-        from simllm.evaluation.study import QUESTIONS, run_study
+        from simllm.evaluation.metric_study import study_report
+        from simllm.evaluation.metric_study.study import QUESTIONS, run_study
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
     for unknown in set(questions) - set(QUESTIONS):
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")

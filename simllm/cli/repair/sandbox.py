@@ -11,6 +11,7 @@ from simllm.execution.toolchains import TOOLCHAINS, toolchain_version
 from simllm.io import files, tables
 from simllm.io.tables import FORMATS as FORMATS
 
+MODEL = None
 HELP = "try out what contains programs here, and list the compilers"
 EXAMPLES = """example:
   simllm repair sandbox

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from simllm.stats.classifier_tests import Outcome
 from simllm.stats.compare_systems import holm
 
-Z = 1.959963984540054  # half the width of a 95% interval, in standard errors
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -84,7 +82,9 @@ def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: 
         is_corrected: Whether the p-values are corrected already.
     """
     raw = [finding.outcome.p for finding in findings]
-    corrected = raw if is_corrected else holm([1.0 if math.isnan(p) else p for p in raw])
+    real = [p for p in raw if not math.isnan(p)]
+    adjusted = iter(real if is_corrected else holm(real))
+    corrected = [math.nan if math.isnan(p) else next(adjusted) for p in raw]
     answers = []
     for finding, p in zip(findings, corrected, strict=True):
         has_test = not math.isnan(finding.outcome.p)
@@ -106,20 +106,23 @@ def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: 
                 effect=finding.effect,
                 low=low_end,
                 high=high_end,
-                verdict=_verdict(finding.words, p, alpha) if has_test else f"{finding.words}.",
+                verdict=_verdict(finding, p, alpha),
             )
         )
     return answers
 
 
-def _verdict(words: str, p: float, alpha: float) -> str:
+def _verdict(finding: Finding, p: float, alpha: float) -> str:
+    """Say what was observed, and whether it is more than chance; `p` is the corrected p-value, or NaN."""
+    if math.isnan(p) or finding.effect == 0:
+        return f"{finding.words}."
+    name = "p" if p == finding.outcome.p else "corrected p"
     if p <= alpha:
-        return f"{words}. This is significant: p = {format_p(p)} is at most {alpha:g}."
-    return (
-        f"{words}. The data do not show that this is more than chance: p = {format_p(p)} is above {alpha:g}."
-    )
+        return f"{finding.words}. This is significant: {name} = {format_p(p)} is at most {alpha:g}."
+    shown = f"{name} = {format_p(p)} is above {alpha:g}"
+    return f"{finding.words}. The data do not show that this is more than chance: {shown}."
 
 
 def format_p(p: float) -> str:
-    """Format a p-value with three decimals, or with an exponent if it is below .001."""
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+    """Format a p-value with three decimals, or with two digits if it is below .01."""
+    return f"{p:.3f}" if p >= 0.01 else f"{p:.2g}"

@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.performance import positive_scores
-from simllm.evaluation.display_names import short_label
+from simllm.evaluation.metric_study.display_names import short_label
 from simllm.io.svg_figure import BLUE, GREY, style, svg_element
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
             shown.append((name, kind, kinds[kind]))
     if not shown:
         return None
-    shown = shown[:_MOST_CURVES]
+    shown = shown[:_MOST_CURVES]  # the page says so
     with style():
         figure = Figure(figsize=(9, 2.6 * -(-len(shown) // 4)))
         panels = figure.subplots(-(-len(shown) // 4), 4, squeeze=False).ravel()

@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.evaluation.classifiers.answers import Answer
+from simllm.evaluation.classifiers.classifier_conclusions import DASH, title, write_conclusions
 from simllm.evaluation.classifiers.classifier_figures import draw_calibration, draw_curves
+from simllm.evaluation.classifiers.classifier_tables import write_latex
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
-from simllm.evaluation.classifiers.performance import Estimate, Performance
-from simllm.evaluation.study_conclusions import format_number, format_p_value
 from simllm.io import files, folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
-from simllm.io.latex import escape_latex, latex_table
+from simllm.io.number_format import format_number, format_p_value
 from simllm.stats.probability_calibration import Bin
 
 _LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
+_LEAST_ROWS = 10  # for an interval; that of fewer rows would look too sure
 _NAMES = ("classifiers.json", "tables.tex", "report.html", "predictions.jsonl")
 # Facts that a reader needs to repeat a study (steps S2 to S5), and what is said about them.
 FACTS = {
@@ -33,8 +33,6 @@ FACTS = {
     "metrics": "which metrics were chosen, and why",
     "reasons": "why these classifiers were compared",
 }
-_TITLES = {name: name.upper() for name in ("f1", "f2", "mcc", "auc")} | {"kappa": "Cohen's kappa"}
-_DASH = "\u2013"  # for what is not defined
 
 
 def check(folder: Path) -> None:
@@ -62,7 +60,14 @@ def read_about(file: Path | None) -> dict[str, str]:
         raise InputError(f"{file}: not TOML ({error})") from None
     if unknown := sorted(found.keys() - FACTS.keys()):
         raise InputError(f"{file}: unknown key {unknown[0]}; known: {', '.join(FACTS)}")
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+    return {name: _shown(value) for name, value in found.items()}
+
+
+def _shown(value: Any) -> str:
+    """Return a TOML value as text; a list as its parts, separated by commas."""
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
 def write(
@@ -90,7 +95,7 @@ def write(
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
     with folders.replacing(folder) as partial:
         files.write(partial / "classifiers.json", figures + "\n")
-        files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
+        files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + write_latex(study))
         files.write(partial / "report.html", html(study, facts))
         if keep_predictions:
             files.write(partial / "predictions.jsonl", study.predictions.to_json_lines())
@@ -130,104 +135,26 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
         study=study,
         metrics=metric_names(study),
         main_split=main_split,
+        least_rows=_LEAST_ROWS,
         conclusions=write_conclusions(study),
         calibration=draw_calibration(study),
         curves=draw_curves(study),
         known_facts=FACTS,
         cell=_cell,
         title=title,
-        short=lambda value: _DASH if value is None else format_number(value),
-        estimate=_estimate,
-        probability=lambda p: _DASH if p is None else format_p_value(p),
+        short=lambda value: DASH if value is None else format_number(value),
+        probability=lambda p: DASH if p is None else format_p_value(p),
         **facts,
     )
 
 
 def metric_names(study: ClassifierStudy) -> list[str]:
     """Return the names of the metrics that the tables show, in order."""
-    found = next(iter(study.classifiers.values()))
-    return list(found.splits[main_split(found.splits)].metrics)
-
-
-def title(metric: str) -> str:
-    """Return the name of a metric as tables show it, such as "MCC" or "balanced accuracy"."""
-    return _TITLES.get(metric, metric.replace("_", " "))
-
-
-def write_conclusions(study: ClassifierStudy) -> list[str]:
-    """Write the main results as English sentences: selection, quality, significance, and warnings."""
-    sentences = []
-    if study.leaks:
-        named = ", ".join(study.leaked[:5])
-        sentences.append(
-            f"{study.leaks:,} items are in two splits of the same fold ({named}): the results are too good."
-        )
-    if study.selected:
-        sentences.append(f"On validation data, {study.selected} has the best {title(study.select_by)}.")
-    for name, found in study.classifiers.items():
-        sentences.append(_describe(name, found.splits[main_split(found.splits)], main_split(found.splits)))
-    compared = [answer for answer in study.tests if len(answer.classifiers) > 1 and answer.test != "delong"]
-    if compared:
-        significant = [answer for answer in compared if "This is significant" in answer.verdict]
-        sentences += [answer.verdict for answer in significant]
-        if not significant:
-            sentences.append("The tests do not tell the classifiers apart. They may still differ.")
-    return sentences
-
-
-def _describe(name: str, found: Performance, split: str) -> str:
-    mcc, accuracy = found.metrics["mcc"], found.metrics["accuracy"]
-    text = (
-        f"{name} ({split}, {found.n:,} rows): MCC {_estimate(mcc)} (chance: 0), "
-        f"accuracy {_estimate(accuracy)} (chance: {1 / len(found.labels):.2g})"
-    )
-    if found.unparsed:
-        outputs = "1 output" if found.unparsed == 1 else f"{found.unparsed:,} outputs"
-        text += f"; {outputs} could not be parsed"
-    return text + "."
+    splits = [split for found in study.classifiers.values() for split in found.splits.values()]
+    return list(dict.fromkeys(name for split in splits for name in split.metrics))
 
 
 def _cell(value: float | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return _DASH
-    return f"{value:,.3f}".rstrip("0").rstrip(".")
-
-
-def _estimate(found: Estimate | None) -> str:
-    """Format a metric with its interval, such as ".12 [-.08, .31]"."""
-    if found is None or found.value is None:
-        return _DASH
-    if found.low is None or found.high is None:
-        return format_number(found.value)
-    return f"{format_number(found.value)} [{format_number(found.low)}, {format_number(found.high)}]"
-
-
-def latex(study: ClassifierStudy) -> str:
-    """Return the LaTeX tables: metrics of each classifier and split, and the tests."""
-    names = metric_names(study)
-    header = ["Classifier", "Split", *(escape_latex(title(name)) for name in names)]
-    rows = [
-        [escape_latex(name), split, *(_latex_number(found.metrics.get(metric)) for metric in names)]
-        for name, result in study.classifiers.items()
-        for split, found in result.splits.items()
-    ]
-    tests = [_test_row(answer) for answer in study.tests]
-    columns = ["Question", "Split", "Test", "$p$", "$p$ (Holm)", "Effect"]
-    return "% \\usepackage{booktabs}\n\n" + "\n".join(
-        [
-            latex_table("Metrics of each classifier.", "classifiers", header, rows),
-            latex_table("Significance tests.", "classifier-tests", columns, tests),
-        ]
-    )
-
-
-def _latex_number(found: Estimate | None) -> str:
-    return "--" if found is None or found.value is None else format_number(found.value)
-
-
-def _test_row(answer: Answer) -> Sequence[str]:
-    p, p_holm = (
-        "--" if value is None else escape_latex(format_p_value(value)) for value in (answer.p, answer.p_holm)
-    )
-    effect = "--" if answer.effect is None else format_number(answer.effect)
-    return [escape_latex(answer.question), answer.split, escape_latex(answer.test), p, p_holm, effect]
+        return DASH
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) >= 0.01 or not value else f"{value:.2g}"

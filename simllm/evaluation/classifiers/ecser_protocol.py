@@ -16,11 +16,18 @@ from simllm.errors import InputError
 from simllm.evaluation.classifiers import questions_of_one as one
 from simllm.evaluation.classifiers import side_figures as side
 from simllm.evaluation.classifiers.answers import Answer, answer
-from simllm.evaluation.classifiers.performance import Performance, measure, measure_counts
-from simllm.evaluation.classifiers.predictions import PLACE, SPLITS, Predictions
-from simllm.evaluation.classifiers.questions_of_several import ITEM, compare_auc, compare_classifiers
+from simllm.evaluation.classifiers.performance import Performance, measure, measure_counts, strict_value
+from simllm.evaluation.classifiers.predictions import COLUMNS, PLACE, SPLITS, Predictions
+from simllm.evaluation.classifiers.questions_of_several import (
+    ITEM,
+    compare_auc,
+    compare_classifiers,
+    compare_metric,
+)
 
 _MOST_NAMED = 20  # items that are in two splits
+_MOST_GROUPS = 200  # in a column of groups
+_MOST_COUNTS = 10**9
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,9 @@ class ClassifierStudy:
         select_by: The name of that metric.
         leaked: Items that are in two splits of a fold (at most 20), as text.
         leaks: The number of such items.
+        invented: Predicted labels that are no true class of any item, with their numbers of rows. With two
+            true classes, such answers count as unparsed.
+        published: The classifiers of which only counts are known.
         predictions: The rows, for curves.
     """
 
@@ -70,6 +80,8 @@ class ClassifierStudy:
     select_by: str
     leaked: list[str]
     leaks: int
+    invented: dict[str, int]
+    published: list[str]
     predictions: Predictions
 
 
@@ -102,11 +114,10 @@ def evaluate(
         raise InputError(f"alpha {alpha}: expected a number between 0 and 1")
     if bins < 1:
         raise InputError(f"{bins} bins: expected 1 or more")
-    rows, labels = _with_classes(predictions.rows, positive)
-    for group in groups:
-        if group not in rows:
-            raise InputError(f"no column {group} for groups; there are {', '.join(_group_columns(rows))}")
-    rows = rows.assign(**{group: rows[group].fillna("") for group in groups})
+    _check_probabilities(predictions.rows)
+    rows, invented = _without_invented(predictions.rows)
+    rows, labels = _with_classes(rows, positive)
+    rows = _with_groups(rows, groups)
     results = {
         str(name): _measure_classifier(own, labels, groups, bins)
         for name, own in rows.groupby("classifier", sort=False)
@@ -119,7 +130,7 @@ def evaluate(
             raise InputError(f"the matrix {name} has the name of a classifier")
         results[name] = ClassifierResult({"test": _measure_matrix(name, cells, labels)})
     on_validation = {
-        name: found.splits["validation"].metrics[select_by].value
+        name: strict_value(found.splits["validation"], select_by)
         for name, found in results.items()
         if "validation" in found.splits
     }
@@ -133,8 +144,49 @@ def evaluate(
         select_by=select_by,
         leaked=leaked[:_MOST_NAMED],
         leaks=len(leaked),
+        invented=invented,
+        published=list(matrices or {}),
         predictions=Predictions(rows),
     )
+
+
+def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
+    """Fill the columns of groups; a missing value belongs to no group."""
+    allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
+    rows = rows.copy()
+    for group in groups:
+        if group not in [*allowed, "data_set"] or group not in rows:
+            raise InputError(f"no column {group} for groups; there are {', '.join(allowed) or 'none'}")
+        rows[group] = rows[group].fillna("")
+        if (count := rows[group].nunique()) > _MOST_GROUPS:
+            raise InputError(f"the column {group} has {count:,} groups; expected at most {_MOST_GROUPS}")
+    return rows
+
+
+def _check_probabilities(rows: DataFrame) -> None:
+    """Check that each class has a column of probabilities, if one has."""
+    named = {str(name).removeprefix("p:") for name in rows if str(name).startswith("p:")}
+    missing = sorted(set(rows["gold"]) - named)
+    if named and missing:
+        raise InputError(
+            f"no probability of the class {missing[0]}; there are those of {', '.join(sorted(named))}"
+        )
+
+
+def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
+    """Find predicted labels that are no true class; with two true classes, count them as unparsed.
+
+    Returns:
+        The rows, and the number of rows with each such label.
+    """
+    classes = set(rows["gold"])
+    is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)
+    if len(classes) < 2 or not is_invented.any():
+        return rows, {}
+    found = {str(label): int(n) for label, n in rows.loc[is_invented, "predicted"].value_counts().items()}
+    if len(classes) == 2:
+        rows = rows.assign(predicted=rows["predicted"].where(~is_invented, None))
+    return rows, found
 
 
 def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
@@ -156,7 +208,9 @@ def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, lis
     if len(others) == 1:
         return rows, [positive, others[0]]
     rest = f"not {positive}"
+    # Confidence in another class than the positive one does not tell the probability of the positive one.
     return rows.assign(
+        confidence=np.nan,
         gold=rows["gold"].where(rows["gold"] == positive, rest),
         predicted=rows["predicted"].where(
             rows["predicted"].isin([positive]) | rows["predicted"].isna(), rest
@@ -164,14 +218,14 @@ def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, lis
     ), [positive, rest]
 
 
-def _group_columns(rows: DataFrame) -> list[str]:
-    return [str(name) for name in rows if name != PLACE and rows[name].notna().any()]
-
-
 def _check_metric(name: str, results: Mapping[str, ClassifierResult]) -> None:
-    known = next(iter(next(iter(results.values())).splits.values())).metrics
+    splits = [split for found in results.values() for split in found.splits.values()]
+    known = dict.fromkeys(metric for split in splits for metric in split.metrics)
     if name not in known:
         raise InputError(f"unknown metric {name}; known: {', '.join(known)}")
+    for label, found in results.items():
+        if any(name not in split.metrics for split in found.splits.values()):
+            raise InputError(f"{label} has no {name}, because it reports no probabilities of all classes")
 
 
 def _measure_classifier(
@@ -189,7 +243,7 @@ def _measure_classifier(
         by_group = {
             group: {
                 str(value): measure(part, labels, bins, details=False)
-                for value, part in original.groupby(group, sort=False)
+                for value, part in original[original[group] != ""].groupby(group, sort=False)
             }
             for group in groups
         }
@@ -219,7 +273,7 @@ def main_split(splits: Mapping[str, object]) -> str:
 
 def _add_dominated(results: dict[str, ClassifierResult], metric: str) -> dict[str, ClassifierResult]:
     quality = {
-        name: found.splits[main_split(found.splits)].metrics[metric].value for name, found in results.items()
+        name: strict_value(found.splits[main_split(found.splits)], metric) for name, found in results.items()
     }
     dominated = side.find_dominated(quality, {name: found.costs for name, found in results.items()})
     return {name: replace(found, dominated_by=dominated.get(name, [])) for name, found in results.items()}
@@ -229,7 +283,7 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
     """Measure a classifier of another study, of which only the counts are known."""
     if len(labels) != 2:
         raise InputError(f"the matrix {name} needs two classes, but the rows have {len(labels)}")
-    if len(cells) != 4 or min(cells) < 0 or not sum(cells):
+    if len(cells) != 4 or min(cells) < 0 or not 0 < sum(cells) <= _MOST_COUNTS:
         raise InputError(f"the matrix {name}: expected four counts from 0, TP,FP,FN,TN")
     tp, fp, fn, tn = cells
     return measure_counts(np.array([[tp, fn, 0], [fp, tn, 0]]), labels)
@@ -248,19 +302,23 @@ def _ask_all(
     """Ask all questions about validation and test rows, and about the step from one to the other."""
     answers: list[Answer] = []
     original = rows[rows["variant"] == ""]
+    classes = original["gold"].nunique()
     for split in ("validation", "test"):
         own = original[original["split"] == split]
         if own.empty:
             continue
-        each = {str(name): part.drop_duplicates(ITEM) for name, part in own.groupby("classifier", sort=False)}
+        each = {str(name): part for name, part in own.groupby("classifier", sort=False)}
         answers += answer(
-            [one.ask_guessing(name, part, len(labels)) for name, part in each.items()], split, alpha
+            [one.ask_guessing(name, part, classes) for name, part in each.items()],
+            split,
+            alpha,
         )
         answers += answer([one.ask_largest_class(name, part) for name, part in each.items()], split, alpha)
         if len(labels) == 2:
             answers += answer([one.ask_bias(name, part, labels) for name, part in each.items()], split, alpha)
         if len(each) > 1:
             answers += compare_classifiers(own, labels, metric, split, alpha)
+            answers += answer(compare_metric(own, labels, metric), split, alpha)
             if len(labels) == 2:
                 answers += answer(compare_auc(own, labels), split, alpha)
         for group in groups:
@@ -268,7 +326,8 @@ def _ask_all(
             answers += answer([finding for finding in found if finding], split, alpha)
     steps = []
     for name, own in original.groupby("classifier", sort=False):
-        validation, test = (own[own["split"] == split] for split in ("validation", "test"))
+        parsed = own[own["predicted"].notna()]
+        validation, test = (parsed[parsed["split"] == split] for split in ("validation", "test"))
         if len(validation) and len(test):
             steps.append(one.ask_degradation(str(name), validation, test, labels, metric))
     return answers + answer(steps, "validation and test", alpha)

@@ -14,12 +14,14 @@ from pandas import DataFrame
 from simllm.evaluation.classifiers.predictions import chances_of
 from simllm.stats import classification
 from simllm.stats.probability_calibration import Bin, calibration_errors, consistency, reliability
-from simllm.stats.roc_curve import auc_interval
+from simllm.stats.roc_curve import auc_interval, auc_with_covariance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]
 _BINARY_STRICT = ("precision", "recall", "specificity", "accuracy", "f1", "f2", "mcc")
 _PROPORTIONS = ("precision", "recall", "specificity", "accuracy")
+LOWER_IS_BETTER = ("brier", "log_loss")
+Z = 1.959963984540054  # half the width of a 95% interval, in standard errors
 _LEAST = 1e-15  # probabilities in the log loss
 
 
@@ -102,28 +104,33 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
         bins: The number of bins for calibration.
         details: Whether to test calibration by drawing labels.
     """
-    gold, predicted = _numbers(rows, labels)
-    found = measure_counts(classification.count(gold, predicted, len(labels)), labels)
+    gold, predicted = class_numbers(rows, labels)
+    repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
+    found = measure_counts(classification.count(gold, predicted, len(labels)), labels, repeats)
     parsed = predicted < len(labels)
-    add_ranks = _rank_binary if len(labels) == 2 else _rank_classes
-    add_ranks(found, rows[parsed], gold[parsed], labels)
+    if len(labels) == 2:
+        _rank_binary(found, rows[parsed], gold[parsed], labels, repeats)
+    else:
+        _rank_classes(found, rows[parsed], gold[parsed], labels)
     calibration, other_side = _calibrate(rows[parsed], gold[parsed], predicted[parsed], labels, bins, details)
     return Performance(
         **{**vars(found), "calibration": calibration, "other_side": other_side},
     )
 
 
-def _numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
+def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
     """Return the numbers of true and predicted classes; k for an unparsed output."""
     number = {label: index for index, label in enumerate(labels)}
     predicted = rows["predicted"].map(number).fillna(len(labels))
     return rows["gold"].map(number).to_numpy(int), predicted.to_numpy(int)
 
 
-def count_classes(rows: DataFrame, labels: Sequence[str]) -> Ints:
-    """Count true and predicted classes of parsed rows: (k, k + 1) counts, the last column is 0."""
-    counts = classification.count(*_numbers(rows, labels), len(labels))
-    return classification.without_unparsed(counts)
+def strict_value(found: Performance, metric: str) -> float | None:
+    """Return a metric with unparsed outputs as wrong answers, if it has such a value; higher is better."""
+    value = (
+        found.strict[metric] if metric in found.strict else found.metrics.get(metric, Estimate(None)).value
+    )
+    return -value if value is not None and metric in LOWER_IS_BETTER else value
 
 
 def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]]:
@@ -131,17 +138,20 @@ def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]
     return classification.binary_metrics if len(labels) == 2 else classification.multiclass_metrics
 
 
-def measure_counts(counts: Ints, labels: Sequence[str]) -> Performance:
+def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) -> Performance:
     """Measure a classifier of which only the counts are known.
 
     Args:
         counts: (k, k + 1) counts; the last column counts unparsed outputs.
         labels: The k classes.
+        repeats: How often an item was counted, in several runs or folds. Intervals are those of the items.
     """
     parsed = classification.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)
     values = compute(parsed)
-    drawn = classification.bootstrap(parsed, compute) if parsed.sum() else {}
+    drawn = (
+        classification.bootstrap(parsed, compute, items=round(parsed.sum() / repeats)) if parsed.sum() else {}
+    )
     ratios = classification.binary_ratios(parsed) if is_binary else {}
     metrics = {}
     for name, value in values.items():
@@ -149,7 +159,7 @@ def measure_counts(counts: Ints, labels: Sequence[str]) -> Performance:
             low, high = classification.quantiles(drawn[name]) if drawn else (math.nan, math.nan)
         else:
             over = ratios.get(name, (np.trace(parsed), parsed.sum()))
-            low, high = wilson(int(over[0]), int(over[1]))
+            low, high = wilson(int(over[0]) / repeats, int(over[1]) / repeats)
         metrics[name] = _estimate(float(value), low, high)
     strict = {name: _finite(float(value)) for name, value in compute(counts).items()}
     each = {} if is_binary else classification.class_metrics(parsed)
@@ -163,12 +173,26 @@ def measure_counts(counts: Ints, labels: Sequence[str]) -> Performance:
         matrix=counts[:, :-1].tolist(),
         metrics=metrics,
         strict={name: value for name, value in strict.items() if not is_binary or name in _BINARY_STRICT},
-        undefined=sorted(name for name, (_, denominator) in ratios.items() if not denominator),
+        undefined=_undefined(parsed, labels, ratios),
         per_class=per_class,
     )
 
 
-def wilson(successes: int, n: int) -> tuple[float, float]:
+def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
+    """Return the metrics that are 0 / 0; with more than two classes, those of each class."""
+    if len(labels) == 2:
+        return sorted(name for name, (_, denominator) in ratios.items() if not denominator)
+    sums = {"precision": parsed[:, :-1].sum(axis=0), "recall": parsed.sum(axis=1)}
+    found = [
+        f"{name} of {label}"
+        for name, each in sums.items()
+        for label, n in zip(labels, each, strict=True)
+        if not n
+    ]
+    return found + ["mcc"] * any((each > 0).sum() < 2 for each in sums.values())
+
+
+def wilson(successes: float, n: float) -> tuple[float, float]:
     """Return Wilson's 95% interval of a proportion; NaN if n is 0."""
     from statsmodels.stats.proportion import proportion_confint
 
@@ -208,7 +232,42 @@ def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tu
     return values, not (missing & ~np.isnan(values)).any()
 
 
-def _rank_binary(found: Performance, rows: DataFrame, gold: Ints, labels: Sequence[str]) -> None:
+def auc_within(
+    positive: NDArray[np.bool_], scores: Floats, folds: NDArray[np.object_], repeats: float
+) -> tuple[float, float, float]:
+    """Compute the AUC within folds, with its interval; the scores of two folds have no common order.
+
+    Args:
+        positive: (n,) whether an item is positive.
+        scores: (n,) scores.
+        folds: (n,) the fold of each row.
+        repeats: How often an item occurs.
+
+    Returns:
+        The mean AUC, weighted by the pairs of each fold, and the ends of its 95% interval (DeLong); NaN if it
+        is not defined.
+    """
+    area = variance = pairs = 0.0
+    for fold in dict.fromkeys(folds.tolist()):
+        own = folds == fold
+        above = int(positive[own].sum())
+        weight = float(above * (own.sum() - above))
+        if weight:
+            areas, covariance = auc_with_covariance(positive[own], scores[own][None])
+            area += weight * float(areas[0])
+            variance += weight**2 * float(covariance[0, 0])
+            pairs += weight
+    if not pairs:
+        return math.nan, math.nan, math.nan
+    area, around = area / pairs, Z * math.sqrt(variance * repeats) / pairs
+    if math.isnan(around):  # fewer than two items of a kind
+        return area, math.nan, math.nan
+    return area, max(0.0, area - around), min(1.0, area + around)
+
+
+def _rank_binary(
+    found: Performance, rows: DataFrame, gold: Ints, labels: Sequence[str], repeats: float
+) -> None:
     """Add AUC and average precision to the metrics; None with one true class, or without scores."""
     from sklearn.metrics import average_precision_score
 
@@ -217,7 +276,8 @@ def _rank_binary(found: Performance, rows: DataFrame, gold: Ints, labels: Sequen
     known = ~np.isnan(scores)
     positive = gold[known] == 0
     if 0 < positive.sum() < len(positive):
-        found.metrics["auc"] = _estimate(*auc_interval(positive, scores[known]))
+        folds = rows.loc[known, "fold"].to_numpy()
+        found.metrics["auc"] = _estimate(*auc_within(positive, scores[known], folds, repeats))
         precision = float(average_precision_score(positive, scores[known]))
         found.metrics["average_precision"] = Estimate(precision)
 

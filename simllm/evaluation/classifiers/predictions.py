@@ -90,7 +90,18 @@ def read(
     Raises:
         InputError: A file or row is wrong; the message names the file and the row.
     """
-    tables = [_read_file(Path(path), columns or {}) for path in paths]
+    tables: list[DataFrame] = []
+    named: dict[str, Path] = {}
+    for path in map(Path, paths):
+        table = _read_file(path, columns or {}, threshold is not None)
+        name = files.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
+        if "classifier" not in table or table["classifier"].isna().any():
+            if name in named:
+                raise InputError(f"{path}: {named[name]} has the same name; name both in a column classifier")
+            named[name] = path
+            given = table["classifier"] if "classifier" in table else Series(None, table.index, dtype=object)
+            table["classifier"] = given.where(given.notna(), name)
+        tables.append(table)
     if not tables:
         raise InputError("no file of predictions")
     return _finish(pd.concat(tables, ignore_index=True), threshold, positive)
@@ -112,39 +123,48 @@ def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> P
     return Predictions(rows)
 
 
-def _read_file(path: Path, columns: Mapping[str, str]) -> DataFrame:
+def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> DataFrame:
     """Read one file as a table of text and numbers, with the column `PLACE`."""
-    rows = read_table(path)
+    rows = read_table(path, columns.values())
+    if "probabilities" in rows:
+        raise InputError(f"{path}: in CSV files, probabilities stand in columns such as p:bug")
     names = {}
     for name, actual in columns.items():
         if name not in COLUMNS:
             raise InputError(f"--columns {name}={actual}: unknown column {name}; known: {', '.join(COLUMNS)}")
         if actual not in rows:
             raise InputError(f"{path}: no column {actual}; it has {_names(rows)}")
+        if name in rows and actual != name:
+            raise InputError(f"{path}: has a column {name}, which --columns {name}={actual} would replace")
         names[actual] = name
     rows = rows.rename(columns=names)
     for name in ("item", "gold"):
         if name not in rows:
             raise InputError(f"{path}: no column {name}; it has {_names(rows)}")
+    if "predicted" not in rows and not has_threshold:
+        advice = "--threshold makes labels from probability or score"
+        raise InputError(f"{path}: no column predicted; it has {_names(rows)}. {advice}")
     for name in rows.columns.difference([*COLUMNS, PLACE]):
         if close := difflib.get_close_matches(str(name), COLUMNS, 1, 0.8):
             raise InputError(f"{path}: unknown column {name}; did you mean {close[0]}?")
-    if "classifier" not in rows:
-        rows["classifier"] = files.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
     numbers = ("confidence", "probability", "score", *COSTS)
     for name in [name for name in rows if name in numbers or str(name).startswith(_OF_CLASS)]:
         rows[name] = _numbers(rows, str(name))
     return rows
 
 
-def read_table(path: Path) -> DataFrame:
+def read_table(path: Path, names: Iterable[str] = ()) -> DataFrame:
     """Read a CSV file or JSON lines as a table of text, with the column `PLACE`.
+
+    Args:
+        path: The file.
+        names: Names of columns besides `COLUMNS` that a CSV file may have; they tell its separator.
 
     Raises:
         InputError: The file cannot be read, or has no rows.
     """
     is_json = path.name.removesuffix(".gz").endswith((".jsonl", ".json"))
-    rows = _read_json_lines(path) if is_json else _read_csv(path)
+    rows = _read_json_lines(path) if is_json else _read_csv(path, {*COLUMNS, *names})
     if rows.empty:
         raise InputError(f"{path}: no rows in it")
     return rows
@@ -154,19 +174,28 @@ def _names(rows: DataFrame) -> str:
     return ", ".join(str(name) for name in rows.columns if name != PLACE)
 
 
-def _read_csv(path: Path) -> DataFrame:
-    """Read a CSV file; the separator is the one that yields most known columns in the header."""
+def _read_csv(path: Path, known: set[str]) -> DataFrame:
+    """Read a CSV file; the separator is the one that yields most known columns, then most columns.
+
+    Spaces separate values only if they yield more known columns than the other separators.
+    """
     lines = (line + "\n" for _, line in files.lines(path))
     first = next(lines, "")
-    separator = max(",\t; ", key=lambda sign: len(set(first.rstrip().split(sign)) & set(COLUMNS)))
-    reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True)
+    headers = {
+        sign: [name.strip() for name in next(csv.reader([first], delimiter=sign, skipinitialspace=True), [])]
+        for sign in ",\t; "
+    }
+    separator = max(
+        headers, key=lambda sign: (len(known.intersection(headers[sign])), len(headers[sign]) * (sign != " "))
+    )
+    reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
     table: list[list[str | None]] = []
     try:
         names = [name.strip() for name in next(reader, [])]
         for number, values in enumerate(filter(None, reader), 1):  # empty lines are left out
             if len(values) != len(names):
                 raise InputError(f"{path}, row {number}: {len(values)} values for {len(names)} columns")
-            table.append([sys.intern(value) or None for value in values])
+            table.append([sys.intern(value.strip()) or None for value in values])
     except csv.Error as error:
         raise InputError(f"{path}: not a table ({error})") from None
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
@@ -194,7 +223,7 @@ def _text(value: Any) -> str | None:
     """Return a JSON value as the text that a CSV file would have."""
     if value is None or value == "":
         return None
-    return value if isinstance(value, str) else json.dumps(value)
+    return value.strip() or None if isinstance(value, str) else json.dumps(value)
 
 
 def _numbers(rows: DataFrame, name: str) -> Series:
@@ -215,6 +244,10 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
     others = sorted(set(rows["gold"]) - {positive})
     if len(others) != 1:
         raise InputError(f"--threshold needs two classes, but the rows have {', '.join([positive, *others])}")
+    if rows["predicted"].notna().all():
+        raise InputError("--threshold has no effect: every row has a predicted label already")
+    if positive not in set(rows["gold"]):
+        raise InputError(f"no row has the gold {positive}, which is the positive class")
     values = rows["probability"].fillna(rows["score"])
     made = Series(np.where(values >= threshold, positive, others[0]), rows.index).where(values.notna(), None)
     return rows["predicted"].where(rows["predicted"].notna(), made)
@@ -237,6 +270,13 @@ def _check(rows: DataFrame) -> None:
         wrong = rows[chances].notna().any(axis=1) & ((total - 1).abs() > _SUM_TOLERANCE)
         _refuse(rows, wrong, "the probabilities do not add up to 1")
     _refuse(rows, given > 1, "more than one of confidence, probability, probabilities and score")
+    ranked = rows.groupby("classifier")["score"].transform("count") > 0
+    mixed = ranked & (given > 0) & rows["score"].isna()
+    _refuse(
+        rows,
+        mixed,
+        "other rows of the classifier have a score; scores and probabilities cannot be ranked together",
+    )
     repeated = rows.duplicated(list(KEYS))
     if repeated.any():
         at = repeated.idxmax()

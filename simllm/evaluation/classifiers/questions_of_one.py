@@ -11,8 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 from pandas import DataFrame, Series
 
-from simllm.evaluation.classifiers.answers import Finding, Z, format_p
-from simllm.evaluation.classifiers.performance import compute_metrics, count_classes, measure, wilson
+from simllm.evaluation.classifiers.answers import Finding, format_p
+from simllm.evaluation.classifiers.performance import (
+    Z,
+    class_numbers,
+    compute_metrics,
+    measure,
+    strict_value,
+    wilson,
+)
 from simllm.evaluation.classifiers.side_figures import folds_and_sets
 from simllm.stats import classification
 from simllm.stats import classifier_tests as tests
@@ -21,6 +28,11 @@ from simllm.stats import classifier_tests as tests
 def is_right(rows: DataFrame) -> Series:
     """Return whether each prediction is right."""
     return rows["predicted"] == rows["gold"]
+
+
+def mean_by_item(values: Series, rows: DataFrame) -> Series:
+    """Return the mean of a value over the runs and folds of each item, by data set and item."""
+    return values.astype(float).groupby([rows["data_set"], rows["item"]], sort=False).mean()
 
 
 def ask_guessing(name: str, rows: DataFrame, classes: int) -> Finding:
@@ -36,23 +48,34 @@ def ask_largest_class(name: str, rows: DataFrame) -> Finding:
 
 
 def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: str) -> Finding:
-    right, n = int(is_right(rows).sum()), len(rows)
-    low, high = wilson(right, n)
-    side = "more often than" if right / n > chance else "no more often than"
+    shares = mean_by_item(is_right(rows), rows)
+    share, n = float(shares.mean()), len(shares)
+    low, high = wilson(share * n, n)
+    if len(rows) == n:
+        right = round(share * n)
+        outcome = tests.compare_with_chance(right, n, chance)
+        why = f"{right} of {n} items are right"
+    else:
+        outcome = tests.paired_permutation(shares.to_numpy() - chance)
+        why = f"{n} items with several runs or folds, which are averaged first; {share:.3g} are right"
+    effect = share - chance
+    side = "more often than" if effect > 0 else "less often than" if effect < 0 else "as often as"
     return Finding(
         question=f"Is {name} right more often than {other}?",
         classifiers=[name],
-        outcome=tests.compare_with_chance(right, n, chance),
-        why=f"{right} of {n} items are right; the chance is {chance:.3g} ({reason}).",
-        effect=right / n - chance,
+        outcome=outcome,
+        why=f"{why}; the chance is {chance:.3g} ({reason}).",
+        effect=effect,
         interval=(low - chance, high - chance),
-        words=f"{name} is right {side} {other} ({right / n:.3f} against {chance:.3f})",
+        words=f"{name} is right {side} {other} ({share:.3f} against {chance:.3f})",
     )
 
 
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
-    """Ask whether a classifier answers one of two labels more often than it is true."""
+    """Ask whether a classifier answers one of two labels more often than it is true, in parsed outputs."""
     parsed = rows[rows["predicted"].notna()]
+    if len(parsed.drop_duplicates(["data_set", "item"])) < len(parsed):
+        return _ask_bias_of_runs(name, parsed, labels)
     wrong = parsed[~is_right(parsed)]
     false_positive = int((wrong["predicted"] == labels[0]).sum())
     false_negative = len(wrong) - false_positive
@@ -73,31 +96,63 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
     )
 
 
+def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Finding:
+    """Ask about a bias to a label if items have several runs or folds, which are averaged first."""
+    claims, truth = (parsed[column] == labels[0] for column in ("predicted", "gold"))
+    surplus = mean_by_item(claims.astype(float) - truth.astype(float), parsed).to_numpy()
+    outcome = tests.paired_permutation(surplus)
+    effect = float(surplus.mean())
+    label = labels[0] if effect > 0 else labels[1]
+    around = Z * float(surplus.std(ddof=1)) / math.sqrt(len(surplus)) if len(surplus) > 1 else math.nan
+    words = f"{name} answers {label} more often than it is true"
+    return Finding(
+        question=f"Does {name} lean towards one label?",
+        classifiers=[name],
+        outcome=outcome,
+        why=f"{len(surplus)} items with several runs or folds, which are averaged first.",
+        effect=effect,
+        interval=(effect - around, effect + around),
+        words=words if effect else f"{name} answers both labels as often as they are true",
+    )
+
+
 def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
     """Ask whether a classifier is right equally often in all groups of items; None with a single group."""
+    rows = rows[rows[group] != ""]
     counted = is_right(rows).groupby(rows[group], sort=False).agg(["sum", "size"])
     if len(counted) < 2:
         return None
+    several = len(rows.drop_duplicates(["data_set", "item"])) < len(rows)
     right = counted["sum"].to_numpy(int)
     table = np.stack([right, counted["size"].to_numpy() - right], axis=1)
     shares = right / table.sum(axis=1)
     best, worst = int(shares.argmax()), int(shares.argmin())
     words = (
-        f"{name} is right most often in {counted.index[best]} ({shares[best]:.3f}) and least often in "
-        f"{counted.index[worst]} ({shares[worst]:.3f})"
+        f"The shares of right answers of {name} range from {shares[worst]:.3f} ({counted.index[worst]}) to "
+        f"{shares[best]:.3f} ({counted.index[best]})"
     )
     if shares[best] == shares[worst]:
         words = f"{name} is right equally often in all groups ({shares[best]:.3f})"
+        best, worst = 0, len(counted) - 1
     smallest = np.outer(table.sum(axis=1), table.sum(axis=0)).min() / table.sum()
     return Finding(
         question=f"Is {name} right equally often in all groups of {group}?",
         classifiers=[name],
-        outcome=tests.compare_groups(table.tolist()),
-        why=f"{len(table)} groups; the smallest expected count is {smallest:.3g}.",
+        outcome=_compare_runs_of_groups(rows, group) if several else tests.compare_groups(table.tolist()),
+        why=f"{len(table)} groups; "
+        + ("runs are averaged first." if several else f"the smallest expected count is {smallest:.3g}."),
         effect=float(shares[best] - shares[worst]),
-        interval=_independent_interval(table[best], table[worst]) if len(table) == 2 else None,
+        interval=_independent_interval(table[best], table[worst])
+        if len(table) == 2 and not several
+        else None,
         words=words,
     )
+
+
+def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
+    """Compare groups of items by their shares of right runs."""
+    shares = [mean_by_item(is_right(own), own).to_numpy() for _, own in rows.groupby(group, sort=False)]
+    return tests.compare_group_means(shares)
 
 
 def ask_degradation(
@@ -113,7 +168,7 @@ def ask_degradation(
         metric: The metric to compare.
     """
     found = [
-        [measure(own, labels, details=False).metrics[metric].value for own in folds_and_sets(rows)]
+        [strict_value(measure(own, labels, details=False), metric) for own in folds_and_sets(rows)]
         for rows in (validation, test)
     ]
     folds, sets = (np.array([value for value in values if value is not None], float) for values in found)
@@ -128,6 +183,7 @@ def ask_degradation(
     if effect is not None:
         side = "lower" if effect < 0 else "higher"
         words = f"On test data, {metric} of {name} is {abs(effect):.3f} {side} than on validation data"
+        words = words if effect else f"{metric} of {name} is the same on test and validation data"
     return Finding(
         question=f"Is {name} worse on test data than on validation data?",
         classifiers=[name],
@@ -172,11 +228,15 @@ def _independent_interval(first: classification.Counts, second: classification.C
 def _degradation_interval(
     validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
 ) -> tuple[float, float] | None:
-    """Return the 95% bootstrap interval of a metric on test rows minus that on validation rows."""
-    draws = [
-        classification.bootstrap(count_classes(rows, labels), compute_metrics(labels), seed).get(metric)
-        for seed, rows in enumerate((test, validation))
-    ]
-    if draws[0] is None or draws[1] is None:
-        return None
-    return classification.quantiles(draws[0] - draws[1])
+    """Return the 95% bootstrap interval of the mean of a metric over test sets minus that over folds."""
+    means: list[classification.Floats] = []
+    for rows in (test, validation):
+        drawn = []
+        for seed, own in enumerate(folds_and_sets(rows)):
+            counts = classification.count(*class_numbers(own, labels), len(labels))
+            values = classification.bootstrap(counts, compute_metrics(labels), seed + len(means)).get(metric)
+            if values is None:
+                return None
+            drawn.append(values)
+        means.append(np.mean(drawn, axis=0))
+    return classification.quantiles(means[0] - means[1])

@@ -6,19 +6,29 @@ An unparsed output is a wrong answer. Classifiers are compared on the items that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from simllm.evaluation.classifiers.answers import Answer, Finding, Z, answer
-from simllm.evaluation.classifiers.performance import measure, positive_scores
+from simllm.evaluation.classifiers.answers import Answer, Finding, answer
+from simllm.evaluation.classifiers.performance import (
+    Z,
+    compute_metrics,
+    measure,
+    positive_scores,
+    strict_value,
+)
 from simllm.evaluation.classifiers.questions_of_one import describe_discordant, is_right, paired_difference
+from simllm.stats import classification
 from simllm.stats import classifier_tests as tests
 from simllm.stats.roc_curve import compare_aucs
 
 ITEM = ["data_set", "item"]
+Metrics = dict[str, classification.Floats]
+_MOST_CLASSES = 5  # more classes make too many cells for a bootstrap of two classifiers
 _INDEPENDENT_SETS = "The data sets are independent of each other."
 
 
@@ -36,27 +46,28 @@ def compare_classifiers(
     """
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())
-    test = tests.choose_for_classifiers(len(names), rows["data_set"].nunique(), runs)
+    sets = _over_sets(rows, labels, metric) if rows["data_set"].nunique() > 1 else DataFrame()
+    test = tests.choose_for_classifiers(len(names), len(sets), runs)
     if test == "wilcoxon":
-        yield from answer([_compare_two_over_sets(_over_sets(rows, labels, metric), metric)], split, alpha)
+        yield from answer([_compare_two_over_sets(sets, metric)], split, alpha)
     elif test == "friedman-nemenyi":
-        overall, pairs = _compare_many_over_sets(_over_sets(rows, labels, metric), metric)
+        overall, pairs = _compare_many_over_sets(sets, metric, alpha)
         yield from answer([overall], split, alpha)
         yield from answer(pairs, split, alpha, is_corrected=True)
     else:
         right = _right_by_item(rows)
-        if right.empty:
-            return
-        if test == "cochran-q":
-            yield from answer([_compare_all(right)], split, alpha)
-        pairs = [_compare_pair(right[[a, b]], runs) for a, b in combinations(names, 2)]
-        yield from answer(pairs, split, alpha)
+        common = right.dropna()
+        if test == "cochran-q" and len(common):
+            yield from answer([_compare_all(common)], split, alpha)
+        known = common if len(common) else right  # without items of all, each pair has its own
+        both = [known[[a, b]].dropna() for a, b in combinations(names, 2)]
+        yield from answer([_compare_pair(pair, runs) for pair in both if len(pair)], split, alpha)
 
 
 def _right_by_item(rows: DataFrame) -> DataFrame:
     """Return a table of items and classifiers: whether the answer is right, averaged over runs."""
     table = rows.assign(right=is_right(rows)).groupby([*ITEM, "classifier"], sort=False)["right"].mean()
-    return table.unstack()[list(dict.fromkeys(rows["classifier"]))].dropna().astype(float)
+    return table.unstack()[list(dict.fromkeys(rows["classifier"]))].astype(float)
 
 
 def _compare_all(right: DataFrame) -> Finding:
@@ -68,7 +79,8 @@ def _compare_all(right: DataFrame) -> Finding:
         outcome=tests.cochran_q(right.to_numpy()),
         why=f"{right.shape[1]} classifiers on the same {len(right)} items, one run each.",
         effect=float(means[best] - means[worst]),
-        words=f"{best} is right most often ({means[best]:.3f}) and {worst} least often ({means[worst]:.3f})",
+        words=f"The shares of right answers range from {means[worst]:.3f} ({worst}) to "
+        f"{means[best]:.3f} ({best})",
     )
 
 
@@ -80,7 +92,9 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
         outcome = tests.paired_permutation(differences)
         around = Z * float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
         effect, interval = outcome.statistic, (outcome.statistic - around, outcome.statistic + around)
-        why = f"2 classifiers on the same {n} items, with up to {runs} runs, which are averaged first."
+        why = (
+            f"2 classifiers on the same {n} items, with up to {runs} runs or folds, which are averaged first."
+        )
     else:
         only_a, only_b = int((first > second).sum()), int((first < second).sum())
         outcome = tests.mcnemar(only_a, only_b)
@@ -103,16 +117,65 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
     )
 
 
+def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[Finding]:
+    """Compare a metric of each two classifiers on common items, by a bootstrap interval of the difference.
+
+    The items are resampled with the answers of both classifiers. There are no findings with several runs,
+    with too many classes, or for a metric that the matrix of counts does not give.
+    """
+    number = {label: index for index, label in enumerate(labels)}
+    compute, findings = compute_metrics(labels), []
+    if len(labels) > _MOST_CLASSES or rows.duplicated(["classifier", *ITEM]).any():
+        return []
+    table = rows.assign(answer=rows["predicted"].map(number).fillna(len(labels)).astype(int))
+    answers = table.set_index([*ITEM, "classifier"])["answer"].unstack()
+    gold = rows.drop_duplicates(ITEM).set_index(ITEM)["gold"].map(number)
+    for a, b in combinations(dict.fromkeys(rows["classifier"]), 2):
+        both = answers[[a, b]].dropna().astype(int)
+        if both.empty:
+            continue
+        cells = np.zeros((len(labels), len(labels) + 1, len(labels) + 1), int)
+        np.add.at(cells, (gold.loc[both.index].to_numpy(), both[a].to_numpy(), both[b].to_numpy()), 1)
+        drawn = classification.bootstrap(cells, lambda counts: {"": _difference(counts, compute, metric)})[""]
+        effect = float(_difference(cells, compute, metric))
+        if math.isnan(effect):
+            continue
+        better, worse = (a, b) if effect >= 0 else (b, a)
+        findings.append(
+            Finding(
+                question=f"Has {a} or {b} the better {metric}?",
+                classifiers=[a, b],
+                outcome=tests.Outcome("none: interval only", math.nan, math.nan),
+                why=f"The {len(both)} common items are resampled with both answers.",
+                effect=effect,
+                interval=classification.quantiles(drawn),
+                words=f"On common items, the {metric} of {better} is {abs(effect):.3f} above that of {worse}",
+            )
+        )
+    return findings
+
+
+def _difference(
+    cells: classification.Counts, compute: Callable[[classification.Counts], Metrics], metric: str
+) -> classification.Floats:
+    """Return a metric of one classifier minus that of another, from (..., k, k + 1, k + 1) counts."""
+    first, second = compute(cells.sum(-1)), compute(cells.sum(-2))
+    return first[metric] - second[metric] if metric in first else np.full(cells.shape[:-3], math.nan)
+
+
 def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame:
-    """Return a table of data sets and classifiers with the values of a metric."""
-    values = {
-        name: {
-            data_set: measure(part, labels, details=False).metrics[metric].value
-            for data_set, part in own.groupby("data_set", sort=False)
-        }
-        for name, own in rows.groupby("classifier", sort=False)
-    }
-    return DataFrame(values).astype(float).dropna()
+    """Return a table of data sets and classifiers with the values of a metric on common items.
+
+    Runs and folds of a data set are averaged. Higher values are better.
+    """
+    known = rows.groupby(ITEM)["classifier"].transform("nunique") == rows["classifier"].nunique()
+    values: dict[str, dict[str, float]] = {}
+    for (name, data_set), own in rows[known].groupby(["classifier", "data_set"], sort=False):
+        parts = [measure(part, labels, details=False) for _, part in own.groupby(["run", "fold"], sort=False)]
+        found = [value for part in parts if (value := strict_value(part, metric)) is not None]
+        values.setdefault(name, {})[data_set] = float(np.mean(found)) if found else math.nan
+    table = DataFrame(values).astype(float)
+    return table.dropna() if table.shape[1] == rows["classifier"].nunique() else table.iloc[:0]
 
 
 def _reason(table: DataFrame, metric: str) -> str:
@@ -134,9 +197,9 @@ def _compare_two_over_sets(table: DataFrame, metric: str) -> Finding:
     )
 
 
-def _compare_many_over_sets(table: DataFrame, metric: str) -> tuple[Finding, list[Finding]]:
+def _compare_many_over_sets(table: DataFrame, metric: str, alpha: float) -> tuple[Finding, list[Finding]]:
     """Compare three or more classifiers: all together by Friedman's test, and pairs by Nemenyi's."""
-    names, found = list(table), tests.friedman_nemenyi(table.to_numpy())
+    names, found = list(table), tests.friedman_nemenyi(table.to_numpy(), alpha)
     ranks = dict(zip(names, found.mean_ranks.tolist(), strict=True))
     listed = ", ".join(f"{name} {ranks[name]:.2f}" for name in sorted(names, key=ranks.__getitem__))
     overall = Finding(

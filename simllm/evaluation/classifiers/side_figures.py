@@ -60,7 +60,7 @@ def measure_fairness(rows: DataFrame, group: str, positive: str) -> Fairness:
         positive: The positive class.
     """
     groups = {}
-    for name, own in rows[rows["predicted"].notna()].groupby(group, sort=False):
+    for name, own in rows[rows["predicted"].notna() & (rows[group] != "")].groupby(group, sort=False):
         claims, gold = own["predicted"] == positive, own["gold"] == positive
         right = own["predicted"] == own["gold"]
         rates = (_mean(each) for each in (claims, claims[gold], claims[~gold], right))
@@ -181,7 +181,8 @@ def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
         labels: The classes.
     """
     parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
-    return {name: value for name in parts[0].metrics if (value := _mean_of(parts, name)) is not None}
+    names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]
+    return {name: value for name in names if (value := _mean_of(parts, name)) is not None}
 
 
 def folds_and_sets(rows: DataFrame) -> list[DataFrame]:
@@ -210,11 +211,12 @@ def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
         For each column of `COSTS` that has values, the sum, the mean per row, and the sum per right answer
         (None without one).
     """
-    right = int((rows["predicted"] == rows["gold"]).sum())
     found: dict[str, dict[str, float | None]] = {}
     for name in COSTS:
         if rows[name].notna().any():
             total = float(rows[name].sum())
+            known = rows[rows[name].notna()]
+            right = int((known["predicted"] == known["gold"]).sum())
             found[name] = {
                 "sum": total,
                 "per item": float(rows[name].mean()),
@@ -228,6 +230,8 @@ def find_dominated(
 ) -> dict[str, list[str]]:
     """Find classifiers that another one beats: it costs no more and is at least as good, and one is strict.
 
+    Only classifiers that report the same costs are compared.
+
     Args:
         quality: For each classifier, the value of a metric; higher is better.
         costs: For each classifier, its costs as `measure_costs` returns them.
@@ -237,8 +241,9 @@ def find_dominated(
     """
     found: dict[str, list[str]] = {}
     for a, b in ((a, b) for a in costs for b in costs if a != b):
-        shared = costs[a].keys() & costs[b].keys()
-        pairs = [(costs[a][name]["per item"] or 0.0, costs[b][name]["per item"] or 0.0) for name in shared]
+        if costs[a].keys() != costs[b].keys():
+            continue  # a cost that is not reported is unknown
+        pairs = [(costs[a][name]["per item"] or 0.0, costs[b][name]["per item"] or 0.0) for name in costs[a]]
         mine, other = quality[a], quality[b]
         if pairs and mine is not None and other is not None:
             pairs.append((-mine, -other))

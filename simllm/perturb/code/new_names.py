@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from simllm.io.files import lines
 from simllm.perturb.summaries import lexicon
 
 Namer = Callable[[str, str], Iterable[str]]  # takes a name and its kind; returns proposals, best first
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
+_UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
+_WORDS = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|\d+|[^\W\d_{_UPPER}{_LOWER}]+")
 _LETTERS = {"function": "f", "parameter": "p", "variable": "v"}
 _FILE = Path(__file__).parent / "data" / "identifiers.txt"
 
@@ -69,15 +70,29 @@ def synonyms(name: str, kind: str) -> Iterator[str]:
     `maxWidth` may become `maximumWidth`, and `read_all` `fetch_all`. First, each word alone is replaced,
     then all of them.
     """
-    words = split_words(name)
     table = _synonyms()
-    choices = [table.get(word.lower(), ()) for word in words]
+    return replaced_words(name, [table.get(word.lower(), ()) for word in split_words(name)])
+
+
+def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield names in which words are replaced: by first choices, then by second choices, and so on.
+
+    Args:
+        name: The name.
+        choices: The new words for each word of the name, best first.
+    """
     for number in range(max(map(len, choices), default=0)):
-        for at, options in enumerate(choices):
-            if number < len(options):
-                yield joined(name, {at: options[number]})
-        if sum(number < len(options) for options in choices) > 1:
-            yield joined(name, {i: o[number] for i, o in enumerate(choices) if number < len(o)})
+        new = {at: options[number] for at, options in enumerate(choices) if number < len(options)}
+        for at, word in new.items():
+            yield joined(name, {at: word})
+        if len(new) > 1:
+            yield joined(name, new)
+
+
+def known_words() -> list[str]:
+    """Return the words of the lists of synonyms, in alphabetical order."""
+    table = _synonyms()
+    return sorted({*table, *(word for words in table.values() for word in words)})
 
 
 def split_words(name: str) -> list[str]:

@@ -92,14 +92,21 @@ def rewrite(
         InputError: The language or a rule is unknown, or the source has a syntax error. In the latter case,
             the message begins with `line N: `.
     """
-    known = find_rules(language)
+    check_rules(rules, share)
+    return _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed)).run(rules)
+
+
+def check_rules(rules: Sequence[str], share: float) -> None:
+    """Check the names of rules, and the share of places.
+
+    Raises:
+        InputError: A rule is unknown, or the share lies outside 0 to 1.
+    """
     for rule in rules:
-        if rule not in _RENAMES and rule not in known.structural:
-            available = ", ".join([*_RENAMES, *known.structural])
-            raise InputError(f"unknown rule {rule!r} for {language}; expected one of {available}")
+        if rule not in DEFAULT_RULES + OPTIONAL_RULES:
+            raise InputError(f"unknown rule {rule!r}; known: {', '.join(DEFAULT_RULES + OPTIONAL_RULES)}")
     if not 0 <= share <= 1:
         raise InputError(f"share must lie between 0 and 1, not {share}")
-    return _Rewriting(source, known, namer_of(names), share, random.Random(seed)).run(rules)
 
 
 def find_rules(language: str) -> RewriteRules:
@@ -170,6 +177,8 @@ class _Rewriting:
 
     def _restructure(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
         """Yield the edits of a structural rule."""
+        if rule not in self._rules.structural:
+            return  # Python has no braces to add
         for site in self._rules.structural[rule](unit):
             if isinstance(site, SkippedSite):
                 self._skip(unit, rule, site.node, site.reason)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simllm.evaluation import classifiers
+from simllm.evaluation.classifiers.classifier_conclusions import write_conclusions
 from simllm.evaluation.classifiers.performance import measure
 from simllm.evaluation.classifiers.side_figures import mean_metrics, measure_fairness, measure_robustness
 from tests.browser import check_page, needs_browser
@@ -286,6 +287,7 @@ def test_page_tells_what_is_not_reported(tmp_path):
     assert r"\textless{}b\textgreater{}" in (out / "tables.tex").read_text()
 
 
+@pytest.mark.slow
 @needs_browser
 def test_page_in_a_browser(published, tmp_path):
     out = tmp_path / "report"
@@ -318,3 +320,76 @@ def test_many_rows_give_the_figures_of_scikit_learn(tmp_path):
     }.items():
         close(found["metrics"][name]["value"], value, name)
     close(found["calibration"]["positive"]["brier"], metrics.brier_score_loss(gold, chance), "brier")
+
+
+def written(tmp_path, name, rows):
+    file = tmp_path / f"{name}.csv"
+    file.write_text("item,gold,predicted,split\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    return file
+
+
+def rows_of(answers, split="test"):
+    """Return rows: a text such as "pf" is an item with the gold label pass and the prediction fail."""
+    names = {"p": "pass", "f": "fail", "-": "", "F": "FAIL"}
+    return [(f"{split}{i}", names[a], names[b], split) for i, (a, b) in enumerate(answers)]
+
+
+def test_all_outputs_of_a_split_may_be_unparsed(tmp_path):
+    answers = ["pp", "fp", "ff", "pf"] * 5
+    file = written(tmp_path, "a", rows_of(answers) + rows_of(["p-", "f-"] * 5, "validation"))
+    found = classifiers.evaluate(classifiers.read([file]), positive="fail")
+    assert found.classifiers["a"].splits["validation"].unparsed == 10
+    assert not [answer for answer in found.tests if "worse on test data" in answer.question]
+
+
+def test_a_label_that_no_item_has_is_unparsed_and_named(tmp_path):
+    file = written(tmp_path, "a", rows_of(["pp", "ff", "fF", "pF"] * 5))
+    found = classifiers.evaluate(classifiers.read([file]), positive="fail")
+    assert found.labels == ["fail", "pass"]
+    assert found.classifiers["a"].splits["test"].unparsed == 10
+    assert write_conclusions(found)[0] == (
+        "The label FAIL is predicted in 10 rows, but it is no item's true class. It counts as unparsed."
+    )
+
+
+def test_missing_items_and_missing_validation_rows_are_named(tmp_path):
+    files = [
+        written(tmp_path, "a", rows_of(["pp", "ff"] * 10)),
+        written(tmp_path, "b", rows_of(["pp", "fp"] * 6)),
+    ]
+    found = classifiers.evaluate(classifiers.read(files), positive="fail")
+    said = write_conclusions(found)
+    assert said[:2] == [
+        "b has only 12 of the 20 test items.",
+        "No classifier is selected, because there are no validation rows.",
+    ]
+
+
+def test_the_selecting_metric_of_two_classifiers_is_compared_by_an_interval(tmp_path):
+    files = [
+        written(tmp_path, "a", rows_of(["pp", "ff", "ff", "pp", "pf"] * 20)),
+        written(tmp_path, "b", rows_of(["pp", "fp", "ff", "pf", "pf"] * 20)),
+    ]
+    found = classifiers.evaluate(classifiers.read(files), positive="fail")
+    (answer,) = (answer for answer in found.tests if answer.question == "Has a or b the better mcc?")
+    values = [found.classifiers[name].splits["test"].strict["mcc"] for name in "ab"]
+    assert answer.effect == pytest.approx(values[0] - values[1])
+    assert answer.low < answer.effect < answer.high
+    assert answer.low > 0
+    assert answer.p is None
+
+
+@pytest.mark.parametrize(
+    ("header", "words", "message"),
+    [
+        ("item,gold,probability", [], "no column predicted; it has item, gold, probability. --threshold"),
+        ("item,gold,predicted,probability", ["--threshold", ".5"], "--threshold has no effect"),
+    ],
+)
+def test_labels_and_threshold_exclude_each_other(tmp_path, header, words, message):
+    file = tmp_path / "a.csv"
+    row = {"item": "1", "gold": "p", "predicted": "p", "probability": "0.3"}
+    file.write_text(f"{header}\n" + ",".join(row[name] for name in header.split(",")) + "\n")
+    done = run("evaluate", "classifiers", file, "--positive", "f", *words, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert message in done.stderr

@@ -115,7 +115,7 @@ def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:
         operand = children(node)[0]
         end = node.children[0].end_byte
         yield Edit(node.start_byte, end, ())
-        if operand.type == "parenthesized_expression" and _needs_no_parentheses(node, children(operand)[0]):
+        if operand.type == "parenthesized_expression" and _is_whole_condition(node):
             yield Edit(operand.start_byte, operand.start_byte + 1, ())
             yield Edit(operand.end_byte - 1, operand.end_byte, ())
     elif kind == "binary_expression":
@@ -126,13 +126,10 @@ def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:
         yield from _wrapped(node)
 
 
-def _needs_no_parentheses(node: Node, inside: Node) -> bool:
-    """Return whether the parentheses of `!(…)` can go together with the `!`: around a whole condition."""
+def _is_whole_condition(node: Node) -> bool:
+    """Return whether an expression is the whole condition of an `if`, so that `!(…)` needs no parentheses."""
     above = node.parent
-    whole = above is not None and above.type == "parenthesized_expression" and above.parent is not None
-    return bool(
-        whole and above and above.parent and above.parent.type == "if_statement" and inside.type in _ATOMS
-    )
+    return above is not None and above.parent is not None and above.parent.type == "if_statement"
 
 
 def _wrapped(node: Node) -> Iterator[Edit]:

@@ -84,5 +84,8 @@ class Calls:
     def _keywords(self, call: Node, parameter: str) -> Iterator[Node]:
         """Yield the keyword of a parameter in a call."""
         for node in field(call, "arguments").children:
-            if node.type == "keyword_argument" and self._unit.text_of(field(node, "name")) == parameter.encode():
+            if (
+                node.type == "keyword_argument"
+                and self._unit.text_of(field(node, "name")) == parameter.encode()
+            ):
                 yield field(node, "name")

@@ -38,7 +38,11 @@ def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | S
         operators: The operators, each with the operator that means the same for swapped sides.
     """
     found = captures(unit, '(comparison_operator) @compare (interpolation "=") @shown (type) @annotation')
-    kept = [Span(node.start_byte, node.end_byte) for name in ("shown", "annotation") for node in found.get(name, [])]
+    kept = [
+        Span(node.start_byte, node.end_byte)
+        for name in ("shown", "annotation")
+        for node in found.get(name, [])
+    ]
     scopes: Scopes | None = None
     for node in reversed(found.get("compare", [])):
         tokens = node.children_by_field_name("operators")

@@ -41,6 +41,6 @@ def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Sp
             heading = -1
         elif line.strip() and heading >= 0:
             entries = width if entries < 0 else entries
-            if width == entries and (match := entry.match(line)):
-                yield Span(node.start_byte + at + match.start(1), node.start_byte + at + match.end(1))
+            if width == entries and (named := entry.match(line)):
+                yield Span(node.start_byte + at + named.start(1), node.start_byte + at + named.end(1))
         at += len(line)

@@ -47,7 +47,10 @@ def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(function, "the body stands in the line of the head")
             continue
         first = statements[0]
-        if first.type == "expression_statement" and first.children[0].type in ("string", "concatenated_string"):
+        if first.type == "expression_statement" and first.children[0].type in (
+            "string",
+            "concatenated_string",
+        ):
             if len(statements) == 1:
                 yield SkippedSite(function, "the body is a docstring")
                 continue

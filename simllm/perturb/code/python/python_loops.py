@@ -35,7 +35,9 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
     The bound is read once, into a variable of its own. The arguments of `range` are assumed to be integers.
     """
-    loops = [node for node in captures(unit, "(for_statement) @for").get("for", []) if _is_over_range(unit, node)]
+    loops = [
+        node for node in captures(unit, "(for_statement) @for").get("for", []) if _is_over_range(unit, node)
+    ]
     if not loops:
         return
     finder = _Loops(unit, len(loops))
@@ -94,7 +96,11 @@ class _Loops:
         if any(protected for _, protected in _continues(loop)):
             return "a continue stands inside try or with"
         variable = scopes.at(target) if target.type == "identifier" else None
-        if variable is None or not scopes.is_known(variable) or variable.scope.node.type != "function_definition":
+        if (
+            variable is None
+            or not scopes.is_known(variable)
+            or variable.scope.node.type != "function_definition"
+        ):
             return "the loop variable is not local to a function"
         if variable.scope.reflects:
             return "code may read names at run time"

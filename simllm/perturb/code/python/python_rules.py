@@ -11,7 +11,7 @@ from simllm.perturb.code.python.python_extras import add_dead_code, remove_comme
 from simllm.perturb.code.python.python_increments import expand_compound, expand_increment
 from simllm.perturb.code.python.python_loops import for_to_while
 from simllm.perturb.code.python.python_symbols import symbols
-from simllm.perturb.code.python.python_unit import parse, taken_names
+from simllm.perturb.code.python.python_unit import parse
 
 RULES = RewriteRules(
     parse=parse,
@@ -27,6 +27,5 @@ RULES = RewriteRules(
         "dead-code": add_dead_code,
     },
     symbols=symbols,
-    taken_names=taken_names,
     reserved=frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | {"type", "__debug__"},
 )

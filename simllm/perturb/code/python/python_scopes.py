@@ -151,7 +151,8 @@ class Scopes:
                     continue
                 if (scope, name) not in seen:
                     owner = _owner(scope, name, self.module)
-                    seen[scope, name] = owner and owned.setdefault((owner, name), Variable(name, owner))
+                    known = owned.setdefault((owner, name), Variable(name, owner)) if owner else None
+                    seen[scope, name] = known
                 variable = seen[scope, name]
                 if variable is None:
                     self.unresolved.add(name)
@@ -217,18 +218,22 @@ def _match_tables(module: Scope, table: symtable.SymbolTable) -> None:
             pairs += _pair(same_line, tables[key])
 
 
-def _pair(scopes: list[Scope], tables: list[symtable.SymbolTable]) -> list[tuple[Scope, symtable.SymbolTable]]:
+def _pair(
+    scopes: list[Scope], tables: list[symtable.SymbolTable]
+) -> list[tuple[Scope, symtable.SymbolTable]]:
     """Pair scopes of one kind in one line with their tables; leave out those that are not surely found."""
     if len(scopes) != len(tables):
         return []
     if len(scopes) == 1 or len({_signature(table) for table in tables}) == 1:
         return list(zip(scopes, tables, strict=True))
-    pairs = []
+    pairs: list[tuple[Scope, symtable.SymbolTable]] = []
     for scope in scopes:
-        names = frozenset(name for inner in scope.walk() for _, name, role in inner.names if role != "attribute")
+        names = frozenset(
+            name for inner in scope.walk() for _, name, role in inner.names if role != "attribute"
+        )
         same = {_signature(table): table for table in tables if _all_names(table) == names}
         if len(same) == 1:
-            pairs.append((scope, *same.values()))
+            pairs.append((scope, next(iter(same.values()))))
     return pairs
 
 
@@ -275,7 +280,7 @@ def _owner(scope: Scope, name: str, module: Scope) -> Scope | None:
         if outer.node.type != "class_definition":
             symbol = _symbol(outer, name)
             if symbol is None or symbol.is_local():
-                return symbol and outer
+                return outer if symbol is not None else None
         outer = outer.parent
     return None
 

@@ -11,11 +11,12 @@ from simllm.perturb.code.code_unit import CodeUnit, SkippedSite, Symbol
 from simllm.perturb.code.python.python_calls import Calls, is_opaque
 from simllm.perturb.code.python.python_docstrings import docstring, parameter_mentions
 from simllm.perturb.code.python.python_roles import BINDING
-from simllm.perturb.code.python.python_scopes import Scope, Scopes, Variable
+from simllm.perturb.code.python.python_scopes import Scopes, Variable
 from simllm.perturb.code.python.python_unit import captures, field
 from simllm.perturb.code.source_edits import Span
 
 _FIXED = frozenset({"_", "self", "cls"})
+_ELSEWHERE = "another file may use the function"
 _WORD = re.compile(rb"[^\W\d]\w*")
 
 
@@ -58,7 +59,7 @@ class _Renaming:
         self._calls = Calls(unit, self.scopes)
         found = captures(
             unit,
-            '(comment) @comment (string) @string (type (string) @quoted) (type (_ (string) @quoted))'
+            "(comment) @comment (string) @string (type (string) @quoted) (type (_ (string) @quoted))"
             ' (interpolation "=") @shown (type) @type',
         )
         self._shown = [(node.start_byte, node.end_byte) for node in found.get("shown", [])]
@@ -119,7 +120,7 @@ class _Renaming:
         if variable.scope is not self.scopes.module:
             return "a string holds the name" if self._is_quoted(name) else None
         if not unit.is_function:
-            return self._why_public(name)
+            return _ELSEWHERE
         method = unit.source.start > 0 or _first_parameter(unit, definitions[0]) in (b"self", b"cls")
         if method and name in self._attributes:
             return "the function may be a method that is read as an attribute"
@@ -128,23 +129,11 @@ class _Renaming:
             return "an example in the docstring calls the function"
         return "a string holds the name" if self._is_quoted(name) else None
 
-    def _why_public(self, name: bytes) -> str | None:
-        """Return why other code may know a function of a file, or None if it is private."""
-        if not name.startswith(b"_"):
-            return "the function is public"
-        if name in self._attributes or name.decode() in self._in_classes:
-            return "an attribute has the same name"
-        if self.scopes.has_star_import:
-            return "the file imports all names of another"
-        if any(name in _WORD.findall(text) for text in self._strings if name in text):
-            return "a string holds the name"
-        return None
-
     def _why_parameter_left(self, variable: Variable) -> str | None:
         """Return why a parameter keeps its name, or None."""
         scope = variable.scope
         declarations = [use for use in variable.uses if use.role in ("parameter", "rest")]
-        if all(use.role == "rest" for use in declarations) or _is_positional(scope.node, declarations[0].node):
+        if all(use.role == "rest" for use in declarations):
             return None
         if scope.node.type == "lambda":
             called = self._calls.is_called_at_once(scope.node)
@@ -153,9 +142,13 @@ class _Renaming:
         if function is None or not self.scopes.is_known(function):
             return "the parameter may be passed by its name"
         is_own = function.scope is self.scopes.module
-        if is_own and not self._unit.is_function and self._why_public(function.name.encode()):
-            return "the parameter may be passed by its name"
-        if function.scope.node.type == "class_definition":
+        if _is_positional(scope.node, declarations[0].node):
+            seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
+            return "an error message may name the parameter" if seen else None
+        if _is_positional(scope.node, declarations[0].node):
+            seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
+            return "an error message may name the parameter" if seen else None
+        if (is_own and not self._unit.is_function) or function.scope.node.type == "class_definition":
             return "the parameter may be passed by its name"
         if is_own and self._unit.is_function and _is_keyword_only(scope.node, declarations[0].node):
             return "callers pass the parameter by its name"
@@ -165,7 +158,9 @@ class _Renaming:
 
     def _is_quoted(self, name: bytes) -> bool:
         """Return whether a string of the unit consists of a name."""
-        return any(text.strip(b"rRbBuUfF\"'") == name.strip(b"rRbBuUfF") for text in self._strings if name in text)
+        return any(
+            text.strip(b"rRbBuUfF\"'") == name.strip(b"rRbBuUfF") for text in self._strings if name in text
+        )
 
 
 def _names_function(unit: CodeUnit, attribute: Node) -> bool:
@@ -187,7 +182,9 @@ def _first_parameter(unit: CodeUnit, function: Node | None) -> bytes:
 def _is_positional(function: Node, parameter: Node) -> bool:
     """Return whether a parameter stands before a `/`."""
     parameters = function.child_by_field_name("parameters")
-    separators = [node for node in parameters.children if node.type == "positional_separator"] if parameters else []
+    separators = (
+        [node for node in parameters.children if node.type == "positional_separator"] if parameters else []
+    )
     return any(parameter.start_byte < node.start_byte for node in separators)
 
 

@@ -70,7 +70,14 @@ def outcomes(functions, folder):
         files += [f"{name}/Case.java", f"{name}/Calls.java"]
     subprocess.run(["javac", "-nowarn", "-Xlint:none", "-encoding", "UTF-8", *files], cwd=folder, check=True)
     done = subprocess.run(
-        ["java", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", ".", "harness.Harness", *functions],
+        [
+            "java",
+            "-Dstdout.encoding=UTF-8",
+            "-cp",
+            ".",
+            "harness.Harness",
+            *functions,
+        ],
         cwd=folder,
         check=True,
         capture_output=True,
@@ -89,4 +96,5 @@ def call(name, function, args):
     names = [f"a{i}" for i in range(len(args))]
     rest = "".join(f' + " | " + show({shown})' for shown in [*names, *(function.get("observe") or ())])
     made = f"o.{function['entry']}({', '.join(names)})"
-    return f'{{ Case o = new Case(); {variables}harness.Harness.report("{name}", () -> {made}, () -> ""{rest}); }}\n'
+    report = f'harness.Harness.report("{name}", () -> {made}, () -> ""{rest});'
+    return f"{{ Case o = new Case(); {variables}{report} }}\n"

@@ -37,7 +37,10 @@ def test_variants_compile_and_behave_like_the_originals(cases, tmp_path):
     for case in cases:
         found = variant(case)
         name = case["id"].replace("-", "_")
-        functions[name] = case | {"source": found.text, "entry": found.names.get(case["entry"], case["entry"])}
+        functions[name] = case | {
+            "source": found.text,
+            "entry": found.names.get(case["entry"], case["entry"]),
+        }
     found = outcomes(functions, tmp_path)
     for case in cases:
         assert found[case["id"].replace("-", "_")] == case["outcomes"], case["id"]

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from simllm.evaluation.display_names import short_label
-from simllm.evaluation.edit_study import UNCHANGED, EditStudy
-from simllm.evaluation.study_conclusions import format_number, format_p_value
+from simllm.evaluation.code_edits.edit_study import UNCHANGED, EditStudy
+from simllm.evaluation.metric_study.display_names import short_label
 from simllm.io import files, folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.latex import escape_latex, latex_table
+from simllm.io.number_format import format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
 from simllm.metrics import registry
 from simllm.metrics.code.versions import edits

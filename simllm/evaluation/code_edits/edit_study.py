@@ -15,8 +15,8 @@ import numpy as np
 from simllm.analysis.comparison import Comparison, compare_scores
 from simllm.code.line_edit import line_edit
 from simllm.errors import InputError
-from simllm.evaluation.code_items import CodeFields, CodeItem, read_items
-from simllm.evaluation.display_names import label
+from simllm.evaluation.code_edits.code_items import CodeFields, CodeItem, read_items
+from simllm.evaluation.metric_study.display_names import label
 from simllm.metrics import registry
 from simllm.metrics.code.corpus_values import corpus_value
 from simllm.metrics.code.line_edits import exact_match
@@ -95,7 +95,7 @@ def run_study(
     """Compare systems that edit code.
 
     Args:
-        paths: JSON-lines files (see `simllm.evaluation.code_items`); each line has an `id` and a `source`.
+        paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`.
             A file holds one system, or each line names its `system`. Lines may name a `variant` and
             whether the candidate `passed`.
         names: The names of the metrics.

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simllm.evaluation.edit_study import UNCHANGED, inserted_lines, run_study
+from simllm.evaluation.code_edits.edit_study import UNCHANGED, inserted_lines, run_study
 from simllm.metrics.protocol import Example
 from simllm.stats.pass_rates import average_pass_rate, pass_at_k
 from tests.browser import check_page, needs_browser
@@ -59,6 +59,7 @@ def test_means_differences_and_further_figures(systems):
     assert study.coverage == {"items": 4, "by all": 0, "by at least one": 3, "by exactly one": 3}
 
 
+@pytest.mark.slow
 def test_report_in_a_new_process(systems, tmp_path):
     done = process("evaluate", "edits", *systems, "--out", tmp_path / "report", "-f", "tsv")
     assert done.returncode == 0, done.stderr
@@ -79,6 +80,7 @@ def test_report_in_a_new_process(systems, tmp_path):
     assert list(json.loads((written / "edits.json").read_text())["metrics"]) == ["lemod"]
 
 
+@pytest.mark.slow
 @needs_browser
 def test_page_in_a_browser(systems, tmp_path):
     assert run("evaluate", "edits", *systems, "--out", tmp_path / "report", "-q").returncode == 0

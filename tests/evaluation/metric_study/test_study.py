@@ -17,7 +17,7 @@ from simllm import InputError
 from simllm.cli import main
 from simllm.evaluation import model_variants, ratings
 from simllm.evaluation.human_correlation import clean_ratings
-from simllm.evaluation.study import run_study
+from simllm.evaluation.metric_study.study import run_study
 from simllm.io.installed_versions import versions
 from simllm.metrics.text import jaccard
 from simllm.stats import compare_correlations
@@ -244,7 +244,7 @@ def contents(folder):
 
 @pytest.mark.parametrize("name", ["report.html", "thesis.tex"])
 def test_foreign_output_folder_is_refused_before_scoring(quick, tmp_path, name, monkeypatch):
-    monkeypatch.setattr("simllm.evaluation.study.run_study", pytest.fail)
+    monkeypatch.setattr("simllm.evaluation.metric_study.study.run_study", pytest.fail)
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / name).write_text("mine")
     status, printed, said = quick()
@@ -271,7 +271,7 @@ def test_user_file_at_an_output_path_is_refused_before_scoring(quick, tmp_path, 
     assert quick()[0] == 0
     marker = tmp_path / "report" / ".simllm"
     marker.write_text(marker.read_text().replace('"report.html",', ""))
-    monkeypatch.setattr("simllm.evaluation.study.run_study", pytest.fail)
+    monkeypatch.setattr("simllm.evaluation.metric_study.study.run_study", pytest.fail)
     status, _, said = quick()
     assert (status, said) == (
         2,

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from numpy.typing import NDArray
 
-from simllm.evaluation.display_names import short_label
+from simllm.evaluation.metric_study.display_names import short_label
+from simllm.io.number_format import format_number
 from simllm.stats.compare_correlations import LEVEL
 from simllm.stats.rater_agreement import RaterAgreement
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from simllm.evaluation.study_results import MetricResult
+    from simllm.evaluation.metric_study.study_results import MetricResult
 
 _FEW = 30  # pairs; with fewer, bootstrap intervals are too narrow
 _PAPER_LEVEL = 0.001  # the level of significance in the SIMLLM paper
-
-
-def format_number(value: float, digits: int = 3) -> str:
-    """Format a correlation or a p-value in the style of papers: ".123" for 0.1234, and "n/a" for NaN.
-
-    Args:
-        value: The number.
-        digits: Number of digits after the point.
-    """
-    return "n/a" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}")
-
-
-def format_p_value(value: float) -> str:
-    """Format a p-value with three digits after the point; values below 0.001 become "< .001"."""
-    return "< .001" if value < 0.001 else format_number(value)
 
 
 def write_conclusions(

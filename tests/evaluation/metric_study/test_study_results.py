@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from simllm.evaluation import study_figures, study_report
+from simllm.evaluation.metric_study import study_figures, study_report
+from simllm.evaluation.metric_study.study_conclusions import write_conclusions
+from simllm.evaluation.metric_study.study_groups import correlate_groups, largest_groups
+from simllm.evaluation.metric_study.study_results import MetricResult
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.study_conclusions import format_number, format_p_value, write_conclusions
-from simllm.evaluation.study_groups import correlate_groups, largest_groups
-from simllm.evaluation.study_results import MetricResult
+from simllm.io.number_format import format_number, format_p_value
 from simllm.stats.rater_agreement import RaterAgreement, ceiling
 
 
@@ -96,6 +97,7 @@ def test_conclusions_mention_weak_evidence():
     ]
 
 
+@pytest.mark.slow
 def test_thousands_of_systems(tmp_path):
     """The figure and the table show the largest groups; the JSON file has all numbers."""
     n, size = 3000, 20
@@ -111,6 +113,7 @@ def test_thousands_of_systems(tmp_path):
     assert study_report._groups(one).count(" (20)") == 11
 
 
+@pytest.mark.slow
 def test_many_group_labels_are_fast():
     """A search through all pairs for each label would take minutes."""
     n = 50_000

@@ -26,12 +26,12 @@ from tqdm import tqdm
 
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
-from simllm.evaluation.display_names import label
 from simllm.evaluation.human_correlation import score_rated_pairs
+from simllm.evaluation.metric_study.display_names import label
+from simllm.evaluation.metric_study.study_conclusions import write_conclusions
+from simllm.evaluation.metric_study.study_groups import Group, correlate_groups
+from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
 from simllm.evaluation.ratings import Ratings
-from simllm.evaluation.study_conclusions import write_conclusions
-from simllm.evaluation.study_groups import Group, correlate_groups
-from simllm.evaluation.study_results import MetricResult, SetStudy, Study
 from simllm.io.files import real
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores

@@ -9,15 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.evaluation import study_figures
-from simllm.evaluation.display_names import short_label
-from simllm.evaluation.study_conclusions import format_number, format_p_value
-from simllm.evaluation.study_groups import largest_groups
-from simllm.evaluation.study_results import MetricResult, SetStudy, Study
+from simllm.evaluation.metric_study import study_figures
+from simllm.evaluation.metric_study.display_names import short_label
+from simllm.evaluation.metric_study.study_groups import largest_groups
+from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
 from simllm.io import files, folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.latex import escape_latex, latex_table
+from simllm.io.number_format import format_number, format_p_value
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
 _NAMES = ("study.json", "tables.tex", "report.html")

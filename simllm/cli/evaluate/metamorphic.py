@@ -1,0 +1,176 @@
+"""`simllm evaluate metamorphic`: measure what rewrites of code do to a tool's success, and write a report."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from simllm.cli import metrics_option
+from simllm.errors import InputError
+from simllm.io import files, folders
+from simllm.io.tables import FORMATS as FORMATS
+from simllm.io.tables import Table
+
+if TYPE_CHECKING:
+    from simllm.evaluation.metamorphic.answer_judges import Judge
+    from simllm.evaluation.metamorphic.recorded_draws import Recorded
+    from simllm.metrics.protocol import Metric
+
+HELP = "measure what rewrites of code do to a tool's success: a page and JSON"
+EXAMPLES = """examples:
+  simllm perturb code --jsonl functions.jsonl -o variants.jsonl
+  simllm evaluate metamorphic --items functions.jsonl --variants variants.jsonl --command ./summarize \\
+      --draws 5 --metric simllm --threshold 0.6 --out report
+  simllm evaluate metamorphic --recorded results.jsonl --out report
+
+The command reads code on standard input and writes its answer; the environment variables SIMLLM_LANGUAGE and
+SIMLLM_DRAW tell it the language and the number of the draw. An answer is a success if the judge command that
+reads it exits with status 0 ({id} and {side} in it are replaced), if its score against the item's `reference`
+reaches the threshold, or if it equals the item's `label`.
+
+Recorded results are JSON lines: {"id", "side": "original" or "transformed", "draw", "success" or "output"} or
+{"id", "original": [7, 10], "transformed": [0, 10]} (successes and draws); optional: model, group, nll, rules.
+A stopped run is continued by the same command.
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm evaluate metamorphic` to its parser."""
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
+    command.add_argument("--recorded", type=Path, metavar="FILE", help="results of tools, as told below")
+    command.add_argument("--items", type=Path, metavar="FILE", help="original code, as JSON lines")
+    command.add_argument("--variants", type=Path, metavar="FILE", help="the output of simllm perturb code")
+    command.add_argument("--command", metavar="WORDS", help="the tool that is asked about the code")
+    command.add_argument("--draws", type=int, default=1, metavar="N", help="answers a side; default: 1")
+    command.add_argument("--judge", metavar="WORDS", help="command that judges an answer by its exit status")
+    command.add_argument("--metric", metavar="NAME", help="metric of an answer and the reference")
+    command.add_argument("--threshold", type=float, metavar="X", help="least score of --metric for a success")
+    command.add_argument(
+        "--restore", action="store_true", help="put old names into answers about variants before judging"
+    )
+    command.add_argument("--nll-model", type=Path, metavar="FOLDER", help="causal language model for the NLL")
+    command.add_argument("--parallel", type=int, default=1, metavar="N", help="commands at once; default: 1")
+    command.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="seconds of a command; default: %(default)g"
+    )
+    command.add_argument("--alpha", type=float, default=0.05, help="significance level; default: %(default)s")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run `simllm evaluate metamorphic` with the parsed options: write a report, and a table."""
+    _check(options)
+    with metrics_option.require_eval_extra():
+        from simllm.evaluation import metamorphic
+        from simllm.evaluation.metamorphic import metamorphic_report
+        from simllm.metrics import registry
+    given = [file for file in (options.recorded, options.items, options.variants) if file]
+    files.check_output(options.output, given, options.overwrite)
+    metamorphic_report.check(options.out)
+    items = _read_items(options)
+    variants = metamorphic.read_variants(options.variants, items) if options.variants else []
+    metric = registry.load(options.metric, options.model) if options.metric else None
+    if options.recorded:
+        recorded = metamorphic.read_recorded(options.recorded)
+    else:
+        recorded = _ask(options, items, variants)
+    if options.restore:
+        _restore(recorded, variants)
+    judge = _judge(options, items, metric)
+    study = metamorphic.evaluate(recorded, items, variants, judge, metric, options.alpha)
+    metamorphic_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    rows = [
+        [name or "the tool", *(getattr(found.study.mean, field) for field in _COLUMNS), found.holm_p]
+        for name, found in study.tools.items()
+    ]
+    table = Table(
+        columns=("tool", *_COLUMNS, "p"), rows=rows, summary={"report": f"{options.out}/report.html"}
+    )
+    metrics_option.write_table(table, {}, options)
+
+
+_COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Check which options are given together."""
+    if bool(options.recorded) == bool(options.command):
+        raise InputError("expected --recorded FILE, or --items, --variants and --command")
+    if options.command and not (options.items and options.variants):
+        raise InputError("--command needs --items and --variants")
+    if options.variants and not options.items:
+        raise InputError("--variants needs --items: the original code")
+    if options.judge and options.threshold is not None:
+        raise InputError("--judge and --threshold are two ways to judge; name one")
+    if options.threshold is not None and not options.metric:
+        raise InputError("--threshold needs --metric")
+    if options.restore and not options.variants:
+        raise InputError("--restore needs --variants, which hold the names")
+    if options.nll_model and not options.items:
+        raise InputError("--nll-model needs --items: the original code")
+    if options.draws < 1 or options.parallel < 1 or not options.timeout > 0:
+        raise InputError("expected --draws and --parallel from 1, and --timeout above 0")
+
+
+def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Read the original code, and compute its NLL if that is asked for."""
+    if not options.items:
+        return {}
+    with metrics_option.require_code_extra():
+        from simllm.perturb.code.variants import read_items
+    items = {item["id"]: item for item in read_items(options.items)}
+    if options.nll_model:
+        from simllm.evaluation.metamorphic.likelihood import mean_nll
+
+        values = mean_nll([item["source"] for item in items.values()], options.nll_model)
+        for item, value in zip(items.values(), values, strict=True):
+            item["nll"] = value
+    return items
+
+
+def _ask(
+    options: argparse.Namespace, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]
+) -> Recorded:
+    """Ask the command about originals and variants, and record its answers in the folder of the report."""
+    from simllm.evaluation.metamorphic.recorded_draws import Recorded
+    from simllm.evaluation.metamorphic.tool_answers import AnswerRecord, make_questions
+
+    questions = make_questions(items, variants, options.draws)
+    folders.own(options.out)
+    with files.locked(options.out / "answers.jsonl"):
+        record = AnswerRecord(options.out, shlex.split(options.command))
+        is_silent = options.quiet or not sys.stderr.isatty()
+        try:
+            asked = record.ask_all(questions, options.parallel, options.timeout)
+            for _ in tqdm(asked, unit=" answers", disable=is_silent):
+                pass
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("(the same command continues)") from None
+    return Recorded(draws=record.draws(questions))
+
+
+def _judge(
+    options: argparse.Namespace, items: dict[str, dict[str, Any]], metric: Metric | None
+) -> Judge | None:
+    """Return the judge that the options name; None if every success must be recorded."""
+    from simllm.evaluation.metamorphic import answer_judges
+
+    if options.judge:
+        return answer_judges.by_command(shlex.split(options.judge), options.parallel, options.timeout)
+    if metric is not None and options.threshold is not None:
+        return answer_judges.by_metric(metric, options.threshold, items)
+    return answer_judges.by_label(items) if any("label" in item for item in items.values()) else None
+
+
+def _restore(recorded: Recorded, variants: list[dict[str, Any]]) -> None:
+    """Put the old names into the answers about variants."""
+    from simllm.perturb.code import restore
+
+    names = {(row["id"], row.get("arm") or ""): row.get("names") or {} for row in variants}
+    for draw in recorded.draws:
+        if draw.side == "transformed" and draw.output is not None:
+            draw.output = restore(draw.output, names.get((draw.id, draw.arm), {}))

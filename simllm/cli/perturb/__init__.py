@@ -1,0 +1,9 @@
+"""The commands `simllm perturb …`, which change texts by rules."""
+
+from simllm.cli.perturb import code
+
+HELP = "rewrite code so that it behaves the same"
+EXAMPLES = """example:
+  simllm perturb code src/ --rules for-to-while,reverse-if -o out/
+"""
+COMMANDS = (code,)

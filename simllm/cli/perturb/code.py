@@ -1,0 +1,200 @@
+"""`simllm perturb code`: rewrite Java and Python code so that it behaves the same."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from simllm.cli import metrics_option
+from simllm.errors import InputError
+from simllm.io import files, folders, tables
+
+if TYPE_CHECKING:
+    from simllm.perturb.code.new_names import Namer
+    from simllm.perturb.code.variants import VariantCounts
+
+FORMATS: tuple[str, ...] = ()  # JSON lines, or a folder
+MODEL = ("FOLDER", "with --names nearest: the model that knows the words; default: the included one")
+HELP = "rewrite Java and Python code so that it behaves the same"
+EXAMPLES = """examples:
+  simllm perturb code src/ --rules for-to-while,reverse-if -o out/
+  simllm perturb code --jsonl functions.jsonl --names plain --prove inputs -o variants.jsonl
+  simllm perturb code src/ --prove 'python -m pytest {dir}' -o out/
+
+rules that run by default, in this order:
+  rename-function, rename-parameter, rename-variable
+  for-to-while    a for loop becomes a while loop
+  nest-else-if    else if becomes else { if }
+  reverse-if      the condition is negated, the branches are exchanged
+  swap-relation   a < b becomes b > a
+  swap-equals     a == b becomes b == a
+  expand-increment  i++ becomes i += 1
+rules that run only when named: remove-comments, expand-compound, add-braces, dead-code
+
+A rule rewrites every place where the language guarantees that nothing changes. The other places stay; the
+reasons are in the output under `skipped`.
+
+A folder keeps its files in other languages. A line of JSON lines has id, language (java or python), source
+(a file or a function), and possibly reference, label, nll and group. A file whose name ends in .json is an
+object of sources by their ids.
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm perturb code` to its parser."""
+    command.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files, folders; -o is a folder")
+    command.add_argument("--jsonl", type=Path, metavar="FILE", help="items with code; -o is a file")
+    command.add_argument("--language", choices=("java", "python"), help="of items that name no language")
+    command.add_argument("--rules", metavar="A,B,…", help="the rules, in the order in which they run")
+    command.add_argument(
+        "--names", default="lexicon", metavar="WHERE",
+        help="where new names come from: lexicon (synonyms), nearest (nearest words of the metric), plain "
+        "(v0, v1, …), or a file with lines OLD<tab>NEW; default: %(default)s",
+    )  # fmt: skip
+    command.add_argument(
+        "--share", type=float, default=1.0, metavar="X", help="share of places to rewrite; default: all"
+    )
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="chooses these places; default: 0")
+    command.add_argument(
+        "--each-rule", action="store_true", help="with --jsonl: write a further variant for each rule alone"
+    )
+    command.add_argument(
+        "--prove", metavar="HOW",
+        help="inputs: run original and variant of functions on the same inputs in a sandbox (with --jsonl); "
+        "or a command in which {dir} stands for the folder, such as 'pytest {dir}'",
+    )  # fmt: skip
+    command.add_argument(
+        "--parallel", type=int, default=1, metavar="N", help="batches of proofs at once; default: %(default)s"
+    )
+    command.add_argument(
+        "--unsafe", action="store_true", help="with --prove inputs: run functions without a sandbox"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run `simllm perturb code` with the parsed options: write the variants."""
+    if bool(options.paths) == bool(options.jsonl):
+        raise InputError("expected files or folders, or --jsonl FILE")
+    with metrics_option.require_code_extra():
+        from simllm.perturb.code import variants
+        from simllm.perturb.code.rewriting import DEFAULT_RULES
+    _check_proof(options)
+    rules = DEFAULT_RULES
+    if options.rules is not None:
+        rules = tuple(part.strip() for part in options.rules.split(",") if part.strip())
+    plan = variants.RewritePlan(rules, _namer(options), options.share, options.seed)
+    counts = variants.VariantCounts()
+    if options.jsonl:
+        files.check_output(options.output, [options.jsonl], options.overwrite)
+        items = variants.read_items(options.jsonl, options.language)
+        pairs = (
+            (item, row) for item in items for row in variants.vary_items([item], plan, options.each_rule)
+        )
+        rows = _proven(pairs, options)
+        shown = tables.show if options.output is None else lambda text, file: files.write(file, text)
+        shown(_lines(_counted(rows, counts, options)), options.output)
+    else:
+        if options.output is None:
+            raise InputError("expected -o FOLDER, to write the variants to")
+        if options.each_rule or options.language:
+            raise InputError("--each-rule and --language go with --jsonl")
+        variants.find_files(options.paths)
+        folders.check_replaceable(options.output)
+        folders.check_apart(options.output, options.paths)
+        with folders.replacing(options.output) as partial:
+            for _ in _counted(variants.vary_files(options.paths, plan, partial), counts, options):
+                pass
+            if options.prove:
+                _prove_folder(options, partial)
+    if not options.quiet:
+        _print(counts, rules)
+
+
+def _check_proof(options: argparse.Namespace) -> None:
+    """Check the options of proofs."""
+    if options.prove is None:
+        if options.unsafe:
+            raise InputError("--unsafe goes with --prove inputs")
+    elif (options.prove == "inputs") != bool(options.jsonl):
+        raise InputError("--prove inputs goes with --jsonl, and --prove COMMAND with a folder")
+    elif not options.jsonl and (len(options.paths) > 1 or not options.paths[0].is_dir()):
+        raise InputError("--prove COMMAND needs a single folder, with all that the command needs")
+    if options.parallel < 1:
+        raise InputError(f"--parallel {options.parallel}: expected 1 or more")
+
+
+def _proven(
+    pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of variants, with proofs if they are asked for."""
+    if options.prove is None:
+        yield from (row for _, row in pairs)
+        return
+    from simllm.execution import Sandbox
+    from simllm.perturb.code.proven_variants import prove_variants
+
+    with Sandbox(unsafe=options.unsafe) as sandbox:
+        yield from prove_variants(pairs, sandbox, seed=options.seed, parallel=options.parallel)
+
+
+def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
+    """Run the command of `--prove` on the folder of the originals and on that of the variants."""
+    from simllm.perturb.code.proof import prove_by_command
+
+    proof = prove_by_command(options.prove, options.paths[0], variant)
+    if proof.verdict == "refuted":
+        raise InputError(f"refuted, nothing is written: the command fails on the variants ({proof.reason})")
+    if not options.quiet:
+        print(f"simllm: {proof.verdict}", file=sys.stderr)
+
+
+def _namer(options: argparse.Namespace) -> Namer:
+    """Return the function that proposes new names."""
+    from simllm.perturb.code.new_names import namer_of, read_names
+
+    if options.names == "nearest":
+        from simllm.analysis.nearest_words import nearest_names
+        from simllm.metric import SimLLM
+
+        return nearest_names(SimLLM(options.model))
+    if options.model:
+        raise InputError("--model goes with --names nearest")
+    if options.names in ("lexicon", "plain"):
+        return namer_of(options.names)
+    return namer_of(read_names(Path(options.names)))
+
+
+def _counted(
+    rows: Iterable[dict[str, Any]], counts: VariantCounts, options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Yield rows, count them, and show progress."""
+    is_silent = options.quiet or not sys.stderr.isatty()
+    for row in tqdm(rows, unit=" sources", disable=is_silent):
+        counts.add(row)
+        yield row
+
+
+def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
+    """Print on standard error what each rule did, and what became of the sources."""
+    print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
+    for rule in rules:
+        print(f"{rule:<18}{counts.rewritten[rule]:>11,}{counts.skipped[rule]:>9,}", file=sys.stderr)
+    states = ["rewritten", "unchanged", "unparsed", *(["refuted"] if counts.status["refuted"] else [])]
+    done = ", ".join(f"{counts.status[name]:,} {name}" for name in states)
+    print(f"simllm: {sum(counts.status.values()):,} variants: {done}", file=sys.stderr)
+    run, refuted = counts.twins
+    if set(counts.verdicts) - {"parsed"}:
+        found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.verdicts.most_common())
+        power = f"; {refuted:,} of {run:,} wrong twins refuted" if run else ""
+        print(f"simllm: proofs: {found}{power}", file=sys.stderr)

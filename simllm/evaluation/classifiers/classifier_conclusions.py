@@ -1,0 +1,98 @@
+"""The main results of a study of classifiers, as English sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
+from simllm.evaluation.classifiers.performance import Estimate, Performance
+from simllm.io.number_format import format_number, format_p_value
+
+DASH = "\u2013"  # for what is not defined
+_TITLES = {name: name.upper() for name in ("f1", "f2", "mcc", "auc")} | {"kappa": "Cohen's kappa"}
+
+
+def title(metric: str) -> str:
+    """Return the name of a metric as tables show it, such as "MCC" or "balanced accuracy"."""
+    return _TITLES.get(metric, metric.replace("_", " "))
+
+
+def format_estimate(found: Estimate | None) -> str:
+    """Format a metric with its interval, such as ".12 [-.08, .31]"."""
+    if found is None or found.value is None:
+        return DASH
+    if found.low is None or found.high is None:
+        return format_number(found.value)
+    return f"{format_number(found.value)} [{format_number(found.low)}, {format_number(found.high)}]"
+
+
+def write_conclusions(study: ClassifierStudy) -> list[str]:
+    """Write the main results: warnings, the selected classifier, quality, and significance."""
+    sentences = [*_warn(study)]
+    if study.selected:
+        sentences.append(f"On validation data, {study.selected} has the best {title(study.select_by)}.")
+    elif len(study.classifiers) > 1:
+        sentences.append("No classifier is selected, because there are no validation rows.")
+    for name, found in study.classifiers.items():
+        split = main_split(found.splits)
+        sentences.append(_describe(study, name, found.splits[split], split))
+    return [*sentences, *_compare(study)]
+
+
+def _warn(study: ClassifierStudy) -> Iterator[str]:
+    """Warn about items in two splits, labels that no item has, and items that a classifier lacks."""
+    if study.leaks:
+        named = ", ".join(study.leaked[:5])
+        yield f"{study.leaks:,} items are in two splits of the same fold ({named}): the results are too good."
+    for label, count in study.invented.items():
+        treated = "It counts as unparsed." if len(study.labels) == 2 else "It is an extra class here."
+        yield f"The label {label} is predicted in {count:,} rows, but it is no item's true class. {treated}"
+    original = study.predictions.rows[study.predictions.rows["variant"] == ""]
+    for split, rows in original.groupby("split", sort=False):
+        items = rows.groupby("classifier", sort=False)["item"].nunique()
+        for name, count in items[items < items.max()].items():
+            yield f"{name} has only {count:,} of the {items.max():,} {split} items."
+        each = rows.drop_duplicates(["classifier", "data_set", "item"]).groupby(["data_set", "item"]).size()
+        common = int((each == len(items)).sum())
+        if len(items) > 1 and common < items.min():
+            yield f"All classifiers have {common:,} {split} items in common, on which the tests compare them."
+
+
+def _describe(study: ClassifierStudy, name: str, found: Performance, split: str) -> str:
+    """Describe the quality of one classifier by the metric that selects, and by accuracy."""
+    if name in study.published:
+        return f"{name} (published counts of {found.n:,} items): MCC {format_estimate(found.metrics['mcc'])}."
+    metrics = [
+        f"{title(metric)} {format_estimate(found.metrics[metric])}"
+        for metric in dict.fromkeys([study.select_by, "accuracy"])
+    ]
+    rows = study.predictions.rows
+    own = (rows["classifier"] == name) & (rows["split"] == split) & (rows["variant"] == "")
+    shares = rows.loc[own, "gold"].value_counts(normalize=True)
+    text = f"{name} ({split}, {found.n:,} rows): {', '.join(metrics)}"
+    text += f" (always answering {shares.index[0]}: {format_number(float(shares.iloc[0]))})"
+    if found.unparsed:
+        outputs = "1 output" if found.unparsed == 1 else f"{found.unparsed:,} outputs"
+        text += f". {outputs} could not be parsed and are left out"
+    if found.unparsed and (strict := found.strict["accuracy"]) is not None:
+        text += f"; counted as wrong, they make the accuracy {format_number(strict)}"
+    return text + "."
+
+
+def _compare(study: ClassifierStudy) -> Iterator[str]:
+    """Say what the comparisons of classifiers found."""
+    compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
+    significant = [one for one in compared if "This is significant" in one.verdict]
+    for one in study.tests:
+        if one in significant:
+            yield f"{one.verdict.removesuffix('.')} ({one.split} data)."
+        elif len(one.classifiers) > 1 and one.p is None and one.low is not None and one.high is not None:
+            interval = f"{format_number(one.low)} to {format_number(one.high)}"
+            yield f"{one.verdict.removesuffix('.')} ({one.split} data; 95% interval {interval})."
+    others = [one for one in compared if one not in significant and one.test != "delong"]
+    if others and not any(one.test != "delong" for one in significant):
+        smallest = min(one.p_holm for one in others if one.p_holm is not None)
+        yield (
+            "No test shows that one classifier is right more often than another (unparsed outputs are wrong; "
+            f"smallest p = {format_p_value(smallest)}). They may still differ."
+        )

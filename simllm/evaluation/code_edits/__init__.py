@@ -1,0 +1,1 @@
+"""Studies of systems that edit code, with a report."""

@@ -1,0 +1,182 @@
+"""The report of a metamorphic study: a self-contained HTML page, and JSON."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from simllm.evaluation.metamorphic.success_rates import ItemOutcome, MeanDifference, SuccessStudy
+from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, ToolResult
+from simllm.io import folders, tables
+from simllm.io.html_page import render
+from simllm.io.installed_versions import versions
+from simllm.io.number_format import format_number, format_p_value
+from simllm.io.svg_figure import BLUE, GREY, style, svg_element
+
+_LIBRARIES = ("numpy", "scipy")
+_PAGE, _FIGURES = "report.html", "metamorphic.json"
+_WORST = 5  # items that are shown with their code
+
+
+def check(folder: Path) -> None:
+    """Check that a report can be written to `folder`; call this before the study.
+
+    Raises:
+        InputError: The report cannot be written there.
+    """
+    folders.check(folder)
+
+
+def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
+    """Write a report into a folder: `report.html` and `metamorphic.json`; an earlier report is replaced.
+
+    Args:
+        study: The results.
+        folder: The folder of the report; it may hold the recorded answers of the study.
+        command: The command line, to be shown in the report.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    facts = {"command": command, "versions": versions(_LIBRARIES)}
+    folders.own(folder)
+    folders.add(folder, _FIGURES, json.dumps(numbers(study) | facts, indent=1) + "\n")
+    folders.add(folder, _PAGE, html(study, facts))
+
+
+def numbers(study: MetamorphicStudy) -> dict[str, Any]:
+    """Return all figures of a study as a JSON object; an infinite odds ratio is "inf"."""
+    tools = {name: asdict(found) for name, found in study.tools.items()}
+    for found in tools.values():
+        found |= found.pop("study")
+        for part in (found["pooled"], *found["items"]):
+            part["odds_ratio"] = "inf" if part["odds_ratio"] == math.inf else part["odds_ratio"]
+    finite: dict[str, Any] = tables.finite({"alpha": study.alpha, "tools": tools})
+    return finite
+
+
+def html(study: MetamorphicStudy, facts: dict[str, Any]) -> str:
+    """Render the report as an HTML page.
+
+    Args:
+        study: The results.
+        facts: The command line and the versions of the libraries, under "command" and "versions".
+    """
+    return render(
+        Path(__file__).with_name("metamorphic_report.html"),
+        study=study,
+        conclusions=write_conclusions(study),
+        figures={name: draw(found.study) for name, found in study.tools.items()},
+        worst={name: worst_items(study, found) for name, found in study.tools.items()},
+        number=lambda value: "\u2013" if value is None else format_number(value),
+        p=_p,
+        ratio=lambda value: "\u2013" if value is None else "∞" if value == math.inf else f"{value:.2f}",
+        probability=lambda p: "\u2013" if p is None else format_p_value(p),
+        name=lambda tool: tool or "the tool",
+        **facts,
+    )
+
+
+def write_conclusions(study: MetamorphicStudy) -> list[str]:
+    """Write the main results as English sentences: the verdict of each tool, and warnings."""
+    sentences = []
+    for tool, found in study.tools.items():
+        mean, name = found.study.mean, tool or "The tool"
+        text = (
+            f"{name} succeeds in {format_number(mean.original)} of the draws on originals and in "
+            f"{format_number(mean.transformed)} on variants ({_count(mean.items, 'item')}); {_signed(mean)}"
+        )
+        p = _p(found.holm_p)
+        if found.holm_p <= study.alpha:
+            text += f". The difference is more than chance: {p}, at most {study.alpha:g}."
+        else:
+            text += f". The data do not show that this is more than chance ({p}); it may be."
+        sentences.append(text)
+        sentences += _warnings(name, found)
+    return sentences
+
+
+def _p(value: float | None) -> str:
+    """Format a p-value as "p = .012" or "p < .001"."""
+    return "no p-value" if value is None else f"p = {format_p_value(value)}".replace("= <", "<")
+
+
+def _signed(mean: MeanDifference) -> str:
+    """Describe a difference and its interval."""
+    text = f"the difference is {mean.difference:+.3f}"
+    if mean.low is not None and mean.high is not None:
+        text += f" (95% interval {mean.low:+.3f} to {mean.high:+.3f})"
+    return text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _warnings(name: str, found: ToolResult) -> list[str]:
+    """Warn about crashes, and say what unchanged variants tell about the noise."""
+    sentences = []
+    original, transformed = found.crashes["original"], found.crashes["transformed"]
+    if original or transformed:
+        sides = f"{_count(original, 'time')} on originals and {_count(transformed, 'time')} on variants"
+        sentences.append(f"{name} crashed {sides}; crashes are left out.")
+    if noise := found.study.unchanged:
+        items = _count(noise.items, "unchanged variant")
+        sentences.append(f"On {items}, {_signed(noise)}: this is the noise of the draws.")
+    return sentences
+
+
+def draw(study: SuccessStudy) -> str:
+    """Draw the differences of all items, and their means by percentile of the NLL if it is known."""
+    known = [one for one in study.outcomes if one.nll is not None]
+    with style():
+        figure = Figure(figsize=(9, 2.8))
+        axes = figure.subplots(1, 2 if len(known) > 3 else 1, squeeze=False)[0]
+        differences = [one.difference for one in study.outcomes]
+        axes[0].hist(differences, bins=np.linspace(-1.05, 1.05, 22).tolist(), color=BLUE)
+        axes[0].axvline(study.mean.difference, color="#c1571b", lw=1.2)
+        axes[0].set_xlabel("success rate on the variant \u2212 on the original")
+        axes[0].set_ylabel("items")
+        if len(axes) > 1:
+            _draw_by_likelihood(axes[1], known)
+        for one in axes:
+            one.spines[["top", "right"]].set_visible(False)
+        figure.tight_layout()
+    return svg_element(figure)
+
+
+def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
+    """Draw the mean difference in parts of equally many items, by percentile of the NLL."""
+    ranked = sorted(known, key=lambda one: one.nll or 0.0)
+    parts = np.array_split(np.array([one.difference for one in ranked]), min(10, len(ranked)))
+    ends = np.cumsum([len(part) for part in parts]) / len(ranked) * 100
+    centers = ends - np.diff([0, *ends]) / 2
+    axes.axhline(0, color=GREY, lw=1)
+    axes.plot(centers, [part.mean() for part in parts], "o-", color=BLUE, ms=4, lw=1)
+    axes.set_xlabel("percentile of the original's NLL (left: likely, perhaps read before)")
+    axes.set_ylabel("mean difference")
+
+
+def worst_items(
+    study: MetamorphicStudy, found: ToolResult
+) -> list[tuple[ItemOutcome, list[tuple[str, str]]]]:
+    """Return the items that lose most, with the lines of a diff of original and variant.
+
+    A line of a diff has a kind ("+", "-" or " ") and a text.
+    """
+    lost = sorted((one for one in found.study.outcomes if one.difference < 0), key=lambda one: one.difference)
+    chosen = []
+    for one in lost[:_WORST]:
+        if one.id in study.sources and one.id in study.variants:
+            before, after = (code[one.id].splitlines() for code in (study.sources, study.variants))
+            lines = list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]
+            chosen.append((one, [(line[:1], line[1:]) for line in lines if not line.startswith("@@")]))
+    return chosen

@@ -1,0 +1,208 @@
+"""Draws of tools on original and rewritten code: reading them, and counting their successes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.evaluation.metamorphic.success_rates import ItemOutcome
+from simllm.io import files
+
+SIDES = ("original", "transformed")
+_DRAW_FIELDS = ("id", "side", "draw", "success", "output", "crashed")
+_COUNT_FIELDS = ("id", *SIDES)
+_FACT_FIELDS = ("model", "arm", "nll", "group", "rules", "unchanged")
+
+
+@dataclass
+class Draw:
+    """One answer of a tool about one side of an item.
+
+    Attributes:
+        id: The item.
+        side: "original" or "transformed".
+        number: The number of the draw.
+        success: Whether the answer is right; None if the tool crashed, or the answer is not judged yet.
+        output: The answer; None if only the success is known, or the tool crashed.
+        model: The name of the tool; empty if there is only one.
+        arm: The rule that ran alone; empty for the variants of all rules.
+        where: The place of the draw, for errors.
+    """
+
+    id: str
+    side: str
+    number: int
+    success: bool | None = None
+    output: str | None = None
+    model: str = ""
+    arm: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class ItemFacts:
+    """What is known of an item besides its draws; see `ItemOutcome`."""
+
+    nll: float | None = None
+    group: str = ""
+    rules: tuple[str, ...] | None = None
+    unchanged: bool = False
+
+
+@dataclass
+class Recorded:
+    """The content of a file of results.
+
+    Attributes:
+        draws: The draws that are recorded one by one.
+        counts: The numbers of successes and draws on both sides, by model, arm and item.
+        facts: The facts about each arm of an item, by arm and id.
+    """
+
+    draws: list[Draw] = field(default_factory=list)
+    counts: dict[tuple[str, str, str], tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
+    facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
+
+
+def read_recorded(file: Path | str) -> Recorded:
+    """Read the results of tools.
+
+    Args:
+        file: JSON lines. A line is a draw (`id`, `side`, `draw`, and `success`, `output` or `crashed`), or
+            the counts of an item (`id`, and `original` and `transformed` with successes and draws). Optional
+            fields are `model`, `arm`, `nll`, `group`, `rules` and `unchanged`.
+
+    Raises:
+        InputError: A line is wrong; the message names it.
+    """
+    found = Recorded()
+    places: dict[tuple[object, ...], str] = {}
+    for where, row in files.objects(Path(file)):
+        _check_fields(row, where)
+        for name in ("id", *(name for name in ("model", "arm", "group") if row.get(name) is not None)):
+            files.text_under(row, name, where)
+        model, arm, item = row.get("model") or "", row.get("arm") or "", row["id"]
+        key: tuple[object, ...] = (model, arm, item)
+        if "side" in row:
+            found.draws.append(draw := _read_draw(row, model, arm, where))
+            key = (*key, draw.side, draw.number)
+        else:
+            found.counts[model, arm, item] = (_count(row, SIDES[0], where), _count(row, SIDES[1], where))
+        if key in places:
+            raise InputError(f"{where}: repeats {places[key]}")
+        places[key] = where
+        if facts := _read_facts(row, where):
+            found.facts[arm, item] = facts
+    if not places:
+        raise InputError(f"{file}: no results in it")
+    return found
+
+
+def _check_fields(row: Mapping[str, Any], where: str) -> None:
+    """Refuse unknown fields that are nearly the name of a known one, and rows of no kind."""
+    known = (*_DRAW_FIELDS, *SIDES, *_FACT_FIELDS)
+    for name in row:
+        if name not in known and (close := difflib.get_close_matches(name, known, 1, 0.8)):
+            raise InputError(f"{where}: unknown field {name}; did you mean {close[0]}?")
+    if "side" not in row and not set(SIDES) <= row.keys():
+        one, both = ", ".join(_DRAW_FIELDS[:3]), ", ".join(_COUNT_FIELDS)
+        raise InputError(f"{where}: expected {one} and success, or {both}")
+
+
+def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
+    """Read a draw."""
+    if row["side"] not in SIDES:
+        raise InputError(f"{where}: expected the side original or transformed, not {row['side']!r}")
+    number, success, output = row.get("draw", 0), row.get("success"), row.get("output")
+    if not isinstance(number, int):
+        raise InputError(f"{where}: expected a number under draw, not {number!r}")
+    if row.get("crashed") is True:
+        success = output = None
+    elif isinstance(success, int) and success in (0, 1):
+        success = bool(success)
+    elif success is not None:
+        raise InputError(f"{where}: expected true or false under success, not {success!r}")
+    elif not isinstance(output, str):
+        raise InputError(f"{where}: expected success, output or crashed")
+    return Draw(row["id"], row["side"], number, success, output, model, arm, where)
+
+
+def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
+    """Read the number of successes and of draws on a side."""
+    value = row[side]
+    is_pair = isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value)
+    if not is_pair or not 0 <= value[0] <= value[1] or value[1] < 1:
+        raise InputError(f"{where}: expected [successes, draws] under {side}, such as [7, 10], not {value!r}")
+    return value[0], value[1]
+
+
+def _read_facts(row: dict[str, Any], where: str) -> ItemFacts | None:
+    """Read the facts about an item; None if the row has none."""
+    if not {"nll", "group", "rules", "unchanged"} & row.keys():
+        return None
+    nll, rules = row.get("nll"), row.get("rules")
+    if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float) or nll != nll):
+        raise InputError(f"{where}: expected a number under nll, not {nll!r}")
+    if rules is not None and not (isinstance(rules, list) and all(isinstance(rule, str) for rule in rules)):
+        raise InputError(f"{where}: expected a list of names under rules, not {rules!r}")
+    names = None if rules is None else tuple(rules)
+    return ItemFacts(nll, row.get("group") or "", names, bool(row.get("unchanged")))
+
+
+def count_successes(
+    recorded: Recorded, arm: str = ""
+) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
+    """Count the successes of each tool on each item.
+
+    Args:
+        recorded: Results; all draws but crashes have a success.
+        arm: The arm.
+
+    Returns:
+        For each tool, its items; and for each tool, the number of crashes on each side. Crashes are left out
+        of the draws. An item without a draw on both sides is left out, if crashes are the reason.
+
+    Raises:
+        InputError: An item has draws on one side only.
+    """
+    counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
+        (model, item): dict(zip(SIDES, pair, strict=True))
+        for (model, own, item), pair in recorded.counts.items()
+        if own == arm
+    }
+    crashes: dict[str, dict[str, int]] = {model: dict.fromkeys(SIDES, 0) for model, _ in counts}
+    seen: dict[tuple[str, str], dict[str, str]] = {}
+    for draw in _with_originals(recorded.draws, arm):
+        sides = counts.setdefault((draw.model, draw.id), {})
+        seen.setdefault((draw.model, draw.id), {})[draw.side] = draw.where
+        lost = crashes.setdefault(draw.model, dict.fromkeys(SIDES, 0))
+        if draw.success is None:
+            lost[draw.side] += 1
+        else:
+            done, draws = sides.get(draw.side, (0, 0))
+            sides[draw.side] = (done + draw.success, draws + 1)
+    outcomes: dict[str, list[ItemOutcome]] = {model: [] for model in crashes}
+    for (model, item), sides in counts.items():
+        where = seen.get((model, item), dict.fromkeys(SIDES, ""))
+        if missing := [side for side in SIDES if side not in where]:
+            place = next(iter(where.values()))
+            raise InputError(f"{place}: the item {item} has no draw of the side {missing[0]}")
+        if len(sides) == len(SIDES):
+            facts = recorded.facts.get((arm, item), recorded.facts.get(("", item), ItemFacts()))
+            outcomes[model].append(ItemOutcome(item, sides[SIDES[0]], sides[SIDES[1]], **vars(facts)))
+    return outcomes, crashes
+
+
+def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
+    """Yield the draws of an arm, and those of the originals of its items, which all arms share."""
+    draws = list(draws)
+    own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}
+    has_originals = {(d.model, d.id) for d in draws if d.arm == arm and d.side == SIDES[0]}
+    for draw in draws:
+        key = (draw.model, draw.id)
+        if draw.arm == arm or (draw.side == SIDES[0] and draw.arm == "" and key in own - has_originals):
+            yield draw

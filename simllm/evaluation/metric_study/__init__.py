@@ -1,0 +1,1 @@
+"""Studies of metrics: how well they agree with people, with a report."""

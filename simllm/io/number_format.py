@@ -1,0 +1,21 @@
+"""Numbers in the style of papers, for tables, pages and sentences."""
+
+from __future__ import annotations
+
+import math
+import re
+
+
+def format_number(value: float, digits: int = 3) -> str:
+    """Format a correlation or a p-value in the style of papers: ".123" for 0.1234, and "n/a" for NaN.
+
+    Args:
+        value: The number.
+        digits: Number of digits after the point.
+    """
+    return "n/a" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}")
+
+
+def format_p_value(value: float) -> str:
+    """Format a p-value with three digits after the point; values below 0.001 become "< .001"."""
+    return "< .001" if value < 0.001 else format_number(value)

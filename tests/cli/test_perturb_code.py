@@ -1,0 +1,187 @@
+"""`simllm perturb code`: files, folders, JSON lines, and bad input."""
+
+import json
+
+import pytest
+
+from tests.command import run
+
+JAVA = "class A {\n    int f(int a, int b) {\n        return a < b ? 1 : 2;\n    }\n}\n"
+FUNCTION = "int f(int a, int b) {\n    return a < b ? 1 : 2;\n}"
+
+
+@pytest.fixture
+def items(tmp_path):
+    file = tmp_path / "items.jsonl"
+    rows = [
+        {
+            "id": "one",
+            "language": "java",
+            "source": FUNCTION,
+            "reference": "compares",
+            "nll": 0.5,
+            "other": 1,
+        },
+        {"id": "bad", "language": "java", "source": "int f( {"},
+        {"id": "same", "language": "java", "source": "int g() {\n    return 1;\n}"},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def test_items_become_variants_with_what_was_done(items, tmp_path):
+    done = run("perturb", "code", "--jsonl", items, "--rules", "swap-relation")
+    assert done.returncode == 0, done.stderr
+    one, bad, same = map(json.loads, done.stdout.splitlines())
+    assert one == {
+        "id": "one",
+        "language": "java",
+        "reference": "compares",
+        "nll": 0.5,
+        "status": "rewritten",
+        "text": "int f(int a, int b) {\n    return b > a ? 1 : 2;\n}",
+        "edits": [[33, 37, ""], [38, 38, " > a"]],
+        "names": {},
+        "counts": {"swap-relation": 1},
+        "skipped": [],
+        "line_map": [1, 2, 3],
+        "proof": {"verdict": "parsed"},
+    }
+    assert bad["status"] == "unparsed"
+    assert bad["reason"].startswith("line 1: syntax error")
+    assert same["status"] == "unchanged"
+    assert "3 variants: 1 rewritten, 1 unchanged, 1 unparsed" in done.stderr
+    again = run("perturb", "code", "--jsonl", items, "--rules", "swap-relation", "-o", tmp_path / "v.jsonl")
+    assert again.returncode == 0
+    assert (tmp_path / "v.jsonl").read_text() == done.stdout
+    refused = run("perturb", "code", "--jsonl", items, "-o", tmp_path / "v.jsonl")
+    assert refused.returncode == 2
+    assert "v.jsonl" in refused.stderr
+
+
+def test_each_rule_gives_an_arm(items):
+    done = run("perturb", "code", "--jsonl", items, "--each-rule", "-q")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    arms = [row.get("arm") for row in rows if row["id"] == "one"]
+    assert arms[0] is None
+    assert arms[1:4] == ["rename-function", "rename-parameter", "rename-variable"]
+    assert len(arms) == 10
+    (swapped,) = (row for row in rows if row["id"] == "one" and row.get("arm") == "swap-relation")
+    assert "b > a" in swapped["text"]
+
+
+def test_an_object_of_sources_is_read(tmp_path):
+    file = tmp_path / "sources.json"
+    file.write_text(json.dumps({"Lang-1": FUNCTION}, indent=1))
+    done = run("perturb", "code", "--jsonl", file, "--language", "java", "--names", "plain", "-q")
+    row = json.loads(done.stdout)
+    assert (row["id"], row["names"]) == ("Lang-1", {"f": "f0", "a": "p0", "b": "p1"})
+
+
+def test_a_folder_keeps_its_other_files(tmp_path):
+    source = tmp_path / "src"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep" / "A.java").write_bytes(JAVA.replace("\n", "\r\n").encode())
+    (source / "README.md").write_text("as it is")
+    (source / ".git").mkdir()
+    (source / ".git" / "config").write_text("hidden")
+    done = run("perturb", "code", source, "--rules", "swap-relation", "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    found = {
+        str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*") if file.is_file()
+    }
+    assert found == {"deep/A.java", "README.md", "variants.jsonl", ".simllm"}
+    expected = JAVA.replace("a < b", "b > a").replace("\n", "\r\n").encode()
+    assert (tmp_path / "out" / "deep" / "A.java").read_bytes() == expected
+    assert json.loads((tmp_path / "out" / "variants.jsonl").read_text())["id"] == "deep/A.java"
+    (tmp_path / "out" / "mine.txt").write_text("a user's file")
+    again = run("perturb", "code", source, "--rules", "swap-equals", "-o", tmp_path / "out", "-q")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "out" / "mine.txt").read_text() == "a user's file"
+    assert (tmp_path / "out" / "deep" / "A.java").read_bytes() == JAVA.replace("\n", "\r\n").encode()
+
+
+def test_a_syntax_error_in_a_folder_writes_nothing(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "A.java").write_text("class A {\n    int x\n}\n")
+    done = run("perturb", "code", tmp_path / "src", "-o", tmp_path / "out")
+    assert done.returncode == 2
+    assert f"{tmp_path / 'src' / 'A.java'}:2: syntax error" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "expected files or folders, or --jsonl FILE"),
+        (["nowhere", "-o", "out"], "nowhere: no such file or folder"),
+        (["--jsonl", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--jsonl", "{items}", "--rules", "for-to-wile"], "unknown rule 'for-to-wile'"),
+        (["--jsonl", "{items}", "--share", "2"], "share must lie between 0 and 1"),
+        (["--jsonl", "{items}", "--names", "nothing.tsv"], "nothing.tsv"),
+        (["--jsonl", "{items}", "--model", "m"], "--model goes with --names nearest"),
+        (["{items}", "-o", "out"], "no file ending in .java or .py"),
+        (["{items}"], "expected -o FOLDER"),
+        (["{items}", "--each-rule", "-o", "out"], "--each-rule and --language go with --jsonl"),
+    ],
+)
+def test_bad_input_gives_one_line(items, tmp_path, words, message):
+    done = run("perturb", "code", *(word.format(items=items) for word in words), cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"language": "java", "source": "x"}, 'expected a text under "id"'),
+        ({"id": "a", "source": "x"}, 'expected a text under "language"'),
+        ({"id": "a", "language": "java"}, 'expected a text under "source"'),
+        ({"id": "a", "language": "go", "source": "x"}, "expected the language java or python, not 'go'"),
+        ({"id": "one", "language": "java", "source": FUNCTION}, "the id 'one' stands twice"),
+    ],
+)
+def test_bad_items_give_file_and_line(items, row, message):
+    items.write_text(items.read_text() + json.dumps(row) + "\n")
+    done = run("perturb", "code", "--jsonl", items, "-q")
+    assert done.returncode == 2
+    assert f"{items}, line 4" in done.stderr
+    assert message in done.stderr
+
+
+def test_a_command_proves_a_folder(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "A.java").write_text(JAVA)
+    words = [
+        "perturb",
+        "code",
+        tmp_path / "src",
+        "--rules",
+        "swap-relation",
+        "-o",
+        tmp_path / "out",
+        "--prove",
+    ]
+    done = run(*words, "grep -q class {dir}/A.java")
+    assert (done.returncode, "tests passed" in done.stderr) == (0, True), done.stderr
+    done = run(*words, "grep -q 'a < b' {dir}/A.java")
+    assert done.returncode == 2
+    assert "refuted, nothing is written: the command fails on the variants" in done.stderr
+    assert "b > a" in (tmp_path / "out" / "A.java").read_text()  # the variant of the first run
+    done = run(*words, "false {dir}")
+    assert "the command fails on the original code" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--jsonl", "{items}", "--prove", "make {dir}"], "--prove inputs goes with --jsonl"),
+        (["{items}", "-o", "out", "--prove", "make {dir}"], "--prove COMMAND needs a single folder"),
+        (["--jsonl", "{items}", "--unsafe"], "--unsafe goes with --prove inputs"),
+        (["--jsonl", "{items}", "--parallel", "0"], "--parallel 0: expected 1 or more"),
+    ],
+)
+def test_options_of_proofs_that_do_not_fit_are_refused(items, tmp_path, words, message):
+    done = run("perturb", "code", *(word.format(items=items, dir="{dir}") for word in words), cwd=tmp_path)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr

@@ -1,0 +1,86 @@
+"""The rewriting as a whole: edits, lines, share, seed, and bad input."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simllm import InputError
+from simllm.perturb.code import DEFAULT_RULES, rewrite
+
+SOURCE = """int grade(int[] marks, int limit) {
+    int good = 0;
+    for (int i = 0; i < marks.length; i++) {
+        if (marks[i] == -1) {
+            continue;
+        } else if (marks[i] >= limit) {
+            good++;
+        } else {
+            good--;
+        }
+    }
+    return good;
+}
+"""
+
+
+def test_edits_counts_and_lines_describe_the_variant():
+    found = rewrite(SOURCE, "java", names="plain")
+    text = SOURCE
+    for edit in reversed(found.edits):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    assert text == found.text
+    assert found.counts == {
+        "rename-function": 1,
+        "rename-parameter": 2,
+        "rename-variable": 2,
+        "for-to-while": 1,
+        "nest-else-if": 1,
+        "reverse-if": 2,
+        "swap-relation": 2,
+        "swap-equals": 1,
+        "expand-increment": 4,
+    }
+    lines, originals = found.text.splitlines(), SOURCE.splitlines()
+    for line, number in zip(lines, found.line_map, strict=False):
+        if "return" in line or "continue" in line:
+            assert number is not None
+            assert line.split()[0] == originals[number - 1].split()[0]
+
+
+@given(st.floats(0, 1), st.integers(0, 10**6))
+def test_a_share_is_chosen_by_the_seed(share, seed):
+    found = rewrite(SOURCE, "java", names="plain", share=share, seed=seed)
+    again = rewrite(SOURCE, "java", names="plain", share=share, seed=seed)
+    assert found == again
+    whole = rewrite(SOURCE, "java", names="plain")
+    assert found.counts["for-to-while"] <= whole.counts["for-to-while"]
+    if share == 0:
+        assert (found.text, sum(found.counts.values())) == (SOURCE, 0)
+
+
+def test_rules_run_in_the_given_order():
+    source = "int f(int n) {\n    for (int i = 0; i < n; i++) { n--; }\n    return n;\n}"
+    first = rewrite(source, "java", ["expand-increment", "for-to-while"]).text
+    second = rewrite(source, "java", ["for-to-while", "expand-increment"]).text
+    assert first == second
+    assert rewrite(source, "java", ["for-to-while"]).text != first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"language": "go"}, "cannot rewrite 'go'; expected one of java, python"),
+        ({"rules": ["reverse"]}, "unknown rule 'reverse'; known: rename-function"),
+        ({"share": 1.5}, "share must lie between 0 and 1, not 1.5"),
+        ({"share": float("nan")}, "share must lie between 0 and 1, not nan"),
+        ({"source": "int f( {"}, "line 1: syntax error"),
+        ({"source": "class A {\n  int x\n}\n"}, "line 2: syntax error"),
+        ({"source": ""}, "line 1: expected a Java file, or exactly one method"),
+        ({"source": "int f() {}\nint g() {}"}, "line 1: expected a Java file, or exactly one method"),
+    ],
+)
+def test_bad_input_is_an_error_of_one_line(arguments, message):
+    with pytest.raises(InputError) as error:
+        rewrite(**{"source": SOURCE, "language": "java", "rules": DEFAULT_RULES, **arguments})
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
