@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
 from functools import partial
 from importlib.resources import files
@@ -18,7 +17,6 @@ from simllm.perturb.code.proof.wrong_twins import wrong_twins
 
 _HARNESS = "python_harness.py"
 _RUN = ("python3", _HARNESS)
-_PARSING = threading.Lock()  # in Python 3.11 and 3.12, two threads that call ast.parse disturb each other
 _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 
 
@@ -27,9 +25,8 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: in
     tasks: list[Task] = []
     descriptions: list[dict[str, Any]] = []  # for the harness
     for case in cases:
-        with _PARSING:
-            signature, obstacle = _signature(case.original)
-            drawn = [] if obstacle or not signature else draw_inputs(signature, case.original, inputs, seed)
+        signature, obstacle = _signature(case.original)
+        drawn = [] if obstacle or not signature else draw_inputs(signature, case.original, inputs, seed)
         mistakes = wrong_twins(case, twins, seed) if drawn else []
         task = Task(case, [_readable(given) for given in drawn], mistakes, obstacle)
         name = signature.name if signature else ""
