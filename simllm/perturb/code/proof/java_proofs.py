@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from urllib.parse import unquote
 
@@ -14,7 +15,7 @@ from simllm.execution import Limits, Sandbox
 from simllm.perturb.code.proof.harness_results import ORIGINAL, VARIANT, CaseResults, verdict
 from simllm.perturb.code.proof.harness_runs import run_harness
 from simllm.perturb.code.proof.java_inputs import JavaSignature, draw_inputs, find_signature, unknown_types
-from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Task
+from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Prover, Task
 from simllm.perturb.code.proof.wrong_twins import wrong_twins
 
 _IMPORTS = "java.io java.math java.util java.util.function java.util.regex java.util.stream".split()
@@ -50,10 +51,8 @@ class _JavaTask:
         return self.signature.name if self.signature.is_constructor else "Case"
 
 
-def prove_java(
-    cases: Sequence[ProofCase], sandbox: Sandbox, inputs: int, twins: int, seed: int
-) -> list[Proof]:
-    """Return the proofs for a batch of Java functions, in its order; `prove` describes the arguments."""
+def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
+    """Return a function that proves a batch of Java functions; `prove` describes the arguments."""
     proofs: dict[int, Proof] = {}
     batch: dict[int, _JavaTask] = {}
     for number, case in enumerate(cases):
@@ -66,6 +65,11 @@ def prove_java(
             proofs[number] = Proof(case.id, "parsed", reason="is a file, not a function")
             continue
         batch[number] = _prepare(case, signature, inputs, twins, seed)
+    return partial(_prove, batch, proofs)
+
+
+def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: Sandbox) -> list[Proof]:
+    """Return the proofs of a batch in the order of the numbers, with those that are known already."""
     results = {number: CaseResults() for number in batch}
     classes = _compile(batch, sandbox, results)
     runnable = [number for number, java in batch.items() if java.inputs and not _is_broken(results[number])]
@@ -75,9 +79,8 @@ def prove_java(
         return {**classes, "cases.txt": "".join(f"{line}\n" for line in lines).encode()}
 
     run_harness(sandbox, _RUN, _RUN_LIMITS, runnable, files_for, results)
-    for number, java in batch.items():
-        proofs[number] = verdict(java.task, results[number])
-    return [proofs[number] for number in range(len(cases))]
+    proofs = {**known, **{number: verdict(java.task, results[number]) for number, java in batch.items()}}
+    return [proofs[number] for number in sorted(proofs)]
 
 
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:

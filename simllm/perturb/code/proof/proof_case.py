@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from simllm.execution import Sandbox
 
 VERDICTS = ("proven", "tests passed", "compiled", "parsed", "refuted")
 
@@ -97,3 +99,6 @@ class Task:
     def sides(self) -> list[str]:
         """The sources of all sides: the original, the variant, and the twins."""
         return [self.case.original, self.case.variant, *self.twins]
+
+
+Prover = Callable[[Sandbox], list[Proof]]  # runs a prepared batch, and returns its proofs in order

@@ -11,14 +11,14 @@ from simllm.errors import InputError
 from simllm.execution import Sandbox
 from simllm.execution.toolchains import find_toolchain
 from simllm.perturb.code.proof.drawn_values import require_hypothesis
-from simllm.perturb.code.proof.java_proofs import prove_java
-from simllm.perturb.code.proof.proof_case import Proof, ProofCase
-from simllm.perturb.code.proof.python_proofs import prove_python
+from simllm.perturb.code.proof.java_proofs import prepare_java
+from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Prover
+from simllm.perturb.code.proof.python_proofs import prepare_python
 
 _BATCH = 64  # cases; more make no difference to the speed
-_PROVERS: dict[str, Callable[[Sequence[ProofCase], Sandbox, int, int, int], list[Proof]]] = {
-    "java": prove_java,
-    "python": prove_python,
+_LANGUAGES: dict[str, Callable[[Sequence[ProofCase], int, int, int], Prover]] = {
+    "java": prepare_java,
+    "python": prepare_python,
 }
 
 
@@ -35,9 +35,9 @@ def prove(
 
     Both sides of a case get arguments that hypothesis draws for the types of the parameters. They have to
     agree on the result, the class of an exception, the printed text, the arguments after the call, and the
-    fields of the object or the global variables. Inputs do not count if two calls of the original differ, if
-    the original takes more than 0.1 s or much memory, or, in Python, if the original raises TypeError,
-    AttributeError or NameError.
+    fields of the object or the global variables. Inputs do not count if two calls of the original differ, or
+    if the original takes more than 0.025 s of processor time or much memory. In Python, they do not count
+    either if the original raises TypeError, AttributeError or NameError.
 
     Args:
         cases: The functions and their variants. They are read as they are needed.
@@ -61,23 +61,30 @@ def prove(
         while True:
             batch = list(islice(remaining, _BATCH))
             if batch:
-                waiting.append(threads.submit(_prove_batch, batch, sandbox, inputs, twins, seed))
+                waiting.append(threads.submit(_prepare(batch, inputs, twins, seed), sandbox))
             while waiting and (not batch or len(waiting) > parallel):
                 yield from waiting.popleft().result()
             if not batch:
                 return
 
 
-def _prove_batch(
-    batch: Sequence[ProofCase], sandbox: Sandbox, inputs: int, twins: int, seed: int
-) -> list[Proof]:
-    """Return the proofs of a batch, in its order."""
-    proofs: dict[int, Proof] = {}
+def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
+    """Return a function that proves a batch of any languages.
+
+    Sources are parsed here, not in threads: in Python 3.11, `ast.parse` fails if two threads call it.
+    """
+    provers: list[tuple[list[int], Prover]] = []
     for language in sorted({case.language for case in batch}):
-        if language not in _PROVERS:
-            raise InputError(f"cannot prove {language!r}; expected one of {', '.join(_PROVERS)}")
+        if language not in _LANGUAGES:
+            raise InputError(f"cannot prove {language!r}; expected one of {', '.join(_LANGUAGES)}")
         find_toolchain(language)
         numbers = [number for number, case in enumerate(batch) if case.language == language]
-        found = _PROVERS[language]([batch[number] for number in numbers], sandbox, inputs, twins, seed)
-        proofs |= dict(zip(numbers, found, strict=True))
-    return [proofs[number] for number in range(len(batch))]
+        provers.append((numbers, _LANGUAGES[language]([batch[n] for n in numbers], inputs, twins, seed)))
+
+    def prove_batch(sandbox: Sandbox) -> list[Proof]:
+        proofs: dict[int, Proof] = {}
+        for numbers, prover in provers:
+            proofs |= dict(zip(numbers, prover(sandbox), strict=True))
+        return [proofs[number] for number in range(len(batch))]
+
+    return prove_batch

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from simllm.execution import Limits, Sandbox
 from simllm.perturb.code.proof.harness_results import CaseResults, verdict
 from simllm.perturb.code.proof.harness_runs import run_harness
-from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Task
+from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Prover, Task
 from simllm.perturb.code.proof.python_inputs import Input, PythonSignature, draw_inputs, find_signature
 from simllm.perturb.code.proof.wrong_twins import wrong_twins
 
 _HARNESS = "python_harness.py"
 _RUN = ("python3", _HARNESS)
-_PARSING = threading.Lock()  # in Python 3.11 and 3.12, two threads that call ast.parse disturb each other
 _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 
 
-def prove_python(
-    cases: Sequence[ProofCase], sandbox: Sandbox, inputs: int, twins: int, seed: int
-) -> list[Proof]:
-    """Return the proofs for a batch of Python functions, in its order; `prove` describes the arguments."""
+def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
+    """Return a function that proves a batch of Python functions; `prove` describes the arguments."""
     tasks: list[Task] = []
     descriptions: list[dict[str, Any]] = []  # for the harness
     for case in cases:
-        with _PARSING:
-            signature, obstacle = _signature(case.original)
-            drawn = [] if obstacle or not signature else draw_inputs(signature, case.original, inputs, seed)
+        signature, obstacle = _signature(case.original)
+        drawn = [] if obstacle or not signature else draw_inputs(signature, case.original, inputs, seed)
         mistakes = wrong_twins(case, twins, seed) if drawn else []
         task = Task(case, [_readable(given) for given in drawn], mistakes, obstacle)
         name = signature.name if signature else ""
         tasks.append(task)
         descriptions.append(_description(task, name, drawn, inputs))
+    return partial(_prove, tasks, descriptions)
+
+
+def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandbox) -> list[Proof]:
+    """Return the proofs of the tasks, in their order."""
     results = {number: CaseResults() for number in range(len(tasks))}
     harness = (files(__package__) / _HARNESS).read_bytes()
 

@@ -1,6 +1,9 @@
 """The order, the batches and the errors of proofs, and all reference functions."""
 
+import ast
 import json
+import sysconfig
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +79,26 @@ def test_wrong_reference_variants_are_refuted(shared, sandbox):
     proofs = list(prove(cases, sandbox, twins=0))
     assert [proof.id for proof in proofs if proof.verdict != "refuted"] == []
     assert len(proofs) == 32
+
+
+def library_functions():
+    """Yield functions of Python's standard library, each with the imports of its module."""
+    for file in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        body = ast.parse(text).body
+        imports = [node for node in body if isinstance(node, ast.Import)]
+        around = "".join(f"{ast.unparse(node)}\n" for node in imports)
+        for node in body:
+            if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+                source = ast.get_source_segment(text, node) + "\n"
+                yield ProofCase(f"{file.stem}.{node.name}", "python", source, source, {}, around)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:<unknown>")
+def test_functions_of_the_standard_library_are_not_refuted_by_themselves(sandbox):
+    summary = ProofSummary()
+    for proof in prove(library_functions(), sandbox, inputs=16, parallel=2):
+        summary.add(proof)
+        assert proof.verdict != "refuted", proof
+    assert summary.verdicts["proven"] > 200
