@@ -35,7 +35,7 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield Site(node, (Edit(start, end, ()),))
         else:
             code = unit.text[start : node.start_byte]
-            yield Site(node, (Edit(start + len(code.rstrip(b" \t\f")), node.end_byte, ()),))
+            yield Site(node, (Edit(start + len(code.rstrip(b" \t\f")), end, ()),))
 
 
 def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
