@@ -102,7 +102,7 @@ def test_a_killed_judge_leaves_nothing_behind(sandbox, killed, request):
     """Kill parts of the judge with SIGKILL at random moments of a run."""
     draw = random.Random(0)
     before = set(Path("/tmp").glob("simllm-*"))
-    for number in range(10):
+    for number in range(5):
         word = f"marker-{os.getpid()}-{killed.replace(' ', '-')}-{number}"
         caller = subprocess.Popen(
             [sys.executable, "-c", JUDGE, word], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT

@@ -203,14 +203,14 @@ def test_unknown_items_and_commands_that_do_not_exist_are_named(study, tmp_path)
 def test_a_killed_study_asks_for_nothing_on_record(study, tmp_path):
     tool = (tmp_path / "tool.py").read_text()
     (tmp_path / "tool.py").write_text("import time\ntime.sleep(0.1)\n" + tool)
-    words = [*map(str, study), "--draws", "5"]
+    words = [*map(str, study), "--draws", "3", "--parallel", "2"]
     command = [sys.executable, "-m", "simllm", "evaluate", "metamorphic", *words]
-    for moment in range(4):
+    for moment in range(3):
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         answers = tmp_path / "out" / "answers.jsonl"
         while time.monotonic() < deadline:
-            if answers.exists() and answers.read_bytes().count(b"\n") > 8 * (moment + 1):
+            if answers.exists() and answers.read_bytes().count(b"\n") > 6 * (moment + 1):
                 break
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)

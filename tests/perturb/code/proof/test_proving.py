@@ -3,6 +3,7 @@
 import ast
 import json
 import sysconfig
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,7 @@ def library_functions():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:<unknown>")
 def test_functions_of_the_standard_library_are_not_refuted_by_themselves(sandbox):
     summary = ProofSummary()
-    for proof in prove(library_functions(), sandbox, inputs=16, parallel=2):
+    for proof in prove(islice(library_functions(), 0, None, 3), sandbox, inputs=16, parallel=2):
         summary.add(proof)
         assert proof.verdict != "refuted", proof
-    assert summary.verdicts["proven"] > 200
+    assert summary.verdicts["proven"] > 100

@@ -57,7 +57,7 @@ def test_rewritten_functions_behave_as_before(source, arguments, share, seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(functions(), inputs, st.sampled_from([1.0, 0.5]), st.integers(0, 9), st.permutations(EVERY))
 def test_rules_in_any_order_keep_the_behaviour(source, arguments, share, seed, rules):
     check(source, arguments, rules[:5], share, seed)

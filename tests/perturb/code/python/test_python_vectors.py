@@ -58,14 +58,13 @@ def sources():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", ["plain", "lexicon"])
-def test_rewritten_modules_of_cpython_pass_its_tests(tmp_path, names):
+def test_rewritten_modules_of_cpython_pass_its_tests(tmp_path):
     tests = [f"test_{name}" for name in MODULES]
     if subprocess.run([sys.executable, "-c", "import test.test_json"], capture_output=True).returncode:
         pytest.skip("this Python has no package test")
     counts = {}
     for place, source in sources().items():
-        found = rewrite(source, "python", names=names)
+        found = rewrite(source, "python", names="lexicon")
         counts = {rule: counts.get(rule, 0) + count for rule, count in found.counts.items()}
         (tmp_path / place).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / place).write_text(found.text, encoding="utf-8")
@@ -84,6 +83,6 @@ def test_rewritten_modules_of_cpython_pass_its_tests(tmp_path, names):
 @pytest.mark.slow
 def test_rewritten_modules_of_the_library_compile(tmp_path):
     library = Path(sysconfig.get_path("stdlib"))
-    for file in sorted(library.glob("*.py")):
+    for file in sorted(library.glob("*.py"))[::4]:
         source = file.read_bytes().decode("utf-8", errors="replace")
         compile(rewrite(source, "python", names="plain").text, file.name, "exec")
