@@ -1,4 +1,4 @@
-"""A file of JSON lines that grows: each line is on the disk before it is used."""
+"""A file of JSON lines that grows; its lines can be made to reach the disk before they are used."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class JsonLinesLog:
     Args:
         folder: The folder of the file, which simllm wrote.
         name: The name of the file.
+        is_synced: Whether a line is on the disk when `append` returns. Otherwise, the system writes it when
+            it likes, and a killed process still loses nothing.
 
     Attributes:
         rows: The objects that the file had when it was opened.
@@ -28,7 +30,7 @@ class JsonLinesLog:
         InputError: The file is damaged, or cannot be written.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, is_synced: bool = False) -> None:
         file = folder / name
         if name not in folders.check_addition(folder, name) or not file.exists():
             folders.add(folder, name, "")
@@ -40,12 +42,12 @@ class JsonLinesLog:
             self._file = file.open("ab")
         except OSError as error:
             raise InputError(f"{file}: cannot be written ({error.strerror})") from None
-        self._name = file
+        self._name, self._is_synced = file, is_synced
         self._writing, self._syncing = threading.Lock(), threading.Lock()
         self._written = self._synced = 0
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append an object, and wait until it is on the disk.
+        """Append an object, and wait until it is on the disk if the log is synced.
 
         Threads that append at the same time wait for the same synchronization.
 
@@ -60,7 +62,7 @@ class JsonLinesLog:
                 self._written += 1
                 own = self._written
             with self._syncing:
-                if self._synced < own:
+                if self._is_synced and self._synced < own:
                     target = self._written
                     os.fsync(self._file.fileno())
                     self._synced = target

@@ -46,7 +46,7 @@ class ReplyRecords:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._log = JsonLinesLog(folder, NAME)
+        self._log = JsonLinesLog(folder, NAME, is_synced=True)
         self.known = _by_place(self._log.rows)
 
     def keep(self, place: ReplyPlace, raw: RawReply) -> None:
