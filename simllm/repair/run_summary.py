@@ -54,11 +54,17 @@ def summarize(
         "items": len(items),
         "complete": not open_attempts,
         "open attempts": len(open_attempts),
+        "first open attempt": _first(open_attempts),
         "contained": None if settings.judge else not settings.unsafe,
         **about,
         "figures": of(attempts),
         "groups": {name: of([one for one in attempts if group_of[one.item] == name]) for name in groups},
     }
+
+
+def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
+    """Name the first open attempt, and why it is open."""
+    return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
 
 
 def to_json(summary: dict[str, Any]) -> str:
