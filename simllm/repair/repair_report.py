@@ -191,6 +191,7 @@ def draw_rounds(runs: Sequence[ReportedRun]) -> str:
             most = max([most, *rounds])
             axes.plot(
                 rounds, [row["share by then"] for row in rows], _LINES[number % len(_LINES)], marker="o",
+                linewidth=max(1.0, 4.0 - number), markersize=max(3, 8 - 2 * number),  # equal lines stay visible
                 color=_COLORS[number % len(_COLORS)], label=short_label(run.name),
             )  # fmt: skip
         axes.set_ylim(0, 1.05)
