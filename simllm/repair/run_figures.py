@@ -124,34 +124,31 @@ def _intervals(
     items: Items, passed: Mapping[str, Sequence[bool]], most_attempts: int
 ) -> dict[str, list[float] | None]:
     """Compute the 95% bootstrap intervals over items."""
-    rates = {"AVG": {id_: average_pass_rate([each]) for id_, each in passed.items()}}
+    sums: dict[str, list[tuple[float, int]]] = {  # for each item, a numerator and a denominator
+        "AVG": [(average_pass_rate([each]), 1) for each in passed.values()]
+    }
     for k in range(1, most_attempts + 1):
-        rates[f"TOP-{k}"] = {id_: pass_at_k([each], k) for id_, each in passed.items() if len(each) >= k}
-    found = {name: _interval(np.array([list(values.values())])) for name, values in rates.items()}
+        sums[f"TOP-{k}"] = [
+            (pass_at_k([each], k), 1) if len(each) >= k else (0, 0) for each in passed.values()
+        ]
     ratios = [
         [ratio for one in each if one.accepted and (ratio := patch_ratio(one)) is not None]
         for each in items.values()
     ]
-    found["RPSR"] = _interval(np.array([[sum(each) for each in ratios], [len(each) for each in ratios]]))
-    return found
+    sums["RPSR"] = [(sum(each), len(each)) for each in ratios]
+    if len(items) < 2:
+        return dict.fromkeys(sums)
+    values = np.array(list(sums.values()), np.float64)  # (figures, items, 2)
+    means = resampled_means(
+        np.concatenate([values[:, :, 0], values[:, :, 1]]), np.random.default_rng(SEED)
+    ).reshape(-1, 2, len(sums))
+    return {name: _interval(means[:, 0, i], means[:, 1, i]) for i, name in enumerate(sums)}
 
 
-def _interval(values: NDArray[np.float64]) -> list[float] | None:
-    """Return the interval of the mean of n items, or of the quotient of two means.
-
-    Args:
-        values: (1, n) values, or (2, n) numerators and denominators.
-
-    Returns:
-        The ends of the interval; None for fewer than two items.
-    """
-    if values.shape[1] < 2 or (len(values) == 2 and not values[1].any()):
-        return None
-    means = resampled_means(values.astype(np.float64), np.random.default_rng(SEED))
-    if len(values) == 1:
-        return list(interval(means[:, 0]))
-    some = means[:, 1] > 0  # a resample may have no accepted reply
-    return list(interval(means[some, 0] / means[some, 1]))
+def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]) -> list[float] | None:
+    """Return the interval of a quotient; resamples without, for example, an accepted reply are left out."""
+    some = denominators > 0
+    return list(interval(numerators[some] / denominators[some])) if some.any() else None
 
 
 def _cost(attempts: Sequence[AttemptResult], price: Price | None) -> dict[str, Any]:
