@@ -31,6 +31,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
 
+    def handle_error(self, *_):
+        """Print nothing when a client is killed."""
+
 
 @contextlib.contextmanager
 def chat_server():
