@@ -34,10 +34,10 @@ from simllm.io.tables import on_one_line
 # The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options. If its
 # option --model is not a model folder, it has MODEL: the placeholder of the value, and the help; None if it
 # has no such option. If its option -o names a folder, it has OUTPUT: the placeholder of the value, and the
-# help; such a command has no --overwrite, because it replaces only what simllm wrote. Its run returns the exit
-# status, or None for 0.
+# help; such a command has no --overwrite, because it replaces only what simllm wrote. A run function may return
+# an exit status.
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
-_COMMANDS = (score, compare, explain, evaluate, perturb, repair, mine, split)
+_COMMANDS: tuple[ModuleType, ...] = (score, compare, explain, evaluate, perturb, repair, mine, split)
 _COMMANDS += (info, selftest, frequencies, export)
 _MODEL = ("FOLDER", "a model folder; default: the included one")
 _OUTPUT = ("FILE", "write to FILE, not to stdout")
@@ -50,8 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: The command-line words after `simllm`; None means the words of this process.
 
     Returns:
-        0 for success, 1 for an incomplete result, 2 for bad input, 130 after Ctrl+C, and 141 if standard output is a pipe whose reader
-        has ended.
+        0 for success, 1 for an incomplete result, 2 for bad input, 130 after Ctrl+C, and 141 if standard
+        output is a pipe whose reader has ended.
 
     Raises:
         SystemExit: The words ask for help or the version (status 0), or an option is wrong (status 2).

@@ -21,7 +21,7 @@ _TIMEOUT = 600.0  # seconds
 _SHOWN = 200  # characters of the server's message in an error
 # Words in which servers say that a conversation is longer than the model's context.
 _OVERFLOW = re.compile(
-    r"context[\s_-]*(length|size|window)|maximum context|exceed_context|prompt (is )?too long|too many tokens",
+    r"context[\s_-]*(length|size|window)|maximum context|exceed_context|(prompt|input) (is )?too long",
     re.IGNORECASE,
 )
 
@@ -131,7 +131,7 @@ class ChatClient:
             self._client = openai.OpenAI(
                 base_url=url, api_key=self._key or "none", max_retries=retries, timeout=_TIMEOUT
             )
-        except Exception as error:  # noqa: BLE001 (the library has no common class for errors of its settings)
+        except Exception as error:
             raise InputError(f"{url}: {self._hidden(str(error))}") from None
 
     def ask(self, request: dict[str, Any]) -> RawReply:

@@ -34,7 +34,7 @@ class Prompts:
         environment = jinja2.Environment(
             loader=jinja2.DictLoader(dict(self.texts)),
             undefined=jinja2.StrictUndefined,
-            autoescape=False,  # noqa: S701 (prompts are plain text)
+            autoescape=False,
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,

@@ -100,5 +100,3 @@ def _problem_of_summary(item: RepairItem) -> str | None:
     if item.reference is None:
         return "missing key reference; a metric as judge compares summaries to it"
     return "a summary is judged by a metric and has no tests" if item.tests else None
-
-

@@ -109,9 +109,7 @@ def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
     for number, (run, one) in enumerate(zip(runs, settings, strict=True), 1):
         name = label(one.label) if count[one.label] == 1 else label(f"{one.label} ({run.resolve().name})")
         name = f"{name} {number}" if name in found else name
-        found[name] = ReportedRun(
-            name, one, read_summary(run), read_run_items(run, one), read_results(run)
-        )
+        found[name] = ReportedRun(name, one, read_summary(run), read_run_items(run, one), read_results(run))
     return list(found.values())
 
 
@@ -191,7 +189,7 @@ def draw_rounds(runs: Sequence[ReportedRun]) -> str:
             most = max([most, *rounds])
             axes.plot(
                 rounds, [row["share by then"] for row in rows], _LINES[number % len(_LINES)], marker="o",
-                linewidth=max(1.0, 4.0 - number), markersize=max(3, 8 - 2 * number),  # equal lines stay visible
+                linewidth=max(1, 4 - number), markersize=max(3, 8 - 2 * number),  # equal lines stay visible
                 color=_COLORS[number % len(_COLORS)], label=short_label(run.name),
             )  # fmt: skip
         axes.set_ylim(0, 1.05)

@@ -15,10 +15,10 @@ from simllm.execution.sandbox import Sandbox
 from simllm.io import files, folders
 from simllm.metrics import registry
 from simllm.metrics.code.tree_distances import PatchSize, patch_size
+from simllm.metrics.score_cache import CachedMetric
 from simllm.repair.chat_client import (
     ChatClient,
     ChatReply,
-    LostReplyError,
     RawReply,
     make_request,
     parse_reply,
@@ -142,6 +142,8 @@ def _make_judge(
     """Make the judge, and describe it for the summary of the run."""
     if sandbox is None:
         metric = registry.load(settings.judge or "")
+        if isinstance(metric, CachedMetric):  # the scores of the run are kept in its folder
+            metric = metric.metric
         judge = SummaryJudge(metric, settings.bar or 0.0, verdicts)
         return judge, {
             "judge": {
@@ -241,7 +243,9 @@ def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> 
     if item.reference is not None or attempt.open or not attempt.rounds:
         return attempt
     made = _patch(item, attempt.rounds[-1].code or "", patches)
-    return replace(attempt, patch=made, fix_patch=None if item.fix is None else _patch(item, item.fix, patches))
+    return replace(
+        attempt, patch=made, fix_patch=None if item.fix is None else _patch(item, item.fix, patches)
+    )
 
 
 def _patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSize | None:

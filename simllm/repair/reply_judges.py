@@ -83,7 +83,9 @@ class ProgramJudge:
         compare: str = "lines",
         shows_output: bool = False,
     ) -> None:
-        self.versions = {language: toolchain_version(sandbox, language) for language in sorted(set(languages))}
+        self.versions = {
+            language: toolchain_version(sandbox, language) for language in sorted(set(languages))
+        }
         self._sandbox, self._verdicts = sandbox, verdicts
         self._compare, self._shows_output = compare, shows_output
         self._processors = threading.Semaphore(len(os.sched_getaffinity(0)))
@@ -108,7 +110,7 @@ class ProgramJudge:
         return self._judge(item, item.code)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """List the tests that a program fails, or the messages of the compiler; no program fails all tests."""
+        """List the failed tests, or the messages of the compiler; a reply without code fails all tests."""
         failed = [
             {
                 "number": number,

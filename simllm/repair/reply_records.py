@@ -73,9 +73,10 @@ def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
 def _by_place(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[ReplyPlace, RawReply]:
     found = {}
     for where, row in rows:
-        texts = [files.text_under(row, name, where) for name in ("request", "item", "body")]
+        request, item, body = (files.text_under(row, name, where) for name in ("request", "item", "body"))
         numbers = [files.value_under(row, name, where, "a number") for name in ("attempt", "round", "status")]
         if not all(type(number) is int for number in numbers):
             raise InputError(f"{where}: attempt, round and status must be whole numbers")
-        found[ReplyPlace(*texts[:2], *numbers[:2])] = RawReply(numbers[2], texts[2])
+        attempt, round_, status = numbers
+        found[ReplyPlace(request, item, attempt, round_)] = RawReply(status, body)
     return found

@@ -34,7 +34,11 @@ class Round:
 
 
 def load_strategy(
-    prompts: Prompts, name: str, parts: Sequence[str] = (), rounds: int | None = None, is_summary: bool = False
+    prompts: Prompts,
+    name: str,
+    parts: Sequence[str] = (),
+    rounds: int | None = None,
+    is_summary: bool = False,
 ) -> list[Round]:
     """Load the rounds of a strategy.
 

@@ -73,7 +73,9 @@ def _read_cases(folder: Path) -> _Cases:
     if not paths:
         raise InputError(f"{folder}: holds no tests (one JSON object a file, with input and output)")
     rows = [(str(path), read_json(path)) for path in paths]
-    tests = [{name: files.text_under(row, name, where) for name in ("input", "output")} for where, row in rows]
+    tests = [
+        {name: files.text_under(row, name, where) for name in ("input", "output")} for where, row in rows
+    ]
     return _Cases(folder, tests)
 
 
@@ -92,7 +94,8 @@ def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[
             item[name] = files.text_under(row, key, where)
     item["time"] = _number(judged, "timeLimit", where) / 1000
     item["memory"] = math.ceil(_number(judged, "memoryLimit", where) / 1024)
-    if name := judged.get("fileName"):
+    if judged.get("fileName"):
+        name = files.text_under(judged, "fileName", where)
         item["files"] = {"input": f"{name}.in", "output": f"{name}.out"}
     return item | {"tests": cases.tests}
 

@@ -27,13 +27,24 @@ def file(tmp_path):
 
 
 def test_run_replay_and_report(server, file, tmp_path, sandbox):  # noqa: F811
-    words = ("--base-url", f"{server.url}/v1", "--model", "M", "--strategy", "single", "--with", "guidance,tests")
+    words = (
+        "--base-url",
+        f"{server.url}/v1",
+        "--model",
+        "M",
+        "--strategy",
+        "single",
+        "--with",
+        "guidance,tests",
+    )
     done = command.run("repair", "run", file, *words, "--attempts", "2", "-o", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "items\tn\tAVG\tTOP-1\tTOP-2\tRPSR\trequests\tcost", "all\t1\t1\t1\t1\t1\t2\t"
     ]  # fmt: skip
-    done = command.run("repair", "run", file, "--replay", tmp_path / "run", "-o", tmp_path / "again", "-f", "json")
+    done = command.run(
+        "repair", "run", file, "--replay", tmp_path / "run", "-o", tmp_path / "again", "-f", "json"
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["run"] == "M, single with guidance, tests"
     done = command.run("repair", "report", tmp_path / "run", "-o", tmp_path / "report")
@@ -65,7 +76,10 @@ def test_refusals(server, file, tmp_path, status, sandbox):  # noqa: F811
     [
         ((), "expected -o DIR, the folder of the run"),
         (("-o", "run"), "expected --model NAME: the name of the model at the endpoint"),
-        (("-o", "run", "--model", "M"), "expected --base-url URL, or OPENAI_BASE_URL: where should the requests go?"),
+        (
+            ("-o", "run", "--model", "M"),
+            "expected --base-url URL, or OPENAI_BASE_URL: where should the requests go?",
+        ),
         (("-o", "run", "--replay", "none"), "none: has no settings.json; expected the folder of a run"),
     ],
 )

@@ -33,7 +33,9 @@ def test_request_and_reply(server, client):
     assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("done", 10, 7)
     [(path, headers, body)] = server.requests
     assert path == "/v1/chat/completions"
-    assert {name.lower(): value for name, value in headers.items()}["authorization"] == "Bearer sk-canary-123456"
+    assert {name.lower(): value for name, value in headers.items()}[
+        "authorization"
+    ] == "Bearer sk-canary-123456"
     assert body == REQUEST == {
         "model": "M", "messages": [{"role": "user", "content": "caf\u00e9"}], "temperature": 1, "top_p": 1
     }  # fmt: skip
@@ -77,7 +79,7 @@ def test_a_server_that_stays_broken(server):
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_refusals(server, client, status):
     answers(server, error(status, "no access"))
-    with pytest.raises(InputError, match="the endpoint refuses: .*no access"):
+    with pytest.raises(InputError, match=r"the endpoint refuses: .*no access"):
         client.ask(REQUEST)
 
 

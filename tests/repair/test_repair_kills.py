@@ -35,7 +35,9 @@ def test_twenty_kills_end_in_the_uninterrupted_results(server, sandbox, write_it
     """The server also answers 429 and 500 and cuts connections; no reply on record is asked for again."""
     file = write_items(*items(40))
     server.reply = by_content
-    repair.run(file, tmp_path / "whole", model="M", base_url=f"{server.url}/v1", attempts=ATTEMPTS, parallel=4)
+    repair.run(
+        file, tmp_path / "whole", model="M", base_url=f"{server.url}/v1", attempts=ATTEMPTS, parallel=4
+    )
 
     chance = random.Random(0)
 
@@ -49,7 +51,16 @@ def test_twenty_kills_end_in_the_uninterrupted_results(server, sandbox, write_it
 
     server.reply, server.delay = reply, 0.03
     command = [sys.executable, "-m", "simllm", "repair", "run", str(file), "--base-url", f"{server.url}/v1"]
-    command += ["--model", "M", "--attempts", str(ATTEMPTS), "--parallel", "3", "-o", str(tmp_path / "killed")]
+    command += [
+        "--model",
+        "M",
+        "--attempts",
+        str(ATTEMPTS),
+        "--parallel",
+        "3",
+        "-o",
+        str(tmp_path / "killed"),
+    ]
     kills = 0
     while kills < 20:
         before = recorded(tmp_path / "killed")

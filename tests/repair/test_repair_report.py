@@ -36,7 +36,13 @@ def runs(tmp_path_factory, sandbox):
 def test_pages_escape_hostile_texts(runs, tmp_path):
     repair_report.write([runs / "cref", runs / "single"], tmp_path / "report")
     pages = sorted((tmp_path / "report").rglob("*.html"))
-    assert [page.name for page in pages] == ["0001.html", "0002.html", "0003.html", "0004.html", "report.html"]
+    assert [page.name for page in pages] == [
+        "0001.html",
+        "0002.html",
+        "0003.html",
+        "0004.html",
+        "report.html",
+    ]
     for page in pages:
         text = page.read_text()
         assert not re.search(r"<script|<img|</pre></pre>", text)
@@ -73,7 +79,7 @@ def test_what_a_reader_must_know_is_said(runs, tmp_path, server):
 
 
 def test_wrong_runs(runs, tmp_path):
-    with pytest.raises(InputError, match="has no settings.json; expected the folder of a run"):
+    with pytest.raises(InputError, match=r"has no settings\.json; expected the folder of a run"):
         repair_report.write([tmp_path / "none"], tmp_path / "report")
     with pytest.raises(InputError, match="name another folder"):
         repair_report.write([runs / "cref"], runs / "cref" / "report")

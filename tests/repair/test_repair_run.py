@@ -108,7 +108,7 @@ def test_a_missing_reply_of_a_replay(run, replay, server, write_items, tmp_path)
     records = tmp_path / "run" / "replies.jsonl"
     lines = records.read_text().splitlines(keepends=True)
     records.write_text("".join(line for line in lines if '"attempt":2,"round":3' not in line))
-    with pytest.raises(InputError, match="the records have no reply to item next, attempt 2, round 3$"):
+    with pytest.raises(InputError, match=r"the records have no reply to item next, attempt 2, round 3$"):
         replay(file)
 
 
@@ -167,7 +167,9 @@ def test_largest_cost(run, server, write_items, tmp_path):
         run(write_items(*items(5)), attempts=1, prices=prices, max_cost=1)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"N": {}}', '{"M": {"input": 1}}', '{"M": {"input": -1, "output": 1}}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"N": {}}', '{"M": {"input": 1}}', '{"M": {"input": -1, "output": 1}}']
+)
 def test_wrong_prices(run, write_items, tmp_path, text):
     (tmp_path / "prices.json").write_text(text)
     with pytest.raises(InputError, match=re.escape(str(tmp_path / "prices.json"))):
@@ -201,11 +203,15 @@ def test_summaries_of_the_reference_vectors(server, tmp_path, vectors, write_ite
         )  # fmt: skip
         found = summary["figures"]
         assert (found["AVG"], found["TOP"]["1"]) == pytest.approx((case["AVG"], case["TOP-1"]))
-        assert [row["share by then"] for row in found["rounds"]] == pytest.approx(case["share accepted by round"])
+        assert [row["share by then"] for row in found["rounds"]] == pytest.approx(
+            case["share accepted by round"]
+        )
         assert found["RPSR"] is None
         assert summary["judge"]["knows the reference"]
         for item, attempt in zip(case["items"], read_results(tmp_path / f"run {number}"), strict=True):
-            rounds = [{"reply": one.reply, "score": one.score, "accepted": one.accepted} for one in attempt.rounds]
+            rounds = [
+                {"reply": one.reply, "score": one.score, "accepted": one.accepted} for one in attempt.rounds
+            ]
             assert rounds == [one | {"score": pytest.approx(one["score"])} for one in item["rounds"]]
             told = [message["content"] for one in attempt.rounds for message in one.messages]
             assert item["reference"] not in "".join(told)
@@ -228,7 +234,9 @@ def test_results_of_the_reference_vectors(run, server, tmp_path, vectors, write_
     assert not queue
     found = summary["figures"]
     attempts = read_results(tmp_path / "run")
-    assert [one.verdict for attempt in attempts for one in attempt.rounds] == [one["verdict"] for one in order]
+    assert [one.verdict for attempt in attempts for one in attempt.rounds] == [
+        one["verdict"] for one in order
+    ]
     for id_, one, result in zip(ids, order, (r for a in attempts for r in a.rounds), strict=True):
         assert [test.verdict for test in result.tests] == data["verdicts"][id_][one["reply"]]["tests"]
     assert found["TOP"] == pytest.approx(expected["TOP"])

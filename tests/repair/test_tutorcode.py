@@ -53,7 +53,11 @@ def test_fields_of_the_reference_vectors(published, vectors, tmp_path):
 @pytest.mark.parametrize(
     ("change", "cases", "message"),
     [
-        ({"judgeResult": {"timeLimit": "1", "memoryLimit": 1}}, 2, "expected a positive number under timeLimit"),
+        (
+            {"judgeResult": {"timeLimit": "1", "memoryLimit": 1}},
+            2,
+            "expected a positive number under timeLimit",
+        ),
         ({"judgeResult": 1}, 2, "expected a JSON object under judgeResult"),
         ({"incorrectCode": 1}, 2, 'expected a text under "incorrectCode", not 1'),
         ({}, 1, "holds 1 tests; "),

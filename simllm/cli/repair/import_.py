@@ -14,8 +14,8 @@ FORMATS: tuple[str, ...] = ()  # always JSON lines
 HELP = "convert published incorrect programs into items of `simllm repair run`"
 EXAMPLES = """example:
   simllm repair import tutorcode FOLDER -o items.jsonl
-The FOLDER has an item in each file NAME.json, and the tests of a problem as cases/PROBLEM/*.json: in each file
-a JSON object with input and output.
+The FOLDER has an item in each file NAME.json, and the tests of a problem as cases/PROBLEM/*.json: in each
+file a JSON object with input and output.
 """
 
 

@@ -123,18 +123,10 @@ def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
 
     tops = list(summary["figures"]["TOP"])
     columns = ("items", "n", "AVG", *(f"TOP-{k}" for k in tops), RPSR[rpsr], "requests", "cost")
-    rows = [
-        [
-            name,
-            found["items"],
-            *(
-                "" if value is None else value
-                for value in (
-                    found["AVG"], *(found["TOP"][k] for k in tops), found[RPSR[rpsr]], found["requests"], found["cost"]
-                )
-            ),
-        ]
-        for name, found in {"all": summary["figures"], **summary["groups"]}.items()
-    ]  # fmt: skip
+    rows = []
+    for name, found in {"all": summary["figures"], **summary["groups"]}.items():
+        rates = [found["AVG"], *(found["TOP"][k] for k in tops)]
+        values = [found["items"], *rates, found[RPSR[rpsr]], found["requests"], found["cost"]]
+        rows.append([name, *("" if value is None else value for value in values)])
     rest = {"complete": "yes"} if summary["complete"] else {"open attempts": summary["open attempts"]}
     return tables.Table(columns, rows, {"run": summary["run"], **rest})
