@@ -3,6 +3,7 @@
 import contextlib
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -12,12 +13,26 @@ class ChatServer:
     Attributes:
         url: The address.
         requests: The path, the headers and the JSON body of each request.
-        reply: Takes the prompt and returns the answer, or (status, headers, body) of the HTTP response.
+        reply: Takes the prompt, or the whole body if `whole` is true, and returns the answer, (status,
+            headers, body) of the HTTP response, or None to cut the connection.
+        whole: Whether `reply` takes the whole body.
+        delay: Seconds before each answer.
+        usage: Takes the body and returns the token counts of an answer, or None.
     """
 
     def __init__(self):
         self.url, self.requests = "", []
         self.reply = lambda prompt: "Yes."
+        self.whole, self.delay = False, 0.0
+        self.usage = lambda body: {"prompt_tokens": 10 * len(body["messages"]), "completion_tokens": 7}
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        """Print nothing when a client is killed."""
 
 
 @contextlib.contextmanager
@@ -26,12 +41,21 @@ def chat_server():
     state = ChatServer()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state.requests.append((self.path, dict(self.headers), body))
-            reply = state.reply(body["messages"][-1]["content"])
+            if state.delay:
+                time.sleep(state.delay)
+            reply = state.reply(body if state.whole else body["messages"][-1]["content"])
+            if reply is None:
+                self.close_connection = True
+                return
             if isinstance(reply, str):
                 content = {"choices": [{"message": {"role": "assistant", "content": reply}}]}
+                content |= {"usage": state.usage(body)}
                 reply = 200, {}, json.dumps(content).encode()
             status, headers, data = reply
             self.send_response(status)
@@ -39,11 +63,13 @@ def chat_server():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
+            if int({"Content-Length": str(len(data)), **headers}["Content-Length"]) != len(data):
+                self.close_connection = True
 
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ROOT
 
 # From top to bottom; a package may import itself and the packages below it.
-PACKAGES = ["cli", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb", "execution"]
+PACKAGES = ["cli", "repair", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb", "execution"]
 PACKAGES += ["code", "stats", "model", "io", "text_cleaning", "errors"]
 
 

@@ -33,11 +33,14 @@ from simllm.io.tables import on_one_line
 
 # The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options. If its
 # option --model is not a model folder, it has MODEL: the placeholder of the value, and the help; None if it
-# has no such option.
+# has no such option. If its option -o names a folder, it has OUTPUT: the placeholder of the value, and the
+# help; such a command has no --overwrite, because it replaces only what simllm wrote. Its run may return an
+# exit status.
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
-_WORK = (score, compare, explain, evaluate, perturb, repair, mine, split)
+_WORK: tuple[ModuleType, ...] = (score, compare, explain, evaluate, perturb, repair, mine, split)
 _COMMANDS = (*_WORK, info, selftest, frequencies, export)
 _MODEL = ("FOLDER", "a model folder; default: the included one")
+_OUTPUT = ("FILE", "write to FILE, not to stdout")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,8 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: The command-line words after `simllm`; None means the words of this process.
 
     Returns:
-        0 for success, 2 for bad input, 130 after Ctrl+C, and 141 if standard output is a pipe whose reader
-        has ended.
+        0 for success, 1 for an incomplete result, 2 for bad input, 130 after Ctrl+C, and 141 if standard
+        output is a pipe whose reader has ended.
 
     Raises:
         SystemExit: The words ask for help or the version (status 0), or an option is wrong (status 2).
@@ -57,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
         try:
-            options.run(options)
+            status: int | None = options.run(options)
             sys.stdout.flush()
         except InputError as error:
             print(f"simllm: error: {on_one_line(str(error))}", file=sys.stderr)
@@ -73,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
         except KeyboardInterrupt as stop:
             print("simllm: interrupted", *stop.args, file=sys.stderr)
             return 130
-    return 0
+    return status or 0
 
 
 class _Parser(argparse.ArgumentParser):
@@ -108,7 +111,7 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     for module in modules:
         command = commands.add_parser(
-            module.__name__.rpartition(".")[2],
+            module.__name__.rpartition(".")[2].rstrip("_"),  # `import_`, because `import` is a keyword
             help=module.HELP,
             description=module.HELP[0].upper() + module.HELP[1:] + ".",
             epilog=module.EXAMPLES,
@@ -119,12 +122,20 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
         else:
             if hasattr(module, "add_options"):
                 module.add_options(command)
-            _add_common_options(command, module.FORMATS, getattr(module, "MODEL", _MODEL))
+            _add_common_options(
+                command,
+                module.FORMATS,
+                getattr(module, "MODEL", _MODEL),
+                getattr(module, "OUTPUT", _OUTPUT),
+            )
             command.set_defaults(run=module.run)
 
 
 def _add_common_options(
-    command: argparse.ArgumentParser, formats: tuple[str, ...], model: tuple[str, str] | None
+    command: argparse.ArgumentParser,
+    formats: tuple[str, ...],
+    model: tuple[str, str] | None,
+    output: tuple[str, str],
 ) -> None:
     """Add the options that all subcommands share, such as `--model` and `--output`.
 
@@ -132,14 +143,16 @@ def _add_common_options(
         command: The parser of a subcommand.
         formats: The values that `--format` accepts; empty if the subcommand has no such option.
         model: The placeholder for the value of `--model`, and its help; None for no such option.
+        output: The placeholder for the value of `-o`, and its help.
     """
     if model:
         command.add_argument("--model", metavar=model[0], help=model[1])
     if formats:
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
         command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")
-    command.add_argument("-o", "--output", type=_output, metavar="FILE", help="write to FILE, not to stdout")
-    command.add_argument("--overwrite", action="store_true", help="replace the file of -o if it exists")
+    command.add_argument("-o", "--output", type=_output, metavar=output[0], help=output[1])
+    if output == _OUTPUT:
+        command.add_argument("--overwrite", action="store_true", help="replace the file of -o if it exists")
     command.add_argument("-q", "--quiet", action="store_true", help="no warnings, no progress bar")
 
 

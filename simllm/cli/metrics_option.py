@@ -123,6 +123,11 @@ def require_code_extra() -> contextlib.AbstractContextManager[None]:
     return _require_extra("code")
 
 
+def require_repair_extra() -> contextlib.AbstractContextManager[None]:
+    """Tell the user to install the extra `repair` if an import inside a `with` block fails."""
+    return _require_extra("repair")
+
+
 @contextlib.contextmanager
 def _require_extra(extra: str) -> Iterator[None]:
     """Tell the user what to install if an import inside a `with` block fails.

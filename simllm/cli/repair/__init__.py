@@ -1,9 +1,11 @@
 """The commands `simllm repair …`, which let models repair code and judge the result."""
 
-from simllm.cli.repair import sandbox
+from simllm.cli.repair import import_, report, run, sandbox
 
 HELP = "let models repair code, and judge the repaired programs by tests"
-EXAMPLES = """example:
+EXAMPLES = """examples:
   simllm repair sandbox
+  simllm repair run items.jsonl --base-url http://localhost:8000/v1 --model M --strategy cref -o runs/cref
+  simllm repair report runs/cref -o report
 """
-COMMANDS = (sandbox,)
+COMMANDS = (run, report, import_, sandbox)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from simllm.code.ordered_tree import OrderedTree
 from simllm.code.syntax_tree import syntax_tree
@@ -12,6 +13,32 @@ from simllm.metrics.code.versions import compare_whole
 from simllm.metrics.protocol import Example
 
 LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no score
+
+
+@dataclass(frozen=True)
+class PatchSize:
+    """The size of a patch, in the syntax trees before and after it.
+
+    Attributes:
+        edits: The tree edit distance.
+        nodes: The number of nodes before the patch.
+        larger: The number of nodes of the larger tree.
+    """
+
+    edits: int
+    nodes: int
+    larger: int
+
+
+def patch_size(source: str, candidate: str, language: str, largest: int = LARGEST_TREE) -> PatchSize | None:
+    """Measure the patch from a source to a candidate.
+
+    Returns:
+        The size; None if a tree has more than `largest` nodes.
+    """
+    a, b = syntax_tree(source, language), syntax_tree(candidate, language)
+    larger = max(len(a), len(b))
+    return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
 
 
 def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
@@ -34,8 +61,8 @@ def relative_patch_size(example: Example, largest: int = LARGEST_TREE) -> float:
     Returns:
         A value from 0, lower is better; NaN if a tree has more than `largest` nodes.
     """
-    source, candidate = _trees(example, example.source or "", example.candidate)
-    return _distance(source, candidate, largest) / len(source)
+    size = patch_size(example.source or "", example.candidate, example.language or "", largest)
+    return size.edits / size.nodes if size else math.nan
 
 
 def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> float:
@@ -65,13 +92,30 @@ def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = L
     Returns:
         A value from 0, lower is better; NaN if all sources and references have equal trees.
     """
-    reached = expected = 0.0
+    sizes = []
     for examples in items:
-        trees = [_trees(one, one.source or "", one.candidate, one.reference) for one in examples]
-        to_candidates = [_relative_distance(source, candidate, largest) for source, candidate, _ in trees]
-        to_reference = _relative_distance(trees[0][0], trees[0][2], largest)
-        if not math.isnan(sum(to_candidates) + to_reference):
-            reached, expected = reached + sum(to_candidates) / len(to_candidates), expected + to_reference
+        source, language = examples[0].source or "", examples[0].language or ""
+        made = [patch_size(source, one.candidate, language, largest) for one in examples]
+        sizes.append((made, patch_size(source, examples[0].reference, language, largest)))
+    return ratio_of_sizes(sizes)
+
+
+def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize | None]]) -> float:
+    """Divide the sizes of patches by those of the references' patches, as `corpus_patch_size_ratio` does.
+
+    Args:
+        items: For each item, the sizes of the candidates' patches and that of the reference's patch. Items
+            with an unknown size are left out.
+
+    Returns:
+        A value from 0, lower is better; NaN if there is nothing to divide by.
+    """
+    reached = expected = 0.0
+    for made, wanted in items:
+        known = [size.edits / size.larger for size in made if size]
+        if wanted and known and len(known) == len(made):
+            reached += sum(known) / len(known)
+            expected += wanted.edits / wanted.larger
     return reached / expected if expected else math.nan
 
 

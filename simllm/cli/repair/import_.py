@@ -1,0 +1,35 @@
+"""`simllm repair import`: convert published sets of incorrect programs into items."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simllm.cli import metrics_option
+from simllm.errors import InputError
+from simllm.io import files
+
+MODEL = None
+FORMATS: tuple[str, ...] = ()  # always JSON lines
+HELP = "convert published incorrect programs into items of `simllm repair run`"
+EXAMPLES = """example:
+  simllm repair import tutorcode FOLDER -o items.jsonl
+The FOLDER has an item in each file NAME.json, and the tests of a problem as cases/PROBLEM/*.json: in each
+file a JSON object with input and output.
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm repair import` to its parser."""
+    command.add_argument("set", choices=("tutorcode",), help="the published set")
+    command.add_argument("folder", type=Path, metavar="FOLDER", help="folder with the files of the set")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run `simllm repair import` with the parsed options: write items as JSON lines."""
+    if options.output is None:
+        raise InputError("expected -o FILE, to write the items to")
+    files.check_output(options.output, [], options.overwrite)
+    with metrics_option.require_repair_extra():
+        from simllm.repair.tutorcode import read_tutorcode
+    files.write(options.output, read_tutorcode(options.folder))

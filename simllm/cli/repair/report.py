@@ -1,0 +1,34 @@
+"""`simllm repair report`: compare runs of repair, and write a report."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from simllm.cli import metrics_option
+from simllm.cli.repair.run import add_rpsr_option
+from simllm.errors import InputError
+
+MODEL = None
+FORMATS: tuple[str, ...] = ()  # always a folder
+OUTPUT = ("DIR", "folder of the report")
+HELP = "write a report of runs: figures, and a page for each item"
+EXAMPLES = """example:
+  simllm repair report runs/cref runs/single -o report
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm repair report` to its parser."""
+    command.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of `simllm repair run`")
+    add_rpsr_option(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run `simllm repair report` with the parsed options: write a folder of pages."""
+    if options.output is None:
+        raise InputError("expected -o DIR, the folder of the report")
+    with metrics_option.require_eval_extra():
+        from simllm.repair import repair_report
+    repair_report.write(options.runs, options.output, options.rpsr)
+    print(options.output / repair_report.PAGE)

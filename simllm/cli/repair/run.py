@@ -1,0 +1,132 @@
+"""`simllm repair run`: let a model repair programs in rounds, and judge its replies."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from simllm.cli import metrics_option
+from simllm.errors import InputError
+from simllm.io import tables
+from simllm.io.tables import FORMATS as FORMATS
+
+MODEL = ("NAME", "the name of the model at the endpoint")
+OUTPUT = ("DIR", "folder of the run")
+HELP = "let a model repair programs, or summarize code, in rounds"
+EXAMPLES = """examples:
+  simllm repair run items.jsonl --base-url http://localhost:8000/v1 --model M --strategy cref -o runs/cref
+  simllm repair run items.jsonl --base-url http://localhost:8000/v1 --model M --strategy single
+    --with guidance,tests --parallel 8 --rate 60 -o runs/single
+  simllm repair run items.jsonl --replay runs/cref -o again
+The API key comes from the environment variable OPENAI_API_KEY. The exit status is 1 if replies were lost; the
+same command then asks for them alone.
+"""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm repair run` to its parser."""
+    command.add_argument("items", type=Path, metavar="FILE", help="JSON lines with the items")
+    command.add_argument("--base-url", metavar="URL", help="the endpoint; default: OPENAI_BASE_URL")
+    command.add_argument("--strategy", metavar="NAME", help="single, multi-regenerate or cref (default)")
+    command.add_argument(
+        "--with", dest="parts", metavar="A,B,…", help="what single adds: any of guidance,solution,tests"
+    )
+    command.add_argument("--attempts", type=int, metavar="N", help="attempts at each item; default: 5")
+    command.add_argument("--rounds", type=int, metavar="N", help="most rounds; default: as in the strategy")
+    command.add_argument("--prompts", type=Path, metavar="DIR", help="own templates (.j2), strategies.json")
+    command.add_argument(
+        "--show-output", action="store_true", default=None, help="show the model what failed tests printed"
+    )
+    command.add_argument(
+        "--compare", metavar="HOW", help="lines (default), tokens, exact or float:1e-6: comparison of outputs"
+    )
+    command.add_argument("--judge", metavar="METRIC", help="the items are summaries; this metric judges them")
+    command.add_argument("--bar", type=float, metavar="X", help="with --judge: the score of a good summary")
+    command.add_argument("--parallel", type=int, default=1, metavar="N", help="attempts at the same time")
+    command.add_argument("--rate", type=float, metavar="N", help="most requests a minute")
+    command.add_argument("--retries", type=int, default=5, metavar="N", help="of a request; default: 5")
+    command.add_argument("--prices", type=Path, metavar="FILE", help="JSON: prices of a million tokens")
+    command.add_argument("--max-cost", type=float, metavar="X", help="ask nothing more after this cost")
+    command.add_argument("--replay", type=Path, metavar="RUN", help="use the replies of this run: no network")
+    command.add_argument("--unsafe", action="store_true", help="run programs without a sandbox")
+    add_rpsr_option(command)
+
+
+def add_rpsr_option(command: argparse.ArgumentParser) -> None:
+    """Add the option `--rpsr` to a parser."""
+    command.add_argument(
+        "--rpsr", choices=("mean", "published"), default="mean",
+        help="mean of accepted replies (default), or the quotient of sums over all replies, as published",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run `simllm repair run` with the parsed options: write a folder, and a table of figures.
+
+    Returns:
+        The exit status: 1 if attempts are open.
+    """
+    if options.output is None:
+        raise InputError("expected -o DIR, the folder of the run")
+    with metrics_option.require_repair_extra():
+        from simllm import repair
+    is_silent = options.quiet or not sys.stderr.isatty()
+    with tqdm(unit=" attempts", disable=is_silent) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        try:
+            summary = repair.run(
+                options.items,
+                options.output,
+                model=options.model,
+                base_url=options.base_url,
+                strategy=options.strategy,
+                parts=None if options.parts is None else options.parts.split(","),
+                attempts=options.attempts,
+                rounds=options.rounds,
+                prompts=options.prompts,
+                shows_output=options.show_output,
+                compare=options.compare,
+                judge=options.judge,
+                bar=options.bar,
+                prices=options.prices,
+                max_cost=options.max_cost,
+                parallel=options.parallel,
+                rate=options.rate,
+                retries=options.retries,
+                replay=options.replay,
+                unsafe=options.unsafe,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("(the same command continues)") from None
+    tables.write(_table(summary, options.rpsr), options.format, None)
+    if not summary["complete"]:
+        print(
+            f"simllm: {summary['open attempts']:,} attempts are open ({summary['first open attempt']}); "
+            "the same command continues",
+            file=sys.stderr,
+        )
+    return 0 if summary["complete"] else 1
+
+
+def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
+    """Make a table of the main figures: a row for all items, and one for each group."""
+    from simllm.repair.run_figures import RPSR
+
+    tops = list(summary["figures"]["TOP"])
+    columns = ("items", "n", "AVG", *(f"TOP-{k}" for k in tops), RPSR[rpsr], "requests", "cost")
+    rows = []
+    for name, found in {"all": summary["figures"], **summary["groups"]}.items():
+        rates = [found["AVG"], *(found["TOP"][k] for k in tops)]
+        values = [found["items"], *rates, found[RPSR[rpsr]], found["requests"], found["cost"]]
+        rows.append([name, *("" if value is None else value for value in values)])
+    rest = {"complete": "yes"} if summary["complete"] else {"open attempts": summary["open attempts"]}
+    return tables.Table(columns, rows, {"run": summary["run"], **rest})

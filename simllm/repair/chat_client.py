@@ -1,0 +1,171 @@
+"""The client of an OpenAI-compatible endpoint, with its retries, and the parsing of its replies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from simllm.errors import InputError
+from simllm.repair.round_messages import Message
+
+_KEY = "OPENAI_API_KEY"
+_URL = "OPENAI_BASE_URL"
+_LEAST_KEY = 8  # characters; a shorter key is no secret, and could be part of any text
+_TIMEOUT = 600.0  # seconds
+_SHOWN = 200  # characters of the server's message in an error
+# Words in which servers say that a conversation is longer than the model's context.
+_OVERFLOW = re.compile(
+    r"context[\s_-]*(length|size|window)|maximum context|exceed_context|(prompt|input) (is )?too long",
+    re.IGNORECASE,
+)
+
+
+class LostReplyError(Exception):
+    """Error for a reply that did not come, or that cannot be read; it may come later."""
+
+
+@dataclass(frozen=True)
+class RawReply:
+    """The body of a server's reply.
+
+    Attributes:
+        status: The HTTP status: 200, or 400 or 413 if the conversation is too long for the model.
+        body: The text of the body.
+    """
+
+    status: int
+    body: str
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """A model's reply.
+
+    Attributes:
+        text: The text; None if the conversation is too long for the model.
+        prompt_tokens: The number of tokens of the request; None if it is not reported.
+        completion_tokens: The number of tokens of the reply; None if it is not reported.
+    """
+
+    text: str | None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+def make_request(model: str, messages: Sequence[Message]) -> dict[str, Any]:
+    """Make the request of a round: model, messages, and temperature and top_p of 1."""
+    return {"model": model, "messages": list(messages), "temperature": 1, "top_p": 1}
+
+
+def request_key(request: dict[str, Any]) -> str:
+    """Return the SHA-256 of a request in canonical JSON: sorted keys, no white space."""
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse_reply(raw: RawReply) -> ChatReply:
+    """Parse the body of a reply.
+
+    Raises:
+        LostReplyError: The body is not that of a chat completion.
+    """
+    if raw.status != 200:
+        return ChatReply(None)
+    try:
+        body = json.loads(raw.body)
+        text = body["choices"][0]["message"].get("content")
+        usage = body.get("usage") or {}
+        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise LostReplyError("the endpoint does not answer as /chat/completions should") from None
+    if not isinstance(text, str | None):
+        raise LostReplyError("the endpoint does not answer with a text")
+    tokens = [count if type(count) is int and count >= 0 else None for count in counts]
+    return ChatReply((text or "").encode(errors="replace").decode(), *tokens)
+
+
+class ChatClient:
+    """Client of an endpoint. Several threads may use it at the same time.
+
+    The API key comes from the environment variable OPENAI_API_KEY. It is replaced in everything that the
+    client returns.
+
+    Args:
+        base_url: The address of the endpoint, such as "http://localhost:8000/v1"; None means that of the
+            environment variable OPENAI_BASE_URL.
+        retries: How often a failed request is repeated.
+
+    Raises:
+        InputError: There is no address, or it has a password in it; or the library `openai` is missing.
+    """
+
+    def __init__(self, base_url: str | None, retries: int = 5) -> None:
+        url = base_url or os.environ.get(_URL, "")
+        if not url:
+            raise InputError(f"expected --base-url URL, or {_URL}: where should the requests go?")
+        try:
+            parts = urlsplit(url)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+            has_secret = bool(parts.username or parts.password or parts.query)
+        except ValueError:
+            is_address, has_secret = False, False
+        if has_secret:
+            raise InputError(f"the address of the endpoint has a secret in it; the key goes into {_KEY}")
+        if not is_address:
+            raise InputError(f"{url}: expected an address such as http://localhost:8000/v1")
+        if retries < 0:
+            raise InputError(f"--retries {retries}: expected a whole number from 0")
+        try:
+            import openai
+        except ModuleNotFoundError:
+            raise InputError("openai is not installed; install simllm with its extra `repair`") from None
+        self._errors = openai
+        self._key = os.environ.get(_KEY, "").strip()
+        try:
+            self._client = openai.OpenAI(
+                base_url=url, api_key=self._key or "none", max_retries=retries, timeout=_TIMEOUT
+            )
+        except Exception as error:
+            raise InputError(f"{url}: {self._hidden(str(error))}") from None
+
+    def ask(self, request: dict[str, Any]) -> RawReply:
+        """Send a request, and return the body of the reply.
+
+        Raises:
+            InputError: The endpoint refuses all requests (401, 403 or 404).
+            LostReplyError: No reply came, also after retries.
+        """
+        openai = self._errors
+        try:
+            reply = self._client.chat.completions.with_raw_response.create(**request)
+            body = reply.text
+        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+            raise InputError(f"the endpoint refuses: {self._message(error)}") from None
+        except openai.APIStatusError as error:
+            if error.status_code in (400, 413) and _OVERFLOW.search(error.response.text):
+                return RawReply(error.status_code, self._hidden(error.response.text))
+            raise LostReplyError(self._message(error)) from None
+        except (openai.OpenAIError, OSError, ValueError) as error:
+            raise LostReplyError(self._message(error)) from None
+        return RawReply(200, self._hidden(body))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def _message(self, error: Exception) -> str:
+        """Return the message of an error, with its cause, cut and without the key."""
+        cause = f" ({error.__cause__})" if error.__cause__ else ""
+        return self._hidden(" ".join(f"{error}{cause}".split()))[:_SHOWN]
+
+    def _hidden(self, text: str) -> str:
+        """Replace the API key in a text."""
+        if len(self._key) < _LEAST_KEY:
+            return text
+        return text.replace(self._key, "[API key]").replace(json.dumps(self._key)[1:-1], "[API key]")

@@ -1,0 +1,100 @@
+"""The conversation of one attempt: ask, judge, tell what is wrong, until a reply is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from simllm.execution.run_messages import SandboxError
+from simllm.repair.chat_client import ChatReply, LostReplyError
+from simllm.repair.prompt_texts import Prompts
+from simllm.repair.repair_items import RepairItem
+from simllm.repair.reply_judges import Judged, ReplyJudge
+from simllm.repair.round_messages import Feedback, Message, round_messages
+from simllm.repair.run_results import OVERFLOW, AttemptResult, RoundResult
+from simllm.repair.strategies import Round
+
+# Takes the messages, the id of the item, and the numbers of the attempt and the round.
+Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """The way in which all attempts are made.
+
+    Attributes:
+        rounds: The rounds of the strategy.
+        prompts: The templates.
+        ask: Sends messages to the model.
+        judge: Judges replies.
+    """
+
+    rounds: Sequence[Round]
+    prompts: Prompts
+    ask: Ask
+    judge: ReplyJudge
+
+    def hold(self, item: RepairItem, attempt: int) -> AttemptResult:
+        """Make one attempt at an item.
+
+        Returns:
+            The attempt; it is open if a reply or the sandbox was lost.
+
+        Raises:
+            InputError: The endpoint refuses all requests, a template is wrong, or a file cannot be written.
+        """
+        results: list[RoundResult] = []
+        skipped: list[int] = []
+        try:
+            self._hold(item, attempt, results, skipped)
+        except (LostReplyError, SandboxError) as error:
+            return AttemptResult(item.id, attempt, tuple(results), tuple(skipped), str(error))
+        return AttemptResult(item.id, attempt, tuple(results), tuple(skipped))
+
+    def _hold(self, item: RepairItem, attempt: int, results: list[RoundResult], skipped: list[int]) -> None:
+        """Ask round by round, and append to the lists of results and of skipped rounds."""
+        history: list[Message] = []
+        last: Judged | None = None
+        for number, round_ in enumerate(self.rounds, 1):
+            overflowed = bool(results) and results[-1].verdict == OVERFLOW
+            if round_.keeps_history and overflowed:
+                return  # the conversation only grows
+            feedback = self._feedback(item, round_, last)
+            messages = round_messages(self.prompts, round_, item, feedback, is_first=not results)
+            if messages is None:
+                skipped.append(number)
+                continue
+            history = [*(history if round_.keeps_history else ()), *messages]
+            reply = self.ask(history, item.id, attempt, number)
+            if reply.text is None:
+                last = Judged(None, False, OVERFLOW)
+            else:
+                last = self.judge.judge_reply(item, reply.text)
+                history = [*history, {"role": "assistant", "content": reply.text}]
+            results.append(_result(number, messages, reply, last))
+            if last.accepted:
+                return
+
+    def _feedback(self, item: RepairItem, round_: Round, last: Judged | None) -> Feedback:
+        """Say what is wrong with the last reply or, in a new conversation, with the code of the item."""
+        if round_.keeps_history and last:
+            return self.judge.feedback(item, last)
+        if "tests" in round_.adds:
+            return self.judge.feedback(item, self.judge.judge_code(item))
+        return Feedback()
+
+
+def _result(number: int, messages: Sequence[Message], reply: ChatReply, judged: Judged) -> RoundResult:
+    return RoundResult(
+        round=number,
+        messages=tuple(messages),
+        reply=reply.text,
+        code=judged.code,
+        verdict=judged.verdict,
+        accepted=judged.accepted,
+        tests=judged.tests,
+        compile_log=judged.compile_log,
+        score=judged.score,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+    )

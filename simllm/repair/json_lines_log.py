@@ -1,0 +1,83 @@
+"""A file of JSON lines that grows; its lines can be made to reach the disk before they are used."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.io import files, folders
+
+
+class JsonLinesLog:
+    """A file of JSON lines to which several threads append.
+
+    A line that a killed process left unfinished is removed when the file is opened.
+
+    Args:
+        folder: The folder of the file, which simllm wrote.
+        name: The name of the file.
+        is_synced: Whether a line is on the disk when `append` returns. Otherwise, the system writes it when
+            it likes, and a killed process still loses nothing.
+
+    Attributes:
+        rows: The objects that the file had when it was opened.
+
+    Raises:
+        InputError: The file is damaged, or cannot be written.
+    """
+
+    def __init__(self, folder: Path, name: str, is_synced: bool = False) -> None:
+        file = folder / name
+        if name not in folders.check_addition(folder, name) or not file.exists():
+            folders.add(folder, name, "")
+        try:
+            with file.open("rb+") as data:
+                content = data.read()
+                data.truncate(content.rfind(b"\n") + 1)
+            self.rows = read_log(file)
+            self._file = file.open("ab")
+        except OSError as error:
+            raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+        self._name, self._is_synced = file, is_synced
+        self._writing, self._syncing = threading.Lock(), threading.Lock()
+        self._written = self._synced = 0
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Append an object, and wait until it is on the disk if the log is synced.
+
+        Threads that append at the same time wait for the same synchronization.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
+        try:
+            with self._writing:
+                self._file.write(line)
+                self._file.flush()
+                self._written += 1
+                own = self._written
+            with self._syncing:
+                if self._is_synced and self._synced < own:
+                    target = self._written
+                    os.fsync(self._file.fileno())
+                    self._synced = target
+        except OSError as error:
+            raise InputError(f"{self._name}: cannot be written ({error.strerror})") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Read the objects of a log with their places for errors; a missing file has none.
+
+    Raises:
+        InputError: The file cannot be read, or a line is not a JSON object.
+    """
+    return list(files.objects(file)) if file.exists() else []

@@ -1,0 +1,116 @@
+"""The texts of prompts: jinja2 templates, included ones or a user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2 import meta
+
+from simllm.errors import InputError
+
+_INCLUDED = Path(__file__).with_name("prompts")
+_NAMES = {"cpp": "C++", "python": "Python", "java": "Java"}
+# The variables of a template. None stands for a part that the item lacks or that the round does not add.
+VARIABLES = ("item", "guidance", "solution", "failed", "compile_log", "verdict", "score", "bar")
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Templates and the file of strategies.
+
+    Attributes:
+        texts: The text of each file, by its name.
+    """
+
+    texts: Mapping[str, str]
+
+    @cached_property
+    def _environment(self) -> jinja2.Environment:
+        environment = jinja2.Environment(
+            loader=jinja2.DictLoader(dict(self.texts)),
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        environment.globals.update(names=_NAMES, fence_for=fence_for)
+        return environment
+
+    def check(self) -> None:
+        """Check the syntax of all templates, and that they use no undefined names.
+
+        Raises:
+            InputError: A template is wrong. The message names the template.
+        """
+        for name, text in self.texts.items():
+            if not name.endswith(".j2"):
+                continue
+            try:
+                used = meta.find_undeclared_variables(self._environment.parse(text, name))
+                self._environment.get_template(name)
+            except jinja2.TemplateSyntaxError as error:
+                raise InputError(f"{name}, line {error.lineno}: {error.message}") from None
+            if unknown := sorted(used - {*VARIABLES, *self._environment.globals}):
+                raise InputError(f"{name}: {unknown[0]!r} is undefined; known: {', '.join(VARIABLES)}")
+
+    def render(self, name: str, values: Mapping[str, Any]) -> str:
+        """Render a template.
+
+        Args:
+            name: The name of the template.
+            values: A value for each of `VARIABLES`.
+
+        Returns:
+            The text without blank lines at its ends; empty if the template has nothing to say.
+
+        Raises:
+            InputError: The template uses an undefined name, or fails.
+        """
+        try:
+            return self._environment.get_template(name).render(values).strip("\n")
+        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            raise InputError(f"{name}: {error}") from None
+
+
+def load_prompts(folder: Path | None = None) -> Prompts:
+    """Load the prompts: the included ones, replaced by files of the same name in a folder.
+
+    Args:
+        folder: A folder with templates (`.j2`) and, for own strategies, `strategies.json`.
+
+    Raises:
+        InputError: The folder has no such file, or a file is wrong.
+    """
+    texts = _read(_INCLUDED)
+    if folder is not None:
+        own = _read(folder)
+        if not own:
+            raise InputError(f"{folder}: holds no template (.j2) and no strategies.json")
+        texts |= own
+    prompts = Prompts(texts)
+    prompts.check()
+    return prompts
+
+
+def _read(folder: Path) -> dict[str, str]:
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix in (".j2", ".json"))
+        return {path.name: path.read_text(encoding="utf-8") for path in paths}
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{folder}: a template is not UTF-8 ({error.reason})") from None
+
+
+def fence_for(text: str) -> str:
+    """Return a Markdown code fence that is longer than all runs of backticks in a text."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return fence

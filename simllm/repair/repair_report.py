@@ -1,0 +1,203 @@
+"""The report of runs of repair: a page with figures, and a page for each item."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from simllm.evaluation.display_names import label, short_label
+from simllm.evaluation.study_conclusions import format_number, format_p_value
+from simllm.io import files, folders, tables
+from simllm.io.html_page import render
+from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
+from simllm.repair.repair_items import RepairItem
+from simllm.repair.run_comparison import compare_runs
+from simllm.repair.run_figures import RPSR
+from simllm.repair.run_results import AttemptResult, read_results
+from simllm.repair.run_settings import RunSettings, read_run_items, read_settings
+from simllm.repair.run_summary import read_summary
+
+PAGE = "report.html"
+_FIGURES = "report.json"
+_COLORS = (BLUE, INK, GREY)
+_LINES = ("-", "--", ":", "-.")
+_MOST_SHOWN = 4000  # characters of one input or output on a page
+
+
+@dataclass(frozen=True)
+class ReportedRun:
+    """A run in a report.
+
+    Attributes:
+        name: The name of the run: that of its model and strategy.
+        settings: The settings.
+        summary: The content of `summary.json`.
+        items: The items.
+        attempts: All attempts.
+    """
+
+    name: str
+    settings: RunSettings
+    summary: dict[str, Any]
+    items: list[RepairItem]
+    attempts: list[AttemptResult]
+
+
+def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
+    """Write the report of runs: `report.html`, `report.json`, and a page for each item.
+
+    The pages of a run and of its replay are equal. An earlier report is replaced; files that simllm did not
+    write are kept.
+
+    Args:
+        runs: The folders of the runs, all with the same items.
+        folder: The folder of the report.
+        rpsr: The definition of RPSR that is shown: "mean" or "published".
+
+    Raises:
+        InputError: A run cannot be read, the runs have different items, or the report cannot be written.
+    """
+    folders.check_replaceable(folder, (PAGE, _FIGURES))
+    folders.check_apart(folder, runs)
+    found = read_runs(runs)
+    comparisons = compare_runs({run.name: run.attempts for run in found})
+    pages = {item.id: f"items/{number:04}.html" for number, item in enumerate(found[0].items, 1)}
+    figures = {
+        "runs": {run.name: run.summary for run in found},
+        "comparisons": {
+            name: {"items": one.n, "differences": [asdict(difference) for difference in one.differences]}
+            for name, one in comparisons.items()
+        },
+    }
+    attempts = {run.name: _by_item(run.attempts) for run in found}
+    with folders.replacing(folder) as partial_folder:
+        files.write(partial_folder / _FIGURES, json.dumps(tables.finite(figures), indent=1) + "\n")
+        page = _render(
+            "repair_report.html",
+            runs=found,
+            rpsr=RPSR[rpsr],
+            comparisons=comparisons,
+            figure=draw_rounds(found),
+            rows=[_row(item, pages[item.id], found, attempts) for item in found[0].items],
+            probability=format_p_value,
+            number=format_number,
+        )
+        files.write(partial_folder / PAGE, page)
+        (partial_folder / "items").mkdir()
+        for item in found[0].items:
+            own = {name: by_item.get(item.id, []) for name, by_item in attempts.items()}
+            files.write(partial_folder / pages[item.id], item_page(item, own))
+
+
+def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
+    """Read runs; runs with the same model and strategy get the names of their folders, too.
+
+    Raises:
+        InputError: A run cannot be read.
+    """
+    settings = [read_settings(run) for run in runs]
+    count = Counter(one.label for one in settings)
+    found: dict[str, ReportedRun] = {}
+    for number, (run, one) in enumerate(zip(runs, settings, strict=True), 1):
+        name = label(one.label) if count[one.label] == 1 else label(f"{one.label} ({run.resolve().name})")
+        name = f"{name} {number}" if name in found else name
+        found[name] = ReportedRun(name, one, read_summary(run), read_run_items(run, one), read_results(run))
+    return list(found.values())
+
+
+def item_page(item: RepairItem, attempts: Mapping[str, Sequence[AttemptResult]]) -> str:
+    """Render the page of an item.
+
+    Args:
+        item: The item.
+        attempts: The attempts of each run, by the name of the run.
+    """
+    return _render("repair_item.html", item=item, attempts=attempts, diff=partial(_diff, item.code), cut=_cut)
+
+
+def _render(template: str, **values: Any) -> str:
+    return render(Path(__file__).with_name(template), cell=_cell, label=label, **values)
+
+
+def _diff(old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a unified diff, each with its kind: "-", "+", "@" or a blank."""
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
+    for number, line in enumerate(lines):
+        if number > 1:  # the first two lines have the names of files
+            yield line[0], line
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + f"… ({len(text):,} characters)"
+
+
+def _by_item(attempts: Sequence[AttemptResult]) -> dict[str, list[AttemptResult]]:
+    found: dict[str, list[AttemptResult]] = {}
+    for attempt in attempts:
+        found.setdefault(attempt.item, []).append(attempt)
+    return found
+
+
+def _row(
+    item: RepairItem,
+    page: str,
+    runs: Sequence[ReportedRun],
+    attempts: Mapping[str, Mapping[str, Sequence[AttemptResult]]],
+) -> dict[str, Any]:
+    """Return what the table of items says about an item."""
+    marks = []
+    for run in runs:
+        own = attempts[run.name].get(item.id, [])
+        marks.append(" ".join(_mark(attempt) for attempt in own))
+    return {"id": item.id, "page": page, "group": item.group, "marks": marks}
+
+
+def _mark(attempt: AttemptResult) -> str:
+    """Return how an attempt ended: its verdict, or the score of a summary."""
+    if attempt.open is not None:
+        return "open"
+    last = attempt.rounds[-1] if attempt.rounds else None
+    if last is None:
+        return "none"
+    return last.verdict or ("no score" if last.score is None else f"{last.score:.2f}")
+
+
+def _cell(value: float | str | None) -> str:
+    """Format a cell of a table; "n/a" stands for a figure that is not defined."""
+    if value is None:
+        return "n/a"
+    return value if isinstance(value, str) else f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def draw_rounds(runs: Sequence[ReportedRun]) -> str:
+    """Draw the share of attempts that were accepted by each round, a line for each run; return the SVG."""
+    with style():
+        figure = Figure(figsize=(7, 2.6))
+        axes = figure.subplots()
+        most = 1
+        for number, run in enumerate(runs):
+            rows = [row for row in run.summary["figures"]["rounds"] if row["share by then"] is not None]
+            rounds = [row["round"] for row in rows]
+            most = max([most, *rounds])
+            axes.plot(
+                rounds, [row["share by then"] for row in rows], _LINES[number % len(_LINES)], marker="o",
+                linewidth=max(1, 4 - number), markersize=max(3, 8 - 2 * number),  # equal lines stay visible
+                color=_COLORS[number % len(_COLORS)], label=short_label(run.name),
+            )  # fmt: skip
+        axes.set_ylim(0, 1.05)
+        axes.set_xticks(range(1, most + 1))
+        axes.set_xlim(0.8, most + 0.2)
+        axes.set_xlabel("round")
+        axes.set_ylabel("accepted by then")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        figure.tight_layout()
+    return svg_element(figure)

@@ -1,0 +1,190 @@
+"""Judges of replies: tests for programs, a metric for summaries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from simllm.code.reply_code import code_of_reply
+from simllm.execution.program_judge import judge, verdict_key
+from simllm.execution.sandbox import Sandbox
+from simllm.execution.toolchains import toolchain_version
+from simllm.metrics.protocol import Example, Metric
+from simllm.repair.kept_values import KeptValues
+from simllm.repair.repair_items import RepairItem
+from simllm.repair.round_messages import Feedback
+from simllm.repair.run_results import TestResult
+
+_MOST_OUTPUT = 2000  # characters of a program's output that are kept
+_MOST_LOG = 4000  # characters of the compiler's messages that are kept
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judged program or summary.
+
+    Attributes:
+        code: The program or summary; None if there is none.
+        accepted: Whether it is accepted.
+        verdict: The verdict of a program; None for a summary.
+        tests: The result of each test.
+        compile_log: The messages of the compiler, if it refused the program.
+        score: The score of a summary; None if it has none.
+    """
+
+    code: str | None
+    accepted: bool
+    verdict: str | None = None
+    tests: tuple[TestResult, ...] = ()
+    compile_log: str = ""
+    score: float | None = None
+
+
+class ReplyJudge(Protocol):
+    """Interface of a judge of replies."""
+
+    def judge_reply(self, item: RepairItem, reply: str) -> Judged:
+        """Judge a reply."""
+
+    def judge_code(self, item: RepairItem) -> Judged:
+        """Judge the code of the item itself."""
+
+    def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
+        """Say what is wrong with a judged program or summary."""
+
+
+class ProgramJudge:
+    """Judge that runs programs on the tests of their item.
+
+    As many programs run at the same time as there are processors, so that they do not slow each other down.
+
+    Args:
+        sandbox: Compiles and runs programs.
+        languages: The languages of the programs.
+        verdicts: The verdicts so far.
+        compare: How outputs are compared, as in `output_comparison.comparison`.
+        shows_output: Whether the feedback has the actual output.
+
+    Raises:
+        InputError: The tools of a language are not installed.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        languages: Iterable[str],
+        verdicts: KeptValues,
+        compare: str = "lines",
+        shows_output: bool = False,
+    ) -> None:
+        self.versions = {
+            language: toolchain_version(sandbox, language) for language in sorted(set(languages))
+        }
+        self._sandbox, self._verdicts = sandbox, verdicts
+        self._compare, self._shows_output = compare, shows_output
+        self._processors = threading.Semaphore(len(os.sched_getaffinity(0)))
+
+    def judge_reply(self, item: RepairItem, reply: str) -> Judged:
+        """Judge the program in a reply.
+
+        Raises:
+            SandboxError: The sandbox failed, so there is no verdict.
+        """
+        try:
+            return self._judge(item, code_of_reply(reply, item.language or ""))
+        except TimeoutError:  # the parser gave up
+            return self._judge(item, None)
+
+    def judge_code(self, item: RepairItem) -> Judged:
+        """Judge the incorrect program of an item.
+
+        Raises:
+            SandboxError: The sandbox failed, so there is no verdict.
+        """
+        return self._judge(item, item.code)
+
+    def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
+        """List the failed tests, or the messages of the compiler; a reply without code fails all tests."""
+        failed = [
+            {
+                "number": number,
+                "input": test.input,
+                "output": test.output,
+                "actual": result.output if result and self._shows_output else None,
+            }
+            for number, (test, result) in enumerate(
+                zip(item.tests, judged.tests or [None] * len(item.tests), strict=True), 1
+            )
+            if result is None or result.verdict != "AC"
+        ]
+        if judged.verdict == "CE":
+            return Feedback(judged.verdict, compile_log=judged.compile_log or "(no message)")
+        return Feedback(judged.verdict, failed)
+
+    def _judge(self, item: RepairItem, code: str | None) -> Judged:
+        if code is None:
+            return Judged(None, False, "NC")
+        language = item.language or ""
+        version = self.versions[language]
+        key = verdict_key(language, code, item.tests, item.limits, version, item.files, self._compare)
+        value = self._verdicts.get(key, lambda: self._run(item, code))
+        tests = tuple(TestResult(*test) for test in value["tests"])
+        return Judged(code, value["verdict"] == "AC", value["verdict"], tests, value["compile_log"])
+
+    def _run(self, item: RepairItem, code: str) -> dict[str, Any]:
+        """Run a program on all tests."""
+        language, limits = item.language or "", item.limits
+        with self._processors:
+            found = judge(self._sandbox, language, code, item.tests, limits, item.files, self._compare)
+        return {
+            "verdict": found.verdict,
+            "tests": [
+                (one.verdict, one.output[: 4 * _MOST_OUTPUT].decode(errors="replace")[:_MOST_OUTPUT])
+                for one in found.tests
+            ],
+            "compile_log": found.compile_log[:_MOST_LOG] if found.verdict == "CE" else "",
+        }
+
+
+class SummaryJudge:
+    """Judge that compares summaries to their reference by a metric.
+
+    Args:
+        metric: The metric.
+        bar: The score from which a summary is accepted.
+        scores: The scores so far.
+    """
+
+    def __init__(self, metric: Metric, bar: float, scores: KeptValues) -> None:
+        self._metric, self._bar, self._scores = metric, bar, scores
+        self._lock = threading.Lock()  # a metric need not allow threads
+
+    def judge_reply(self, item: RepairItem, reply: str) -> Judged:
+        """Judge a reply, which is a summary as a whole."""
+        return self._judge(item, reply.strip())
+
+    def judge_code(self, item: RepairItem) -> Judged:
+        """Return that nothing is accepted yet: an item has no summary of its own."""
+        return Judged(None, False)
+
+    def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
+        """Tell the score and the bar, never the reference."""
+        return Feedback(score=judged.score, bar=self._bar)
+
+    def _judge(self, item: RepairItem, summary: str) -> Judged:
+        content = [self._metric.signature, summary, item.reference, item.code, item.language]
+        key = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+        score = self._scores.get(key, lambda: self._score(item, summary))
+        return Judged(summary, score is not None and score >= self._bar, score=score)
+
+    def _score(self, item: RepairItem, summary: str) -> float | None:
+        example = Example(summary, item.reference or "", item.code, item.language)
+        with self._lock:
+            score = float(self._metric.score([example]).values[0])
+        return score if math.isfinite(score) else None

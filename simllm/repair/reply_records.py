@@ -1,0 +1,82 @@
+"""The records of a run: every reply of the endpoint, kept before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.repair.chat_client import RawReply
+from simllm.repair.json_lines_log import JsonLinesLog, read_log
+
+NAME = "replies.jsonl"
+
+
+@dataclass(frozen=True)
+class ReplyPlace:
+    """The place of a reply in a run.
+
+    Attributes:
+        request: The SHA-256 of the canonical request.
+        item: The id of the item.
+        attempt: The number of the attempt, from 1.
+        round: The number of the round, from 1.
+    """
+
+    request: str
+    item: str
+    attempt: int
+    round: int
+
+    def __str__(self) -> str:
+        return f"item {self.item}, attempt {self.attempt}, round {self.round}"
+
+
+class ReplyRecords:
+    """The replies of a run by their place; new ones go into `replies.jsonl`.
+
+    Args:
+        folder: The folder of the run.
+
+    Raises:
+        InputError: The records are damaged, or cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._log = JsonLinesLog(folder, NAME, is_synced=True)
+        self.known = _by_place(self._log.rows)
+
+    def keep(self, place: ReplyPlace, raw: RawReply) -> None:
+        """Write a reply to the disk."""
+        self._log.append({**vars(place), **vars(raw)})
+        self.known[place] = raw
+
+    def close(self) -> None:
+        """Close the file."""
+        self._log.close()
+
+
+def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
+    """Read the replies of a run that is replayed.
+
+    Raises:
+        InputError: The run has no records, or they are damaged.
+    """
+    if not (run / NAME).is_file():
+        raise InputError(f"{run / NAME}: does not exist; expected the folder of a run")
+    return _by_place(read_log(run / NAME))
+
+
+def _by_place(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[ReplyPlace, RawReply]:
+    found = {}
+    for where, row in rows:
+        request, item, body = (files.text_under(row, name, where) for name in ("request", "item", "body"))
+        numbers = [files.value_under(row, name, where, "a number") for name in ("attempt", "round", "status")]
+        if not all(type(number) is int for number in numbers):
+            raise InputError(f"{where}: attempt, round and status must be whole numbers")
+        attempt, round_, status = numbers
+        found[ReplyPlace(request, item, attempt, round_)] = RawReply(status, body)
+    return found

@@ -1,0 +1,106 @@
+"""The budget of requests: a rate, and a largest cost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io.strict_loading import build, read_json
+from simllm.repair.chat_client import ChatReply, LostReplyError
+
+
+@dataclass(frozen=True)
+class Price:
+    """The price of a model.
+
+    Attributes:
+        input: Price of a million tokens of requests.
+        output: Price of a million tokens of replies.
+    """
+
+    input: float
+    output: float
+
+    def __post_init__(self) -> None:
+        """Check the prices.
+
+        Raises:
+            InputError: A price is negative.
+        """
+        if min(self.input, self.output) < 0:
+            raise InputError("a price cannot be negative")
+
+    def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+        """Return the cost of some tokens; None if their number is not known."""
+        if prompt_tokens is None or completion_tokens is None:
+            return None
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+
+def read_price(file: Path, model: str) -> Price:
+    """Read the price of a model from a JSON file, which has a price for each model.
+
+    Raises:
+        InputError: The file is wrong, or lacks the model.
+    """
+    values = read_json(file)
+    if not isinstance(values.get(model), dict):
+        raise InputError(f'{file}: expected {{"{model}": {{"input": 3, "output": 15}}}}, a million tokens')
+    return build(Price, values[model], f"{file}, {model}")
+
+
+class RequestBudget:
+    """The budget of a run. Several threads may use it at the same time.
+
+    Args:
+        price: The price of the model.
+        most_cost: The cost after which nothing more is asked; None for no limit. Requests under way are
+            finished.
+        rate: The most requests a minute; None for no limit.
+
+    Raises:
+        InputError: A limit is not positive, or a largest cost has no price.
+    """
+
+    def __init__(self, price: Price | None, most_cost: float | None, rate: float | None) -> None:
+        if most_cost is not None and price is None:
+            raise InputError("--max-cost needs --prices FILE")
+        for name, value in (("--max-cost", most_cost), ("--rate", rate)):
+            if value is not None and not value > 0:
+                raise InputError(f"{name} {value}: expected a positive number")
+        self._price, self._most_cost = price, most_cost
+        self._seconds = 60 / rate if rate else 0.0
+        self._lock = threading.Lock()
+        self._next, self._cost = 0.0, 0.0
+
+    def wait(self, stopped: threading.Event) -> None:
+        """Wait until a request may be sent.
+
+        Raises:
+            LostReplyError: The largest cost is reached, or the run has stopped.
+        """
+        with self._lock:
+            if self._most_cost is not None and self._cost >= self._most_cost:
+                raise LostReplyError(f"the largest cost ({self._most_cost:g}) is reached")
+            now = time.monotonic()
+            begin = max(self._next, now)
+            self._next = begin + self._seconds
+        if stopped.wait(begin - now) or stopped.is_set():
+            raise LostReplyError("the run has stopped")
+
+    def spend(self, reply: ChatReply) -> None:
+        """Add the cost of a reply.
+
+        Raises:
+            InputError: The cost is limited, but the endpoint does not report tokens.
+        """
+        if self._most_cost is None or self._price is None or reply.text is None:
+            return
+        cost = self._price.of(reply.prompt_tokens, reply.completion_tokens)
+        if cost is None:
+            raise InputError("--max-cost: the endpoint does not report tokens")
+        with self._lock:
+            self._cost += cost

@@ -1,0 +1,169 @@
+"""The figures of attempts: correctness, size of the patches, and cost."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.metrics.code.tree_distances import ratio_of_sizes
+from simllm.repair.request_budget import Price
+from simllm.repair.run_results import AttemptResult
+from simllm.stats.compare_systems import SEED, interval, resampled_means
+from simllm.stats.pass_rates import average_pass_rate, pass_at_k
+
+Items = Mapping[str, Sequence[AttemptResult]]  # the finished attempts at each item
+RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the two definitions
+
+
+def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
+    """Return the finished attempts at each item that has one; attempts at an item stand together."""
+    finished = [attempt for attempt in attempts if attempt.open is None]
+    return {id_: list(group) for id_, group in groupby(finished, key=lambda attempt: attempt.item)}
+
+
+def figures(
+    attempts: Sequence[AttemptResult], most_attempts: int, most_rounds: int, price: Price | None
+) -> dict[str, Any]:
+    """Compute all figures of some attempts.
+
+    Open attempts count only for requests, tokens and cost.
+
+    Args:
+        attempts: The attempts, in order of the items.
+        most_attempts: The number of attempts at each item.
+        most_rounds: The largest number of rounds.
+        price: The price of the model.
+    """
+    items = finished_by_item(attempts)
+    finished = [attempt for each in items.values() for attempt in each]
+    passed = {id_: [attempt.accepted for attempt in each] for id_, each in items.items()}
+    return {
+        "items": len(items),
+        "attempts": len(finished),
+        "open attempts": len(attempts) - len(finished),
+        "accepted": sum(attempt.accepted for attempt in finished),
+        "TOP": {str(k): _top(passed, k) for k in range(1, most_attempts + 1)},
+        "AVG": average_pass_rate(list(passed.values())) if passed else None,
+        "rounds": by_round(finished, most_rounds),
+        "skipped rounds": sum(len(attempt.skipped) for attempt in finished),
+        "verdicts": _verdicts(finished),
+        **patch_figures(items),
+        "95% intervals": _intervals(items, passed, most_attempts),
+        **_cost(attempts, price),
+    }
+
+
+def _top(passed: Mapping[str, Sequence[bool]], k: int) -> float | None:
+    enough = [each for each in passed.values() if len(each) >= k]
+    return pass_at_k(enough, k) if enough else None
+
+
+def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[str, Any]]:
+    """Count for each round how many attempts reached it, and how many were accepted in it."""
+    rows, before = [], 0
+    for number in range(1, most_rounds + 1):
+        found = [one for attempt in finished for one in attempt.rounds if one.round == number]
+        accepted = sum(one.accepted for one in found)
+        before += accepted
+        rows.append(
+            {
+                "round": number,
+                "reached": len(found),
+                "accepted": accepted,
+                "rate": accepted / len(found) if found else None,
+                "accepted by then": before,
+                "share by then": before / len(finished) if finished else None,
+            }
+        )
+    return rows
+
+
+def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
+    """Count the verdicts of final replies and of all replies; summaries have none."""
+    last = Counter(attempt.rounds[-1].verdict for attempt in finished if attempt.rounds)
+    every = Counter(one.verdict for attempt in finished for one in attempt.rounds)
+    return {
+        verdict: {"final replies": last[verdict], "all replies": count}
+        for verdict, count in every.most_common()
+        if verdict is not None
+    }
+
+
+def patch_figures(items: Items) -> dict[str, Any]:
+    """Compute the mean sizes of patches: RPS and RPSR of accepted replies, and RPSR as published."""
+    accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
+    sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]
+    ratios = [ratio for attempt in accepted if (ratio := patch_ratio(attempt)) is not None]
+    is_equal = [bool(attempt.fix_patch and not attempt.fix_patch.edits) for attempt in accepted]
+    published = ratio_of_sizes(
+        ([attempt.patch for attempt in each], each[0].fix_patch) for each in items.values() if each
+    )
+    return {
+        "RPS": float(np.mean(sizes)) if sizes else None,
+        "RPSR": float(np.mean(ratios)) if ratios else None,
+        "RPSR, counted": len(ratios),
+        "RPSR, left out, fix at distance 0": sum(is_equal),
+        "RPSR, left out, no fix": len(accepted) - len(ratios) - sum(is_equal),
+        "RPSR published": None if math.isnan(published) else published,
+    }
+
+
+def patch_ratio(attempt: AttemptResult) -> float | None:
+    """Return the RPSR of one attempt: edits of its patch / edits of the fix; None if it is not defined."""
+    made, wanted = attempt.patch, attempt.fix_patch
+    return made.edits / wanted.edits if made and wanted and wanted.edits else None
+
+
+def _intervals(
+    items: Items, passed: Mapping[str, Sequence[bool]], most_attempts: int
+) -> dict[str, list[float] | None]:
+    """Compute the 95% bootstrap intervals over items."""
+    sums: dict[str, list[tuple[float, int]]] = {  # for each item, a numerator and a denominator
+        "AVG": [(average_pass_rate([each]), 1) for each in passed.values()]
+    }
+    for k in range(1, most_attempts + 1):
+        sums[f"TOP-{k}"] = [
+            (pass_at_k([each], k), 1) if len(each) >= k else (0, 0) for each in passed.values()
+        ]
+    ratios = [
+        [ratio for one in each if one.accepted and (ratio := patch_ratio(one)) is not None]
+        for each in items.values()
+    ]
+    sums["RPSR"] = [(sum(each), len(each)) for each in ratios]
+    if len(items) < 2:
+        return dict.fromkeys(sums)
+    values = np.array(list(sums.values()), np.float64)  # (figures, items, 2)
+    means = resampled_means(
+        np.concatenate([values[:, :, 0], values[:, :, 1]]), np.random.default_rng(SEED)
+    ).reshape(-1, 2, len(sums))
+    return {name: _interval(means[:, 0, i], means[:, 1, i]) for i, name in enumerate(sums)}
+
+
+def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]) -> list[float] | None:
+    """Return the interval of a quotient; resamples without, for example, an accepted reply are left out."""
+    some = denominators > 0
+    return list(interval(numerators[some] / denominators[some])) if some.any() else None
+
+
+def _cost(attempts: Sequence[AttemptResult], price: Price | None) -> dict[str, Any]:
+    """Sum the tokens and the cost of all requests; None if the tokens of one are not reported."""
+    rounds = [one for attempt in attempts for one in attempt.rounds]
+    prompt = _sum([one.prompt_tokens for one in rounds])
+    completion = _sum([one.completion_tokens for one in rounds])
+    return {
+        "requests": len(rounds),
+        "prompt tokens": prompt,
+        "completion tokens": completion,
+        "cost": price.of(prompt, completion) if price else None,
+    }
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -1,0 +1,113 @@
+"""The settings of a run, which decide its requests and verdicts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io import folders
+from simllm.io.strict_loading import build, read_json
+from simllm.repair.repair_items import RepairItem, read_items
+from simllm.repair.request_budget import Price
+
+SETTINGS, ITEMS = "settings.json", "items.jsonl"
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The settings of a run.
+
+    Attributes:
+        model: The name of the model at the endpoint.
+        strategy: The name of the strategy.
+        parts: The parts that the strategy single adds.
+        attempts: The number of attempts at each item.
+        rounds: The largest number of rounds; None for those of the strategy.
+        shows_output: Whether the model is shown the actual output of failed tests.
+        compare: How outputs are compared.
+        judge: The metric that judges summaries; None for programs.
+        bar: The score from which a summary is accepted.
+        price: The price of the model.
+        unsafe: Whether programs run without bubblewrap.
+        prompts: The texts of the prompts, by file name.
+    """
+
+    model: str
+    strategy: str = "cref"
+    parts: tuple[str, ...] = ()
+    attempts: int = 5
+    rounds: int | None = None
+    shows_output: bool = False
+    compare: str = "lines"
+    judge: str | None = None
+    bar: float | None = None
+    price: Price | None = None
+    unsafe: bool = False
+    prompts: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the settings.
+
+        Raises:
+            InputError: A number is not positive, or the judge and the bar do not go together.
+        """
+        if self.attempts < 1:
+            raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")
+        if (self.judge is None) != (self.bar is None):
+            raise InputError("--judge METRIC and --bar X go together")
+        if self.judge and (self.shows_output or self.compare != "lines" or self.unsafe):
+            raise InputError("--show-output, --compare and --unsafe are for programs, not for summaries")
+
+    @property
+    def label(self) -> str:
+        """A name of the run for tables: model, strategy and parts."""
+        parts = f" with {', '.join(self.parts)}" if self.parts else ""
+        return f"{self.model}, {self.strategy}{parts}"
+
+
+def read_settings(run: Path) -> RunSettings:
+    """Read the settings of a run.
+
+    Raises:
+        InputError: The folder is not that of a run, or the settings are wrong.
+    """
+    if not (run / SETTINGS).is_file():
+        raise InputError(f"{run}: has no {SETTINGS}; expected the folder of a run")
+    return build(RunSettings, read_json(run / SETTINGS), str(run / SETTINGS))
+
+
+def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
+    """Read the items of a run from its folder."""
+    return read_items(run / ITEMS, settings.judge is not None)
+
+
+def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
+    """Make the folder of a run, or check that it is that of the same run.
+
+    Raises:
+        InputError: The folder holds another run or other files.
+    """
+    folders.own(folder)
+    texts = {
+        ITEMS: "".join(json.dumps(_given(asdict(item)), ensure_ascii=False) + "\n" for item in items),
+        SETTINGS: json.dumps(asdict(settings), indent=1, ensure_ascii=False) + "\n",
+    }
+    for name in texts:
+        folders.check_addition(folder, name)
+    if not (folder / SETTINGS).exists():
+        for name, text in texts.items():
+            folders.add(folder, name, text)
+        return
+    old = read_settings(folder)
+    for part in fields(RunSettings):
+        if getattr(old, part.name) != getattr(settings, part.name):
+            raise InputError(f"{folder}: holds a run with other settings ({part.name}); name another folder")
+    if read_run_items(folder, old) != items:
+        raise InputError(f"{folder}: holds a run with other items; name another folder")
+
+
+def _given(values: dict[str, object]) -> dict[str, object]:
+    """Return the keys of an item that have a value."""
+    return {name: value for name, value in values.items() if value not in (None, ())}

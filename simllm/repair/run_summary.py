@@ -1,0 +1,81 @@
+"""The summary of a run, `summary.json`: its settings and figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from simllm.io import tables
+from simllm.io.strict_loading import read_json
+from simllm.repair.repair_items import RepairItem
+from simllm.repair.run_figures import figures
+from simllm.repair.run_results import AttemptResult
+from simllm.repair.run_settings import RunSettings
+
+SUMMARY = "summary.json"
+NO_GROUP = "(no group)"
+
+
+def summarize(
+    attempts: Sequence[AttemptResult],
+    items: Sequence[RepairItem],
+    settings: RunSettings,
+    most_rounds: int,
+    about: dict[str, Any],
+) -> dict[str, Any]:
+    """Summarize a run.
+
+    Args:
+        attempts: All attempts, in order of the items.
+        items: All items.
+        settings: The settings of the run.
+        most_rounds: The largest number of rounds.
+        about: What is known about the judge, under "judge".
+
+    Returns:
+        A JSON object.
+    """
+
+    def of(chosen: Sequence[AttemptResult]) -> dict[str, Any]:
+        return figures(chosen, settings.attempts, most_rounds, settings.price)
+
+    group_of = {item.id: item.group or NO_GROUP for item in items}
+    groups = dict.fromkeys(group_of.values()) if any(item.group for item in items) else {}
+    open_attempts = [attempt for attempt in attempts if attempt.open is not None]
+    return {
+        "run": settings.label,
+        "model": settings.model,
+        "strategy": settings.strategy,
+        "with": settings.parts,
+        "attempts": settings.attempts,
+        "rounds": most_rounds,
+        "items": len(items),
+        "complete": not open_attempts,
+        "open attempts": len(open_attempts),
+        "first open attempt": _first(open_attempts),
+        "contained": None if settings.judge else not settings.unsafe,
+        **about,
+        "figures": of(attempts),
+        "groups": {name: of([one for one in attempts if group_of[one.item] == name]) for name in groups},
+    }
+
+
+def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
+    """Name the first open attempt, and why it is open."""
+    return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
+
+
+def to_json(summary: dict[str, Any]) -> str:
+    """Return the text of `summary.json`."""
+    return json.dumps(tables.finite(summary), indent=1, ensure_ascii=False) + "\n"
+
+
+def read_summary(run: Path) -> dict[str, Any]:
+    """Read the summary of a run.
+
+    Raises:
+        InputError: It is missing or wrong.
+    """
+    return read_json(run / SUMMARY)

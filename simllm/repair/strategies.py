@@ -1,0 +1,98 @@
+"""Strategies of repair: the rounds of a conversation, as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from simllm.errors import InputError
+from simllm.repair.prompt_texts import Prompts
+
+PARTS = ("guidance", "solution", "tests")  # what `--with` can add to a single request
+SCORE = "score"
+_FILE = "strategies.json"
+_ALL_PARTS = "single with guidance, solution and tests"
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round: one request.
+
+    Attributes:
+        messages: The templates of its messages, all of the user.
+        adds: The parts that the round adds; a later round that adds none of them is skipped.
+        keeps_history: Whether the messages follow those of earlier rounds. Otherwise, they begin a new
+            conversation.
+        repeats: Whether the round is repeated if more rounds are asked for.
+    """
+
+    messages: tuple[str, ...]
+    adds: tuple[str, ...] = ()
+    keeps_history: bool = False
+    repeats: bool = False
+
+
+def load_strategy(
+    prompts: Prompts,
+    name: str,
+    parts: Sequence[str] = (),
+    rounds: int | None = None,
+    is_summary: bool = False,
+) -> list[Round]:
+    """Load the rounds of a strategy.
+
+    Args:
+        prompts: The texts of the prompts, which include the file of strategies.
+        name: The name of the strategy.
+        parts: The parts that a single request adds: any of `PARTS`.
+        rounds: The number of rounds; None for the number in the file.
+        is_summary: Whether summaries are asked for, not programs.
+
+    Raises:
+        InputError: The file or an option is wrong.
+    """
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise InputError(f"--with {unknown[0]}: expected any of {', '.join(PARTS)}")
+    if is_summary and set(parts) - {"guidance"}:
+        raise InputError("--with: a summary has only guidance to add")
+    known = _read(prompts)["summaries" if is_summary else "programs"]
+    if name not in known:
+        names = [known_name for known_name in known if known_name != _ALL_PARTS]
+        raise InputError(f"strategy {name!r}: expected one of {', '.join(names)}")
+    found = known[name]
+    if parts:
+        if name != "single":
+            raise InputError(f"--with goes with the strategy single; {name} has its own parts")
+        whole = set(parts) == set(PARTS)
+        found = known.get(_ALL_PARTS, found) if whole else [replace(found[0], adds=tuple(parts))]
+    return _repeated(found, name, len(found) if rounds is None else rounds)
+
+
+def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
+    """Cut or extend a list of rounds to a number of rounds."""
+    if rounds < 1:
+        raise InputError(f"--rounds {rounds}: expected a whole number from 1")
+    if rounds > len(found) and not found[-1].repeats:
+        raise InputError(f"--rounds {rounds}: the strategy {name} has {len(found)}")
+    return found[:rounds] + [found[-1]] * (rounds - len(found))
+
+
+def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
+    """Read all strategies: their rounds by kind of item and by name."""
+    try:
+        return {
+            kind: {name: [_round(row, prompts) for row in rounds] for name, rounds in strategies.items()}
+            for kind, strategies in json.loads(prompts.texts[_FILE]).items()
+        }
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise InputError(f"{_FILE}: {error}") from None
+
+
+def _round(row: dict[str, object], prompts: Prompts) -> Round:
+    found = Round(**{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})  # type: ignore[arg-type]
+    if missing := [name for name in found.messages if name not in prompts.texts]:
+        raise ValueError(f"there is no template {missing[0]}")
+    if unknown := [part for part in found.adds if part not in (*PARTS, SCORE)]:
+        raise ValueError(f"unknown part {unknown[0]}")
+    return found

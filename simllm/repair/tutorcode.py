@@ -1,0 +1,107 @@
+"""Items of TutorCode (Yang et al., CREF, ISSTA 2024): incorrect C++ programs of students, with guidance."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.io.strict_loading import read_json
+
+_CASES = "cases"
+# The key of a published item for each text of an item; "groudTruthCode" is spelt so.
+_TEXTS = {
+    "description": "problemDescription",
+    "code": "incorrectCode",
+    "fix": "groudTruthCode",
+    "guidance": "tutorGuidance",
+    "solution": "solutionDescription",
+}
+_OPTIONAL = ("fix", "guidance", "solution")
+
+
+@dataclass(frozen=True)
+class _Cases:
+    """The tests of a problem.
+
+    Attributes:
+        folder: The folder with a file for each test.
+        tests: The tests, in the order of their file names; numbers in names count as numbers.
+    """
+
+    folder: Path
+    tests: list[dict[str, str]]
+
+
+def read_tutorcode(folder: Path) -> Iterator[str]:
+    """Convert published items into JSON lines.
+
+    Args:
+        folder: A folder with an item in each file `NAME.json`, and the tests of each problem in the files
+            `cases/PROBLEM/*.json`.
+
+    Yields:
+        The items, one line each, in the order of their names.
+
+    Raises:
+        InputError: There are no items, or a file is wrong.
+    """
+    paths = sorted((path for path in folder.glob("*.json") if path.is_file()), key=_order)
+    if not paths:
+        raise InputError(f"{folder}: holds no items (NAME.json)")
+    known: dict[str, _Cases] = {}
+    for path in paths:
+        row = read_json(path)
+        where = str(path)
+        problem = str(files.value_under(row, "problemId", where, "a number"))
+        if problem not in known:
+            known[problem] = _read_cases(folder / _CASES / Path(problem).name)
+        yield json.dumps(_item(row, path, problem, known[problem]), ensure_ascii=False) + "\n"
+
+
+def _order(path: Path) -> tuple[int, str]:
+    return int(path.stem) if path.stem.isdecimal() else -1, path.stem
+
+
+def _read_cases(folder: Path) -> _Cases:
+    paths = sorted(folder.glob("*.json"), key=_order)
+    if not paths:
+        raise InputError(f"{folder}: holds no tests (one JSON object a file, with input and output)")
+    rows = [(str(path), read_json(path)) for path in paths]
+    tests = [
+        {name: files.text_under(row, name, where) for name in ("input", "output")} for where, row in rows
+    ]
+    return _Cases(folder, tests)
+
+
+def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[str, Any]:
+    """Convert one published item."""
+    where = str(path)
+    judged = files.value_under(row, "judgeResult", where, "a JSON object")
+    if not isinstance(judged, dict):
+        raise InputError(f"{where}: expected a JSON object under judgeResult")
+    count = judged.get("case_cnt")
+    if count is not None and count != len(cases.tests):
+        raise InputError(f"{cases.folder}: holds {len(cases.tests)} tests; {where} has case_cnt {count}")
+    item: dict[str, Any] = {"id": path.stem, "language": "cpp", "group": problem}
+    for name, key in _TEXTS.items():
+        if name not in _OPTIONAL or row.get(key):
+            item[name] = files.text_under(row, key, where)
+    item["time"] = _number(judged, "timeLimit", where) / 1000
+    item["memory"] = math.ceil(_number(judged, "memoryLimit", where) / 1024)
+    if judged.get("fileName"):
+        name = files.text_under(judged, "fileName", where)
+        item["files"] = {"input": f"{name}.in", "output": f"{name}.out"}
+    return item | {"tests": cases.tests}
+
+
+def _number(judged: dict[str, Any], key: str, where: str) -> float:
+    value = files.value_under(judged, key, where, "a number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise InputError(f"{where}: expected a positive number under {key}, not {json.dumps(value)[:40]}")
+    return value

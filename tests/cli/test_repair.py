@@ -1,0 +1,95 @@
+"""The commands `simllm repair run` and `simllm repair report`."""
+
+import json
+
+import pytest
+
+from tests import command
+from tests.chat_server import chat_server
+from tests.execution.conftest import sandbox  # noqa: F401 (a fixture)
+from tests.repair.programs import ITEM, RIGHT, fenced
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-123456")
+    with chat_server() as server:
+        server.reply = lambda prompt: fenced(RIGHT)
+        yield server
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = tmp_path / "items.jsonl"
+    file.write_text(json.dumps(ITEM) + "\n")
+    return file
+
+
+def test_run_replay_and_report(server, file, tmp_path, sandbox):  # noqa: F811
+    words = (
+        "--base-url",
+        f"{server.url}/v1",
+        "--model",
+        "M",
+        "--strategy",
+        "single",
+        "--with",
+        "guidance,tests",
+    )
+    done = command.run("repair", "run", file, *words, "--attempts", "2", "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "items\tn\tAVG\tTOP-1\tTOP-2\tRPSR\trequests\tcost", "all\t1\t1\t1\t1\t1\t2\t"
+    ]  # fmt: skip
+    done = command.run(
+        "repair", "run", file, "--replay", tmp_path / "run", "-o", tmp_path / "again", "-f", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["run"] == "M, single with guidance, tests"
+    done = command.run("repair", "report", tmp_path / "run", "-o", tmp_path / "report")
+    assert done.stdout == f"{tmp_path}/report/report.html\n"
+
+
+def test_status_of_an_incomplete_run(server, file, tmp_path, sandbox):  # noqa: F811
+    server.reply = lambda prompt: (500, {}, b"no memory")
+    words = ("--base-url", f"{server.url}/v1", "--model", "M", "--retries", "0", "--attempts", "2")
+    done = command.run("repair", "run", file, *words, "-o", tmp_path / "run")
+    assert done.returncode == 1
+    assert done.stderr.startswith("simllm: 2 attempts are open (item next, attempt 1: ")
+    assert done.stderr.endswith("the same command continues\n")
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_refusals(server, file, tmp_path, status, sandbox):  # noqa: F811
+    server.reply = lambda prompt: (status, {}, b'{"error": {"message": "sk-canary-123456 is wrong"}}')
+    words = ("--base-url", f"{server.url}/v1", "--model", "M")
+    done = command.run("repair", "run", file, *words, "-o", tmp_path / "run")
+    assert done.returncode == 2
+    assert done.stderr.startswith("simllm: error: the endpoint refuses: ")
+    assert "canary" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "expected -o DIR, the folder of the run"),
+        (("-o", "run"), "expected --model NAME: the name of the model at the endpoint"),
+        (
+            ("-o", "run", "--model", "M"),
+            "expected --base-url URL, or OPENAI_BASE_URL: where should the requests go?",
+        ),
+        (("-o", "run", "--replay", "none"), "none: has no settings.json; expected the folder of a run"),
+    ],
+)
+def test_wrong_options(file, tmp_path, monkeypatch, words, message):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    done = command.run("repair", "run", file, *words, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"simllm: error: {message}\n")
+
+
+def test_report_of_nothing(tmp_path):
+    done = command.run("repair", "report", tmp_path, "-o", tmp_path / "report")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert command.run("repair", "report", tmp_path).returncode == 2

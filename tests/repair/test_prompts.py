@@ -1,0 +1,194 @@
+"""Strategies, templates, and the messages of each round."""
+
+import re
+
+import pytest
+
+from simllm.errors import InputError
+from simllm.execution.program_judge import JudgeTest, ProgramFiles
+from simllm.repair.chat_client import ChatReply
+from simllm.repair.conversation import Conversation
+from simllm.repair.prompt_texts import fence_for, load_prompts
+from simllm.repair.repair_items import RepairItem
+from simllm.repair.reply_judges import Judged, ProgramJudge
+from simllm.repair.run_results import TestResult
+from simllm.repair.strategies import load_strategy
+
+PARTS = {
+    "description": "DESCRIPTION",
+    "file names": "prog.in",
+    "time limit": "Time limit",
+    "memory limit": "Memory limit",
+    "incorrect code": "INCORRECT",
+    "role": "You are",
+    "guidance": "GUIDANCE",
+    "question": "Can you repair",
+    "solution": "SOLUTION",
+    "still wrong": "is still wrong",
+    "compile log": "COMPILE LOG",
+    **{f"input {number}": f"INPUT {number}" for number in (1, 2, 3)},
+    **{f"expected output {number}": f"OUTPUT {number}" for number in (1, 2, 3)},
+    "reply": "REPLY",
+}
+FAILED = {"WA": (2, 3), "WA1": (1,), "AC": ()}
+ITEM = RepairItem(
+    "a", "INCORRECT", "cpp", "DESCRIPTION",
+    tuple(JudgeTest(f"INPUT {number}\n", f"OUTPUT {number}\n") for number in (1, 2, 3)),
+    "FIX", "GUIDANCE", "SOLUTION", 1.0, 64,
+)  # fmt: skip
+
+
+class ScriptedJudge(ProgramJudge):
+    """Judge that gives the verdicts of a list; the code of the item fails tests 2 and 3."""
+
+    def __init__(self, verdicts, shows_output=False):
+        self.verdicts, self._shows_output = list(verdicts), shows_output
+
+    def judge_reply(self, item, reply):
+        return self.judged(self.verdicts.pop(0))
+
+    def judge_code(self, item):
+        return self.judged("WA")
+
+    def judged(self, verdict):
+        if verdict == "CE":
+            return Judged("", False, "CE", (), "COMPILE LOG")
+        tests = tuple(TestResult("WA" if n in FAILED[verdict] else "AC", f"ACTUAL {n}") for n in (1, 2, 3))
+        return Judged("", verdict == "AC", verdict, tests)
+
+
+def parts_of(message):
+    """Name the parts of a message in their order."""
+    text = message["content"]
+    found = sorted((text.index(mark), part) for part, mark in PARTS.items() if mark in text)
+    return f"{message['role']}: " + ", ".join(part for _, part in found)
+
+
+def requests_of(strategy, verdicts, parts=(), item=ITEM, **options):
+    """Return the messages of each request of an attempt."""
+    requests, prompts = [], load_prompts()
+    rounds = load_strategy(prompts, strategy, parts, options.pop("rounds", None))
+
+    def ask(messages, *_):
+        requests.append(messages)
+        return ChatReply("REPLY")
+
+    Conversation(rounds, prompts, ask, ScriptedJudge(verdicts, **options)).hold(item, 1)
+    return requests
+
+
+def test_sessions_of_the_reference_vectors(vectors):
+    sessions = vectors("sessions")["sessions"]
+    assert len(sessions) == 13
+    for session in sessions:
+        item = ITEM
+        if "files" in session:
+            item = RepairItem(**vars(ITEM) | {"files": ProgramFiles("prog.in", "prog.out")})
+        verdicts = session.get("verdicts", ["WA"])
+        requests = requests_of(session["strategy"], verdicts, session.get("with", ()), item)
+        assert [[parts_of(one) for one in request] for request in requests] == session["requests"], session
+
+
+def test_multi_regenerate_begins_anew_with_one_part_each():
+    requests = requests_of("multi-regenerate", ["WA1"] * 3)
+    before = "user: description, time limit, memory limit, incorrect code, "
+    tests = "input 2, expected output 2, input 3, expected output 3, "
+    assert [[parts_of(one) for one in request] for request in requests] == [
+        [before + "role, guidance, question"],
+        [before + "solution, role, question"],
+        [before + tests + "role, question"],
+    ]
+
+
+def test_rounds_above_three_repeat_the_third():
+    requests = requests_of("cref", ["WA", "WA", "WA1", "CE", "AC"], rounds=9)
+    assert len(requests) == 5
+    assert parts_of(requests[3][-1]) == "user: still wrong, input 1, expected output 1, role, question"
+    assert parts_of(requests[4][-1]) == "user: still wrong, compile log, role, question"
+
+
+def test_a_part_that_an_item_lacks_is_left_out_and_its_round_skipped():
+    bare = RepairItem(**vars(ITEM) | dict.fromkeys(("guidance", "solution", "time", "memory")))
+    requests = requests_of("cref", ["WA", "WA"], item=bare)
+    assert [parts_of(request[-1]) for request in requests] == [
+        "user: description, incorrect code, role, question",
+        "user: still wrong, input 2, expected output 2, input 3, expected output 3, role, question",
+    ]
+    prompts = load_prompts()
+    conversation = Conversation(
+        load_strategy(prompts, "cref"), prompts, lambda *_: ChatReply("REPLY"), ScriptedJudge(["WA", "WA"])
+    )
+    result = conversation.hold(bare, 1)
+    assert result.skipped == (2,)
+    assert [one.round for one in result.rounds] == [1, 3]
+
+
+def test_actual_output_is_shown_on_request():
+    assert "ACTUAL" not in requests_of("cref", ["WA"] * 3)[2][-1]["content"]
+    assert "ACTUAL 2" in requests_of("cref", ["WA"] * 3, shows_output=True)[2][-1]["content"]
+
+
+def test_no_message_has_the_fix():
+    for strategy in ("single", "multi-regenerate", "cref"):
+        for request in requests_of(strategy, ["WA"] * 3):
+            assert "FIX" not in str(request)
+
+
+def test_fences_are_longer_than_those_in_the_text():
+    assert fence_for("x") == "```"
+    assert fence_for("a ````\n") == "`````"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("other",), "strategy 'other': expected one of single, multi-regenerate, cref"),
+        (("cref", ["tests"]), "--with goes with the strategy single; cref has its own parts"),
+        (("single", ["hints"]), "--with hints: expected any of guidance, solution, tests"),
+        (("single", [], 2), "--rounds 2: the strategy single has 1"),
+        (("cref", [], 0), "--rounds 0: expected a whole number from 1"),
+        (("single", ["tests"], None, True), "--with: a summary has only guidance to add"),
+        (("multi-regenerate", [], None, True), "strategy 'multi-regenerate': expected one of single, cref"),
+    ],
+)
+def test_wrong_strategies(arguments, message):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        load_strategy(load_prompts(), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("request.j2", "{{ fix }}", "request.j2: 'fix' is undefined; known: item, guidance, solution"),
+        ("request.j2", "a\n{% if %}", "request.j2, line 2: "),
+        ("request.j2", "{{ item.reference }}", "request.j2: 'dict object' has no attribute 'reference'"),
+        ("request.j2", "{{ item.code + 1 }}", "request.j2: can only concatenate str"),
+        ("strategies.json", "{", "strategies.json: Expecting property name"),
+        ("strategies.json", '{"programs": {"a": [{"messages": ["b.j2"]}]}}', "there is no template b.j2"),
+        ("strategies.json", '{"programs": {"a": [{"message": []}]}}', "unexpected keyword argument"),
+    ],
+)
+def test_wrong_prompts(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=re.escape(message)):
+        requests_with(load_prompts(tmp_path))
+
+
+def requests_with(prompts):
+    rounds = load_strategy(prompts, "cref")
+    requests = []
+    ask = lambda messages, *_: requests.append(messages) or ChatReply("REPLY")  # noqa: E731
+    Conversation(rounds, prompts, ask, ScriptedJudge(["AC"])).hold(ITEM, 1)
+    return requests
+
+
+def test_own_prompts_replace_the_included_ones(tmp_path):
+    (tmp_path / "request.j2").write_text("Mend {{ item.code }} in {{ names[item.language] }}.")
+    assert requests_with(load_prompts(tmp_path)) == [[{"role": "user", "content": "Mend INCORRECT in C++."}]]
+
+
+def test_a_folder_without_prompts_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no template"):
+        load_prompts(tmp_path)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_prompts(tmp_path / "none")

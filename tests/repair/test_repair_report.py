@@ -1,0 +1,92 @@
+"""The report of runs: its pages, hostile replies, and comparisons."""
+
+import json
+import re
+
+import pytest
+
+from simllm import repair
+from simllm.errors import InputError
+from simllm.repair import repair_report
+from tests.browser import check_page, needs_browser
+from tests.repair.programs import WRONG, by_content, fenced, items
+
+HOSTILE = '</pre><script>alert(1)</script><img src=x onerror="alert(2)">{{ 7 * 7 }}\u202e'
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, sandbox):
+    """Make two runs with hostile texts; the replies of the second one are never right."""
+    from tests.chat_server import chat_server
+
+    folder = tmp_path_factory.mktemp("runs")
+    rows = [row | {"group": f"{HOSTILE} {n % 2}", "description": HOSTILE} for n, row in enumerate(items(4))]
+    rows[0]["id"] = HOSTILE
+    (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with chat_server() as server:
+        server.whole = True
+        options = {"base_url": f"{server.url}/v1", "attempts": 2}
+        server.reply = lambda body: HOSTILE + by_content(body) if len(body["messages"]) > 1 else HOSTILE
+        repair.run(folder / "items.jsonl", folder / "cref", model="M", **options)
+        server.reply = lambda body: fenced(WRONG + f"print('''{HOSTILE}''')\n")
+        repair.run(folder / "items.jsonl", folder / "single", model=HOSTILE, strategy="single", **options)
+    return folder
+
+
+def test_pages_escape_hostile_texts(runs, tmp_path):
+    repair_report.write([runs / "cref", runs / "single"], tmp_path / "report")
+    pages = sorted((tmp_path / "report").rglob("*.html"))
+    assert [page.name for page in pages] == [
+        "0001.html",
+        "0002.html",
+        "0003.html",
+        "0004.html",
+        "report.html",
+    ]
+    for page in pages:
+        text = page.read_text()
+        assert not re.search(r"<script|<img|</pre></pre>", text)
+        assert "&lt;script&gt;" in text
+        assert "{{ 7 * 7 }}" in text
+        assert "default-src 'none'" in text
+    found = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert set(found["comparisons"]) == {"AVG", "TOP-2"}
+    assert len(found["runs"]) == 2
+
+
+def test_pages_of_a_replay_are_equal(runs, tmp_path):
+    repair.run(runs / "items.jsonl", tmp_path / "again", replay=runs / "cref", parallel=3)
+    for name, run in {"a": runs / "cref", "b": tmp_path / "again"}.items():
+        repair_report.write([run], tmp_path / name)
+    for page in (tmp_path / "a").rglob("*.html"):
+        assert page.read_bytes() == (tmp_path / "b" / page.relative_to(tmp_path / "a")).read_bytes()
+
+
+def test_definition_of_rpsr(runs, tmp_path):
+    repair_report.write([runs / "cref"], tmp_path / "report", rpsr="published")
+    assert "RPSR published" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_what_a_reader_must_know_is_said(runs, tmp_path, server):
+    (tmp_path / "items.jsonl").write_text('{"id": "a", "code": "x = 1", "reference": "sets x"}\n')
+    server.reply = lambda body: "sets x" if len(body["messages"]) > 1 else None
+    options = {"model": "M", "base_url": f"{server.url}/v1", "judge": "jaccard", "bar": 0.9}
+    repair.run(tmp_path / "items.jsonl", tmp_path / "run", **options, retries=0)
+    repair_report.write([tmp_path / "run"], tmp_path / "report")
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "The judge knew the references" in page
+    assert "is incomplete" in page
+
+
+def test_wrong_runs(runs, tmp_path):
+    with pytest.raises(InputError, match=r"has no settings\.json; expected the folder of a run"):
+        repair_report.write([tmp_path / "none"], tmp_path / "report")
+    with pytest.raises(InputError, match="name another folder"):
+        repair_report.write([runs / "cref"], runs / "cref" / "report")
+
+
+@needs_browser
+@pytest.mark.slow
+def test_pages_in_a_browser(runs, tmp_path):
+    repair_report.write([runs / "cref", runs / "single"], tmp_path / "report")
+    check_page(tmp_path / "report" / "report.html", tmp_path, 2000)

@@ -1,0 +1,256 @@
+"""Runs of repair: results, resuming, replays and failures."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from simllm import repair
+from simllm.errors import InputError
+from simllm.repair.repair_run import RESULTS, SUMMARY
+from simllm.repair.run_results import read_results
+from tests.repair.programs import ITEM, RIGHT, WRONG, by_content, fenced, items
+
+
+@pytest.fixture
+def run(server, tmp_path, sandbox):
+    """Return a function that runs repair against the local endpoint."""
+
+    def call(file, name="run", **options):
+        options = {"model": "M", "base_url": f"{server.url}/v1", "retries": 0} | options
+        return repair.run(file, tmp_path / name, **options)
+
+    return call
+
+
+@pytest.fixture
+def replay(tmp_path):
+    """Return a function that replays the run in the folder "run", and returns the new folder."""
+
+    def call(file, name="again", **options):
+        repair.run(file, tmp_path / name, replay=tmp_path / "run", **options)
+        return tmp_path / name
+
+    return call
+
+
+def read(folder):
+    return {name: (folder / name).read_bytes() for name in (RESULTS, SUMMARY)}
+
+
+def test_a_run_and_its_replays(run, replay, server, write_items, tmp_path):
+    server.reply = by_content
+    file = write_items(*items(4))
+    summary = run(file, attempts=2, parallel=4)
+    assert summary["complete"]
+    assert 0 < summary["figures"]["accepted"] < 8
+    asked = len(server.requests)
+    assert asked == summary["figures"]["requests"]
+    for parallel in (1, 5):
+        assert read(replay(file, f"again {parallel}", parallel=parallel)) == read(tmp_path / "run")
+    run(file, attempts=2)
+    assert len(server.requests) == asked  # nothing on record is asked for again
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or b"canary" not in path.read_bytes(), path
+
+
+def test_lost_replies_leave_attempts_open(run, server, write_items, tmp_path):
+    file = write_items(*items(3))
+    server.reply = lambda body: None if "integer, 1." in body["messages"][0]["content"] else fenced(RIGHT)
+    summary = run(file, attempts=1)
+    assert (summary["complete"], summary["open attempts"]) == (False, 1)
+    assert summary["first open attempt"].startswith("item item 1, attempt 1: ")
+    assert summary["figures"]["AVG"] == 1
+    server.requests.clear()
+    server.reply = lambda body: fenced(RIGHT)
+    assert run(file, attempts=1)["complete"]
+    assert len(server.requests) == 1
+
+
+def test_context_overflow_is_not_accepted(run, server, write_items, tmp_path):
+    body = json.dumps({"error": {"message": "too long", "code": "context_length_exceeded"}}).encode()
+    server.reply = lambda request: (400, {}, body) if len(request["messages"]) > 1 else fenced(WRONG)
+    summary = run(write_items(ITEM), attempts=1)
+    assert summary["complete"]
+    assert summary["figures"]["verdicts"]["context overflow"] == {"final replies": 1, "all replies": 1}
+    assert len(server.requests) == 2
+    run(write_items(ITEM), attempts=1)
+    assert len(server.requests) == 2
+
+
+def test_a_half_written_record_is_asked_for_again(run, server, write_items, tmp_path):
+    server.reply = by_content
+    file = write_items(*items(2))
+    run(file, attempts=1)
+    before, asked = read(tmp_path / "run"), len(server.requests)
+    records = tmp_path / "run" / "replies.jsonl"
+    records.write_bytes(records.read_bytes()[:-20])
+    run(file, attempts=1)
+    assert len(server.requests) == asked + 1
+    assert read(tmp_path / "run") == before
+
+
+def test_a_damaged_record_is_an_error(run, server, write_items, tmp_path):
+    file = write_items(ITEM)
+    server.reply = by_content
+    run(file, attempts=1)
+    records = tmp_path / "run" / "replies.jsonl"
+    records.write_text("{}\n" + records.read_text())
+    with pytest.raises(InputError, match=re.escape(f'{records}, line 1: expected a text under "request"')):
+        run(file, attempts=1)
+
+
+def test_a_missing_reply_of_a_replay(run, replay, server, write_items, tmp_path):
+    server.reply = lambda body: fenced(WRONG)
+    file = write_items(ITEM)
+    run(file, attempts=2)
+    records = tmp_path / "run" / "replies.jsonl"
+    lines = records.read_text().splitlines(keepends=True)
+    records.write_text("".join(line for line in lines if '"attempt":2,"round":3' not in line))
+    with pytest.raises(InputError, match=r"the records have no reply to item next, attempt 2, round 3$"):
+        replay(file)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": None}, "expected --model NAME"),
+        ({"model": "N"}, r"holds a run with other settings \(model\); name another folder"),
+        ({"attempts": 2}, r"holds a run with other settings \(attempts\)"),
+        ({"attempts": 0}, "--attempts 0: expected a whole number from 1"),
+        ({"parallel": 0}, "--parallel 0: expected a whole number from 1"),
+        ({"retries": -1}, "--retries -1: expected a whole number from 0"),
+        ({"rate": 0}, "--rate 0: expected a positive number"),
+        ({"max_cost": 1}, "--max-cost needs --prices FILE"),
+        ({"judge": "jaccard"}, "--judge METRIC and --bar X go together"),
+        ({"judge": "no-such", "bar": 1.0}, "line 1: missing key reference"),
+        ({"compare": "loose"}, "comparison 'loose': expected one of"),
+        ({"prompts": "none"}, "none: cannot be read"),
+        ({"replay": "none"}, "none: has no settings.json; expected the folder of a run"),
+    ],
+)
+def test_wrong_options(run, server, write_items, options, message):
+    file = write_items(ITEM)
+    server.reply = lambda body: fenced(RIGHT)
+    run(file, attempts=1)
+    with pytest.raises(InputError, match=message):
+        run(file, **{"attempts": 1} | options)
+    assert len(server.requests) == 1
+
+
+def test_a_folder_of_something_else_is_refused(run, write_items, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").write_text("x")
+    with pytest.raises(InputError, match="holds files that simllm did not write"):
+        run(write_items(ITEM), "mine")
+
+
+def test_other_items_are_refused(run, server, write_items):
+    server.reply = by_content
+    run(write_items(ITEM), attempts=1)
+    with pytest.raises(InputError, match="holds a run with other items"):
+        run(write_items(ITEM | {"guidance": "other"}), attempts=1)
+
+
+def test_largest_cost(run, server, write_items, tmp_path):
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"M": {"input": 3, "output": 15}}')
+    server.reply = lambda body: fenced(RIGHT)
+    summary = run(write_items(*items(5)), attempts=1, prices=prices, max_cost=3e-4)
+    assert len(server.requests) == 3  # a request costs 1.35e-4
+    assert summary["figures"]["cost"] == pytest.approx(4.05e-4)
+    assert summary["open attempts"] == 2
+    assert "the largest cost (0.0003) is reached" in summary["first open attempt"]
+    server.usage = lambda body: None
+    with pytest.raises(InputError, match="--max-cost: the endpoint does not report tokens"):
+        run(write_items(*items(5)), attempts=1, prices=prices, max_cost=1)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"N": {}}', '{"M": {"input": 1}}', '{"M": {"input": -1, "output": 1}}']
+)
+def test_wrong_prices(run, write_items, tmp_path, text):
+    (tmp_path / "prices.json").write_text(text)
+    with pytest.raises(InputError, match=re.escape(str(tmp_path / "prices.json"))):
+        run(write_items(ITEM), prices=tmp_path / "prices.json")
+
+
+def test_rate(run, server, write_items):
+    import time
+
+    server.reply = lambda body: fenced(RIGHT)
+    begun = time.monotonic()
+    run(write_items(*items(4)), attempts=1, rate=600, parallel=4)
+    assert time.monotonic() - begun > 0.3
+
+
+def test_summaries_of_the_reference_vectors(server, tmp_path, vectors, write_items):
+    for number, case in enumerate(vectors("summaries")["cases"]):
+        queues = {item["code"]: list(item["replies"]) for item in case["items"]}
+
+        def reply(body, queues=queues):
+            text = body["messages"][0]["content"]
+            return next(queue for code, queue in queues.items() if code in text).pop(0)
+
+        server.requests.clear()
+        server.reply = reply
+        keys = ("id", "code", "reference", "guidance")
+        file = write_items(*({key: item[key] for key in keys} for item in case["items"]))
+        summary = repair.run(
+            file, tmp_path / f"run {number}", model="M", base_url=f"{server.url}/v1", attempts=1,
+            judge=case["metric"], bar=case["bar"], rounds=case["max rounds"],
+        )  # fmt: skip
+        found = summary["figures"]
+        assert (found["AVG"], found["TOP"]["1"]) == pytest.approx((case["AVG"], case["TOP-1"]))
+        assert [row["share by then"] for row in found["rounds"]] == pytest.approx(
+            case["share accepted by round"]
+        )
+        assert found["RPSR"] is None
+        assert summary["judge"]["knows the reference"]
+        for item, attempt in zip(case["items"], read_results(tmp_path / f"run {number}"), strict=True):
+            rounds = [
+                {"reply": one.reply, "score": one.score, "accepted": one.accepted} for one in attempt.rounds
+            ]
+            assert rounds == [one | {"score": pytest.approx(one["score"])} for one in item["rounds"]]
+            told = [message["content"] for one in attempt.rounds for message in one.messages]
+            assert item["reference"] not in "".join(told)
+            for one, text in zip(attempt.rounds, told[1:], strict=False):
+                assert f"{one.score:.3f}" in text
+                assert item["guidance"] in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["single", "multi-regenerate", "cref"])
+def test_results_of_the_reference_vectors(run, server, tmp_path, vectors, write_items, strategy):
+    data = vectors("items")
+    expected = data["results"][strategy]
+    order = [one for each in expected["attempts"].values() for attempt in each for one in attempt]
+    ids = [id_ for id_, each in expected["attempts"].items() for attempt in each for _ in attempt]
+    queue = [data["replies"][id_][one["reply"]] for id_, one in zip(ids, order, strict=True)]
+    server.reply = lambda body: queue.pop(0)
+    (tmp_path / "prices.json").write_text('{"M": {"input": 3, "output": 15}}')
+    summary = run(write_items(*data["items"]), strategy=strategy, attempts=3, prices=tmp_path / "prices.json")
+    assert not queue
+    found = summary["figures"]
+    attempts = read_results(tmp_path / "run")
+    assert [one.verdict for attempt in attempts for one in attempt.rounds] == [
+        one["verdict"] for one in order
+    ]
+    for id_, one, result in zip(ids, order, (r for a in attempts for r in a.rounds), strict=True):
+        assert [test.verdict for test in result.tests] == data["verdicts"][id_][one["reply"]]["tests"]
+    assert found["TOP"] == pytest.approx(expected["TOP"])
+    assert found["AVG"] == pytest.approx(expected["AVG"])
+    for row, wanted in zip(found["rounds"], expected["rounds"], strict=True):
+        assert {**row, "attempts": row["reached"]} == pytest.approx(row | wanted)
+    assert found["RPSR"] == pytest.approx(expected["RPSR mean over accepted"])
+    assert found["RPSR, counted"] == expected["accepted with RPSR"]
+    assert found["RPSR published"] == pytest.approx(expected["RPSR published form"])
+    for name in ("requests", "prompt tokens", "completion tokens"):
+        assert found[name] == expected[name]
+    assert found["cost"] == pytest.approx(expected["cost at 3 and 15 a million"])
+
+
+def test_prompts_are_part_of_the_package():
+    folder = Path(repair.__file__).parent / "prompts"
+    assert {path.suffix for path in folder.iterdir()} == {".j2", ".json"}

@@ -1,0 +1,78 @@
+"""Conversion of TutorCode items."""
+
+import json
+
+import pytest
+
+from simllm.repair.repair_items import read_items
+from tests import command
+
+PUBLISHED = {
+    "incorrectCode": "int main() {}",
+    "problemId": 62516,
+    "problemDescription": "Add.",
+    "judgeResult": {"timeLimit": 2500, "memoryLimit": 131073, "fileName": "add", "case_cnt": 2},
+    "tutorGuidance": "Look at line 1.",
+    "solutionDescription": "Add them.",
+    "groudTruthCode": "int main() { return 0; }",
+    "statusId": 1,
+}
+
+
+@pytest.fixture
+def published(tmp_path):
+    """Return a function that writes a folder with an item and its tests."""
+
+    def write(change=None, cases=2):
+        folder = tmp_path / "set"
+        (folder / "cases" / "62516").mkdir(parents=True)
+        (folder / "651.json").write_text(json.dumps(PUBLISHED | (change or {})))
+        for n in range(cases):
+            file = folder / "cases" / "62516" / f"{n + 9}.json"
+            file.write_text(json.dumps({"input": f"{n}", "output": f"{n + 1}"}))
+        return folder
+
+    return write
+
+
+def test_fields_of_the_reference_vectors(published, vectors, tmp_path):
+    fields = vectors("published")["TutorCode item"]
+    assert {"incorrectCode", "groudTruthCode (spelt so)"} < set(fields.values())
+    file = tmp_path / "items.jsonl"
+    done = command.run("repair", "import", "tutorcode", published(), "-o", file)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    [item] = read_items(file)
+    assert (item.id, item.language, item.group) == ("651", "cpp", "62516")
+    assert (item.time, item.memory) == (2.5, 129)
+    assert (item.files.input, item.files.output) == ("add.in", "add.out")
+    assert (item.code, item.fix) == (PUBLISHED["incorrectCode"], PUBLISHED["groudTruthCode"])
+    assert (item.guidance, item.solution, item.description) == ("Look at line 1.", "Add them.", "Add.")
+    assert [test.input for test in item.tests] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "cases", "message"),
+    [
+        (
+            {"judgeResult": {"timeLimit": "1", "memoryLimit": 1}},
+            2,
+            "expected a positive number under timeLimit",
+        ),
+        ({"judgeResult": 1}, 2, "expected a JSON object under judgeResult"),
+        ({"incorrectCode": 1}, 2, 'expected a text under "incorrectCode", not 1'),
+        ({}, 1, "holds 1 tests; "),
+        ({}, 0, "holds no tests"),
+    ],
+)
+def test_wrong_folders(published, tmp_path, change, cases, message):
+    file = tmp_path / "items.jsonl"
+    done = command.run("repair", "import", "tutorcode", published(change, cases), "-o", file)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not file.exists()
+
+
+def test_a_folder_without_items(tmp_path):
+    done = command.run("repair", "import", "tutorcode", tmp_path, "-o", tmp_path / "items.jsonl")
+    assert (done.returncode, "holds no items" in done.stderr) == (2, True)
