@@ -13,10 +13,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from simllm.evaluation.display_names import label, short_label
-from simllm.evaluation.study_conclusions import format_number, format_p_value
+from simllm.evaluation.metric_study.display_names import label, short_label
 from simllm.io import files, folders, tables
 from simllm.io.html_page import render
+from simllm.io.number_format import format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.run_comparison import compare_runs
