@@ -21,6 +21,7 @@ SETS = {"rated/haque2022": "Haque et al. 2022", "rated/shen2021_leclair": "Shen 
 METRICS = {"simllm": "simllm", "rouge-l": "ROUGE-L", "jaccard": "Jaccard", "word-vectors": "word vectors"}
 PACKAGES = [
     ("cli", "the commands: parse options, call the API, print"),
+    ("repair", "conversations in which models repair code"),
     ("evaluation", "ratings, correlation, studies, contrast, robustness"),
     ("analysis", "comparing systems, explaining a score, rewards"),
     ("metric.py", "SimLLM, the learned metric"),
