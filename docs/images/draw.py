@@ -20,17 +20,17 @@ THEMES = {
 SETS = {"rated/haque2022": "Haque et al. 2022", "rated/shen2021_leclair": "Shen et al. 2021"}
 METRICS = {"simllm": "simllm", "rouge-l": "ROUGE-L", "jaccard": "Jaccard", "word-vectors": "word vectors"}
 PACKAGES = [
-    ("cli", "the commands: parse options, call the API, print"),
+    ("cli", "the commands: options, output"),
     ("repair", "conversations in which models repair code"),
-    ("evaluation", "ratings, correlation, studies, contrast, robustness"),
-    ("analysis", "comparing systems, explaining a score, rewards"),
+    ("evaluation", "studies of metrics, classifiers, rewrites"),
+    ("analysis", "comparing systems, explaining a score"),
     ("metric.py", "SimLLM, the learned metric"),
     ("scoring", "encoding, token matching, streams of pairs"),
-    ("metrics", "the baselines and the registry of metrics"),
-    ("perturb", "rewordings and changes of meaning, by rule"),
-    ("execution", "a sandbox for untrusted programs, and a judge"),
-    ("code", "tree-sitter grammars: comments of seven languages"),
-    ("stats", "bootstrap, permutation tests, correlations, raters"),
+    ("metrics", "metrics of text and of code, their registry"),
+    ("perturb", "rewrites of summaries and of code, by rule"),
+    ("execution", "a sandbox for programs, and a judge"),
+    ("code", "languages, comments, syntax trees, mining"),
+    ("stats", "intervals, tests, correlations, raters"),
     ("model", "encoder, tokenizer, pooling, the model folder"),
     ("io", "files, folders, strict JSON and YAML, tables"),
     ("text_cleaning.py", "the cleaning of summaries"),
@@ -107,7 +107,7 @@ def architecture(theme: dict[str, str]) -> str:
         parts.append(
             _text(36, y + 20, name, theme["accent"] if own else theme["text"], 13.5, weight=600, mono=True)
         )
-        parts.append(_text(128, y + 20, what, theme["text"], 12.5))
+        parts.append(_text(172, y + 20, what, theme["text"], 12.5))
     for x, package, steps, folders in (
         (508, "train", TRAINING, TRAINING_FOLDERS),
         (756, "simllm", SCORING, SCORING_FOLDERS),
