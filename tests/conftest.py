@@ -9,12 +9,13 @@ from pathlib import Path
 # On a busy machine several threads are much slower than one. Set this before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import hypothesis
 import pytest
 import torch
 
 from simllm.model import checkpoint
-from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.encoder import Encoder
+from simllm.model.encoder_config import HeadConfig, ModelConfig
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.tokenizer import Tokenizer
 from simllm.text_cleaning import clean
@@ -23,6 +24,9 @@ from train.corpus.extract import extract
 from train.corpus.skip_counts import Tally
 from train.runtime.config_file import data_root
 from train.tokens import vocabulary
+
+hypothesis.settings.register_profile("simllm", deadline=None)  # tests promise results, not times
+hypothesis.settings.load_profile("simllm")
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"

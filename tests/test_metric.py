@@ -33,7 +33,7 @@ def test_similarities_by_hand():
 
 
 @pytest.mark.filterwarnings("ignore:.*empty after cleaning")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.data())
 def test_scores_are_symmetric_bounded_and_independent_of_order_and_company(metric, data):
     candidates = data.draw(TEXTS)

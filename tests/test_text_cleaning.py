@@ -60,7 +60,7 @@ def test_cleaning(raw, cleaned):
     assert clean(raw) == cleaned
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(_TEXTS)
 def test_clean_text_is_lower_case_ascii_and_stays_unchanged(text):
     cleaned = clean(text)

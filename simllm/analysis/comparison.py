@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.metric import SimLLM
-from simllm.stats.compare_systems import SEED, bootstrap_p, holm, interval, resampled_means, sign_flip_p
+from simllm.stats.compare_systems import SEED, bootstrap_p, interval, resampled_means, sign_flip_p
+from simllm.stats.multiple_testing import holm
 
 Values = NDArray[np.float64]
 OVER_REFERENCES: dict[str, Callable[..., Values]] = {"max": np.max, "mean": np.mean}

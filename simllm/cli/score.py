@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import metrics_option, pair_source, score_with_metrics
+from simllm.cli import metrics_option, read_text_pairs, score_with_metrics
 from simllm.cli.score_table import ScoreTable
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
@@ -85,7 +85,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm score` with the parsed options: read text pairs, score them and write a table."""
-    source = pair_source.choose_source(options)
+    source = read_text_pairs.choose_source(options)
     output: Path | None = options.output
     files.check_output(output, source.files, options.overwrite)
     if options.metrics is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import pair_source
-from simllm.cli.pair_source import PairWithId
+from simllm.cli import read_text_pairs
+from simllm.cli.read_text_pairs import PairWithId
 from simllm.io import tables
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ScoreTable:
             columns.append(scores.on("same"))
         notes = [[CHANGED if changed else ""] if self.with_notes else [] for changed in scores.changed]
         return [
-            [*pair_source.shown_id(PairWithId(*pair), self.form), *numbers, *pair[:2], *note]
+            [*read_text_pairs.shown_id(PairWithId(*pair), self.form), *numbers, *pair[:2], *note]
             for pair, note, *numbers in zip(pairs, notes, *(c.tolist() for c in columns), strict=True)
         ]
 

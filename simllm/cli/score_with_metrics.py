@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import metrics_option, pair_source
-from simllm.cli.pair_source import PairSource, PairWithId
+from simllm.cli import metrics_option, read_text_pairs
+from simllm.cli.read_text_pairs import PairSource, PairWithId
 from simllm.errors import InputError
 from simllm.io import tables
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
     table = tables.Table(
         [*(["id"] if options.id_field else []), *scored, "candidate", "reference"],
         [
-            [*pair_source.shown_id(row, form if options.id_field else None), *values, *row[:2]]
+            [*read_text_pairs.shown_id(row, form if options.id_field else None), *values, *row[:2]]
             for row, *values in zip(read.rows, *columns, strict=True)
         ],
         summary,

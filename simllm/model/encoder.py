@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from simllm.model.config import ModelConfig
+from simllm.model.encoder_config import ModelConfig
 
 
 class Embeddings(nn.Module):

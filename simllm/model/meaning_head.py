@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.encoder import Layer, RelativeBias, attention
+from simllm.model.encoder_config import HeadConfig, ModelConfig
 
 
 class MeaningHead(nn.Module):

@@ -83,21 +83,6 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
     return p
 
 
-def holm(p: Floats) -> Floats:
-    """Correct p-values for multiple tests with Holm's method.
-
-    Args:
-        p: (m, m) symmetric p-values: entry (i, j) compares metric i with metric j.
-
-    Returns:
-        (m, m) corrected p-values; 1 on the diagonal.
-    """
-    pairs = np.triu_indices(len(p), 1)
-    corrected = np.ones_like(p)
-    corrected[pairs] = compare_systems.holm(p[pairs])
-    return np.minimum(corrected, corrected.T)
-
-
 def clusters(rho: Sequence[float], p: Floats) -> list[int]:
     """Rank m metrics by correlation; metrics without significant differences share a rank.
 

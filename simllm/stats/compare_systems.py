@@ -1,8 +1,8 @@
-"""Tests of two systems on the same items: bootstrap, sign flip test, Holm's correction of p-values."""
+"""Tests of two systems on the same items: bootstrap and sign flip test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,22 +30,6 @@ def resampled_means(values: Values, random: np.random.Generator) -> Values:
         counts = random.multinomial(n, np.full(n, 1 / n), size=len(rows))
         means[rows] = counts @ values.T / n
     return means
-
-
-def holm(p_values: Sequence[float] | Values) -> list[float]:
-    """Correct p-values for multiple tests (Holm, "A simple sequentially rejective procedure", 1979).
-
-    Args:
-        p_values: The p-values of all tests.
-
-    Returns:
-        The corrected p-values, in the same order.
-    """
-    corrected, least = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
-        least = max(least, min(1.0, (len(p_values) - rank) * p_values[i]))
-        corrected[i] = least
-    return corrected
 
 
 def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:

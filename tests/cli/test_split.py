@@ -50,7 +50,7 @@ def test_folds(items):
 groups = st.lists(st.sampled_from("abcdef"), min_size=12, max_size=60).filter(lambda each: len(set(each)) > 3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(groups, st.sampled_from(["holdout", "k-fold"]), st.integers(0, 5))
 def test_groups_stay_whole(names, method, seed):
     rows = DataFrame({"item": range(len(names)), "group": names})

@@ -58,13 +58,13 @@ trees = st.recursive(
 
 
 @given(trees, trees)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_distance_equals_its_recursive_definition(a, b):
     assert tree_edit_distance(tree(a), tree(b)) == reference_distance(a, b)
 
 
 @given(trees, trees, trees)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_distance_is_a_metric(a, b, c):
     a, b, c = map(tree, (a, b, c))
     assert tree_edit_distance(a, a) == 0

@@ -31,7 +31,7 @@ def opened(output, resume=True):
     return PartialFile(output, HEAD, resume)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.dictionaries(st.text(), JSON), min_size=1, max_size=5), st.data())
 def test_resumes_a_file_truncated_or_damaged_anywhere(records, data):
     with tempfile.TemporaryDirectory() as folder:

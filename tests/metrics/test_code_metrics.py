@@ -170,7 +170,7 @@ def test_large_trees_get_no_score():
 
 
 @given(st.sampled_from(SIMILARITIES), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_similarities_are_between_0_and_1_and_1_for_equal_code(name, data):
     lines = st.lists(
         st.sampled_from(["a = 1", "b = f(a)", "if a:\n    b = 2", "print(b)", "x y"]), max_size=5

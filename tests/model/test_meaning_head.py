@@ -15,7 +15,7 @@ from transformers import AutoModel
 
 from simllm import InputError, SimLLM
 from simllm.model import checkpoint
-from simllm.model.config import HeadConfig
+from simllm.model.encoder_config import HeadConfig
 from simllm.model.inference import prepare_module
 from simllm.model.meaning_head import MeaningHead
 from tests.command import run
@@ -33,7 +33,7 @@ def masks(lengths, longest):
     return torch.arange(longest) < torch.tensor(lengths)[:, None]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5),
     st.integers(0, 4),

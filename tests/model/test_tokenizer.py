@@ -45,7 +45,7 @@ def reference(sentencepiece_model):
     return sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.one_of(st.text(), st.text("aabcerst .-='1", max_size=60)))
 def test_equals_sentencepiece_on_any_text(reference, tokenizer, text):
     (ours,) = tokenizer.encode([text])

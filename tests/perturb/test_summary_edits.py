@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm.evaluation import contrast
-from simllm.perturb.summaries import lexicon, restructuring
+from simllm.perturb.summaries import grammar_rules, lexicon
 from simllm.perturb.summaries.meaning_changing_edits import KINDS, change
-from simllm.perturb.summaries.rewording import reword
+from simllm.perturb.summaries.random_rewording import reword
 from simllm.text_cleaning import clean
 
 LEXICON = lexicon.load(contrast.deciding_word_pairs())
@@ -21,7 +21,7 @@ TEXTS = st.one_of(
 ).map(clean)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(TEXTS, st.integers(0, 2**32))
 def test_edits_of_any_text_are_clean(text, seed):
     reworded = reword(text, LEXICON, np.random.default_rng(seed))
@@ -89,7 +89,7 @@ def test_possible_rewordings(text, expected):
     ],
 )
 def test_sentences_that_do_not_become_passive(text):
-    assert restructuring.passive_by(text.split(), LEXICON, np.random.default_rng(0)) is None
+    assert grammar_rules.passive_by(text.split(), LEXICON, np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize(

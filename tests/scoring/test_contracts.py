@@ -112,7 +112,7 @@ def measures(request, model_folder):
 TEXTS = st.lists(st.one_of(TEXT, st.sampled_from(SPECIAL), st.text("ab\u00bc 1", max_size=300)), max_size=5)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(TEXTS)
 def test_scores_of_any_texts_are_bounded(measures, texts):
     for metric in measures:
@@ -120,14 +120,14 @@ def test_scores_of_any_texts_are_bounded(measures, texts):
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(TEXTS)
 def test_scores_of_many_texts_are_bounded(measures, texts):
     for metric in measures:
         check_bounds(metric, texts)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.data())
 def test_scores_are_symmetric_bounded_and_independent_of_other_pairs(metric, data):
     pairs = data.draw(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from simllm import InputError, SimLLM
 from simllm.analysis.explanation import explain
 from simllm.model import checkpoint
-from simllm.model.config import HeadConfig
+from simllm.model.encoder_config import HeadConfig
 from simllm.model.meaning_head import MeaningHead
 from simllm.scoring import pair_scorers
 from simllm.scoring.scores import Scores
@@ -40,7 +40,7 @@ def tolerance(metric):
     return TOLERANCE["fast" if metric.mode == "fast" else "exact"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(PAIRS, st.randoms(use_true_random=False))
 def test_same_is_a_symmetric_probability_independent_of_other_pairs(metric, pairs, random):
     candidates, references = map(list, zip(*pairs, strict=True))
@@ -55,7 +55,7 @@ def test_same_is_a_symmetric_probability_independent_of_other_pairs(metric, pair
     assert alone == pytest.approx(same, abs=tolerance(metric))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(TEXT, min_size=1, max_size=6))
 def test_identical_texts_have_probability_one(metric, texts):
     scores = metric.score(texts, texts)

@@ -58,7 +58,7 @@ def test_blocks_do_not_change_the_matches(monkeypatch):
         assert np.array_equal(x, y)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     arrays(np.float64, st.integers(1, 9), elements=st.floats(0, 1)),
     arrays(np.float64, 9, elements=st.floats(1, 20)),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simllm.stats import classifier_tests as tests
 from simllm.stats.classification import binary_metrics, bootstrap, count, multiclass_metrics, quantiles
-from simllm.stats.compare_systems import holm
+from simllm.stats.multiple_testing import holm
 from simllm.stats.roc_curve import auc_with_covariance, compare_aucs
 
 

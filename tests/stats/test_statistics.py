@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from simllm.evaluation import ratings
-from simllm.stats.compare_correlations import clusters, holm, permutation_p_values, williams
+from simllm.stats.compare_correlations import clusters, permutation_p_values, williams
 from simllm.stats.correlation import (
     interval_by_rater,
     kendall,
@@ -18,6 +18,7 @@ from simllm.stats.correlation import (
     rank_correlations,
     spearman,
 )
+from simllm.stats.multiple_testing import holm_of_pairs
 from simllm.stats.rater_agreement import alpha, ceiling, mean_ratings, rater_agreement
 
 
@@ -276,7 +277,7 @@ def test_permutation_p_values_of_equal_and_different_metrics():
 
 def test_holm_by_hand():
     p = np.array([[1, 0.01, 0.04], [0.01, 1, 0.03], [0.04, 0.03, 1]])
-    assert holm(p) == pytest.approx(np.array([[1, 0.03, 0.06], [0.03, 1, 0.06], [0.06, 0.06, 1]]))
+    assert holm_of_pairs(p) == pytest.approx(np.array([[1, 0.03, 0.06], [0.03, 1, 0.06], [0.06, 0.06, 1]]))
 
 
 def test_clusters_by_hand():

@@ -16,7 +16,7 @@ from simllm.io import files
 from simllm.metric import SimLLM
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
-from simllm.perturb.summaries.rewording import reword
+from simllm.perturb.summaries.random_rewording import reword
 
 _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 

@@ -12,7 +12,7 @@ from simllm.errors import InputError
 from simllm.io.files import lines, text_under
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
-from simllm.perturb.summaries.rewording import reword
+from simllm.perturb.summaries.random_rewording import reword
 from simllm.text_cleaning import clean
 from train.contrastive.config import PositivesConfig
 from train.corpus.decontaminate import ExcludedTexts

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
+from simllm.model.encoder_config import ModelConfig
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.distill import teachers
 from train.distill.pca_targets import compute_principal_axes

@@ -22,8 +22,8 @@ from simllm.io import files, folders
 from simllm.io.strict_loading import read_json
 from simllm.model import pooling, weights
 from simllm.model.checkpoint import transformers_name
-from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
+from simllm.model.encoder_config import ModelConfig
 from simllm.model.inference import make_engine
 from simllm.scoring.encode import Tokenized, embed
 from train.runtime.distributed import World

@@ -20,7 +20,7 @@ from simllm.io import files, folders
 from simllm.io.files import lines, text_under
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
-from simllm.perturb.summaries.rewording import reword
+from simllm.perturb.summaries.random_rewording import reword
 from simllm.text_cleaning import clean
 from train.corpus import decontaminate
 from train.corpus.sources import match_files

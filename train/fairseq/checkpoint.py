@@ -21,8 +21,8 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.io.strict_loading import build
 from simllm.model import checkpoint
-from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
+from simllm.model.encoder_config import ModelConfig
 from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary, weights
 from train.runtime.log import print_progress

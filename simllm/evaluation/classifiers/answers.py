@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simllm.stats.classifier_tests import Outcome
-from simllm.stats.compare_systems import holm
+from simllm.stats.multiple_testing import holm
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from simllm.evaluation.metamorphic.success_rates import (
 )
 from simllm.io import files
 from simllm.metrics.protocol import Metric
-from simllm.stats.compare_systems import holm
+from simllm.stats.multiple_testing import holm
 
 
 @dataclass(frozen=True)

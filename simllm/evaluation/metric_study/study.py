@@ -38,6 +38,7 @@ from simllm.metrics.protocol import Metric, pair_scores
 from simllm.metrics.text import UnavailableError
 from simllm.stats import compare_correlations
 from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
+from simllm.stats.multiple_testing import holm_of_pairs
 from simllm.stats.rater_agreement import rater_agreement
 
 QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
@@ -182,7 +183,7 @@ def _study_set(
     rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
     between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(scores) for scores in ordered])))
     p = compare_correlations.permutation_p_values(ordered, rated.values)
-    corrected, people = compare_correlations.holm(p), rater_agreement(rated.raters)
+    corrected, people = holm_of_pairs(p), rater_agreement(rated.raters)
     variant_results = [correlate_metric(name, scores, rated) for name, scores in variants.items()]
     return SetStudy(
         name=rated.name,
@@ -218,7 +219,7 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
     """
     if not results:
         return []
-    p = compare_correlations.holm(compare_correlations.permutation_p_values(values, rated.values))
+    p = holm_of_pairs(compare_correlations.permutation_p_values(values, rated.values))
     return compare_correlations.clusters([row.spearman for row in results], p)
 
 

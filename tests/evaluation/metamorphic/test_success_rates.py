@@ -78,7 +78,7 @@ outcomes = st.lists(st.tuples(counts, counts), min_size=1, max_size=13).map(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(outcomes, st.randoms())
 def test_neither_the_order_of_items_nor_of_sides_changes_a_p_value(items, random):
     found = study_success(items)

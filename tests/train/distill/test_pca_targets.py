@@ -19,7 +19,7 @@ def embeddings(seed, count, width):
     return [rows[i : i + teachers.SHARD] for i in range(0, count, teachers.SHARD)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(1, 12), st.data())
 def test_principal_axes_are_orthonormal_and_keep_most_variance(count, width, data):
     kept = data.draw(st.integers(1, width))
@@ -37,7 +37,7 @@ def test_full_set_of_axes_preserves_cosines():
     assert turned @ turned.T == pytest.approx(vectors @ vectors.T, abs=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 10))
 def test_rotation_preserves_cosines_of_the_targets(seed, known, width):
     """This also holds for fewer texts than dimensions."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
+from simllm.model.encoder_config import ModelConfig
 from train.fairseq import weights
 from train.pretrain.objective import PermutedLanguageModel
 from train.pretrain.permutation import lay_out_batch

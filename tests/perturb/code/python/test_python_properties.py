@@ -50,27 +50,27 @@ def longer(name, kind):
     return [f"{name}_v"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(functions(), inputs, st.sampled_from([1.0, 0.5]), st.integers(0, 9))
 def test_rewritten_functions_behave_as_before(source, arguments, share, seed):
     check(source, arguments, EVERY, share, seed)
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(functions(), inputs, st.sampled_from([1.0, 0.5]), st.integers(0, 9), st.permutations(EVERY))
 def test_rules_in_any_order_keep_the_behaviour(source, arguments, share, seed, rules):
     check(source, arguments, rules[:5], share, seed)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(functions(), st.sampled_from([1.0, 0.5]), st.integers(0, 9))
 def test_renames_can_be_undone(source, share, seed):
     found = rewrite(source, "python", DEFAULT_RULES[:3], longer, share=share, seed=seed)
     assert restore(found.text, found.names) == source
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(functions(), st.sampled_from(["\t", "  "]), st.booleans())
 def test_other_line_ends_and_indents_are_kept(source, step, is_windows):
     if step == "\t":
@@ -82,7 +82,7 @@ def test_other_line_ends_and_indents_are_kept(source, step, is_windows):
 
 
 @given(functions())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_symbols_hold_their_name(source):
     unit = RULES.parse(source.encode())
     for symbol in RULES.symbols(unit):

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from simllm.perturb.summaries.grammar_rules import restructure
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.numerals import other_spelling
 from simllm.perturb.summaries.phrase_templates import Template
-from simllm.perturb.summaries.restructuring import restructure
 from simllm.perturb.summaries.sentence import replace, replaceable
 from simllm.text_cleaning import clean
 
