@@ -9,12 +9,6 @@ from scipy import stats
 from simllm import InputError, SimLLM
 from simllm.analysis.comparison import compare, compare_scores
 from simllm.cli import main
-from simllm.stats.compare_systems import holm
-
-
-def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
 
 
 def test_permutation_and_bootstrap_as_in_scipy():

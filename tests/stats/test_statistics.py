@@ -18,7 +18,6 @@ from simllm.stats.correlation import (
     rank_correlations,
     spearman,
 )
-from simllm.stats.multiple_testing import holm_of_pairs
 from simllm.stats.rater_agreement import alpha, ceiling, mean_ratings, rater_agreement
 
 
@@ -273,11 +272,6 @@ def test_permutation_p_values_of_equal_and_different_metrics():
     p = permutation_p_values(noisy, rated)
     assert p[0, 1] < 0.001
     assert p[1, 2] > 0.01
-
-
-def test_holm_by_hand():
-    p = np.array([[1, 0.01, 0.04], [0.01, 1, 0.03], [0.04, 0.03, 1]])
-    assert holm_of_pairs(p) == pytest.approx(np.array([[1, 0.03, 0.06], [0.03, 1, 0.06], [0.06, 0.06, 1]]))
 
 
 def test_clusters_by_hand():
