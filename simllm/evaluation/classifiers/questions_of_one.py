@@ -12,13 +12,12 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from simllm.evaluation.classifiers.answers import Finding, format_p
+from simllm.evaluation.classifiers.estimates import Z, wilson
 from simllm.evaluation.classifiers.performance import (
-    Z,
     class_numbers,
     compute_metrics,
     measure,
     strict_value,
-    wilson,
 )
 from simllm.evaluation.classifiers.side_figures import folds_and_sets
 from simllm.stats import classification

@@ -14,14 +14,14 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from simllm.evaluation.classifiers.answers import Answer, Finding, answer
+from simllm.evaluation.classifiers.estimates import Z
 from simllm.evaluation.classifiers.performance import (
-    Z,
     compute_metrics,
     measure,
-    positive_scores,
     strict_value,
 )
 from simllm.evaluation.classifiers.questions_of_one import describe_discordant, is_right, paired_difference
+from simllm.evaluation.classifiers.ranking_metrics import positive_scores
 from simllm.stats import classification
 from simllm.stats import classifier_tests as tests
 from simllm.stats.roc_curve import compare_aucs

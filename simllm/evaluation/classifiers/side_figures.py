@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from simllm.evaluation.classifiers.performance import Performance, measure, positive_scores
+from simllm.evaluation.classifiers.performance import Performance, measure
 from simllm.evaluation.classifiers.predictions import COSTS, KEYS
+from simllm.evaluation.classifiers.ranking_metrics import positive_scores
 from simllm.stats.classifier_tests import mcnemar
 from simllm.stats.roc_curve import compare_aucs
 

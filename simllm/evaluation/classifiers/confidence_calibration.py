@@ -1,0 +1,95 @@
+"""Calibration of a classifier: do its probabilities agree with frequencies?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pandas import DataFrame
+
+from simllm.evaluation.classifiers.predictions import chances_of
+from simllm.evaluation.classifiers.ranking_metrics import LEAST_PROBABILITY, Floats, Ints, positive_scores
+from simllm.stats.probability_calibration import Bin, calibration_errors, consistency, reliability
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Agreement of probabilities with frequencies.
+
+    Attributes:
+        ece: The expected calibration error, in bins of equal width.
+        mce: The largest gap in these bins.
+        ece_equal_mass: The expected calibration error in bins of about equally many predictions.
+        mce_equal_mass: The largest gap in those.
+        bins: The bins of equal width.
+        brier: The mean squared error of probabilities of the positive class; None for other probabilities.
+        log_loss: Their mean negative log-likelihood, in nats.
+        expected_if_calibrated: The mean ECE of labels that are drawn from the probabilities.
+        p: The share of such draws with an ECE as large as that of the data.
+    """
+
+    ece: float
+    mce: float
+    ece_equal_mass: float
+    mce_equal_mass: float
+    bins: list[Bin]
+    brier: float | None = None
+    log_loss: float | None = None
+    expected_if_calibrated: float | None = None
+    p: float | None = None
+
+
+def calibrate(
+    rows: DataFrame,
+    gold: Ints,
+    predicted: Ints,
+    labels: Sequence[str],
+    bins: int,
+    details: bool,
+) -> tuple[dict[str, Calibration], int | None]:
+    """Measure calibration of parsed rows with probabilities.
+
+    Returns:
+        The calibration of P(positive) and of the confidence in the predicted label; and the number of rows
+        whose P(positive) is on the other side of .5 than their label, None without probabilities.
+    """
+    found: dict[str, Calibration] = {}
+    other_side = None
+    right = (gold == predicted).astype(float)
+    if len(labels) == 2:
+        chance, are_chances = positive_scores(rows, labels[0], labels)
+        known = ~np.isnan(chance)
+        if not are_chances or not known.any():
+            return {}, None
+        chance, claims = chance[known], predicted[known] == 0
+        positive = (gold[known] == 0).astype(float)
+        found["positive"] = _measure(chance, positive, bins, is_positive=True, details=details)
+        found["top"] = _measure(np.where(claims, chance, 1 - chance), right[known], bins)
+        other_side = int((((chance > 0.5) & ~claims) | ((chance < 0.5) & claims)).sum())
+    else:
+        confidence = rows["confidence"].to_numpy(float)
+        chances = chances_of(rows, labels)
+        if chances is not None:
+            own = chances.to_numpy(float)[np.arange(len(rows)), predicted]
+            confidence = np.where(np.isnan(confidence), own, confidence)
+        known = ~np.isnan(confidence)
+        if known.any():
+            found["top"] = _measure(confidence[known], right[known], bins)
+    return found, other_side
+
+
+def _measure(
+    chance: Floats, label: Floats, bins: int, is_positive: bool = False, details: bool = False
+) -> Calibration:
+    diagram = reliability(chance, label, bins)
+    equal = calibration_errors(reliability(chance, label, bins, equal_mass=True))
+    more: Mapping[str, Any] = {}
+    if is_positive:
+        own = np.where(label == 1, chance, 1 - chance).clip(LEAST_PROBABILITY)
+        more = {"brier": float(((chance - label) ** 2).mean()), "log_loss": float(-np.log(own).mean())}
+    if details:
+        expected, p = consistency(chance, label, bins)
+        more = {**more, "expected_if_calibrated": expected, "p": p}
+    return Calibration(*calibration_errors(diagram), *equal, diagram, **more)

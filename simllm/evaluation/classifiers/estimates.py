@@ -1,0 +1,37 @@
+"""Estimates: values of metrics with their 95% intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+Z = 1.959963984540054  # half the width of a 95% interval, in standard errors
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A metric with its 95% interval; None if it is not defined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def make_estimate(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
+    """Make an estimate; NaN means that a number is not defined."""
+    return Estimate(*(finite(number) for number in (value, low, high)))
+
+
+def finite(value: float) -> float | None:
+    """Return a number, or None for NaN."""
+    return None if math.isnan(value) else value
+
+
+def wilson(successes: float, n: float) -> tuple[float, float]:
+    """Return Wilson's 95% interval of a proportion; NaN if n is 0."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    if not n:
+        return math.nan, math.nan
+    low, high = proportion_confint(successes, n, method="wilson")
+    return float(low), float(high)

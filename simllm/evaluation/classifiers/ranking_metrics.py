@@ -1,0 +1,141 @@
+"""Metrics from scores and probabilities: AUC, average precision, Brier score, log loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from simllm.evaluation.classifiers.estimates import Estimate, Z, finite, make_estimate
+from simllm.evaluation.classifiers.predictions import chances_of
+from simllm.stats.roc_curve import auc_interval, auc_with_covariance
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int_]
+LEAST_PROBABILITY = 1e-15  # in the log loss
+
+
+def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:
+    """Return how sure a classifier is that items are positive.
+
+    Args:
+        rows: n rows of `Predictions`; all are parsed.
+        positive: The positive class.
+        labels: The classes.
+
+    Returns:
+        (n,) probabilities or scores, NaN where a row has none; and whether all are probabilities.
+    """
+    confidence = rows["confidence"].to_numpy(float)
+    values = np.where(rows["predicted"] == positive, confidence, 1 - confidence)
+    chances = chances_of(rows, labels)
+    for other in (rows["probability"], chances[f"p:{positive}"] if chances is not None else None):
+        if other is not None:
+            values = np.where(np.isnan(values), other.to_numpy(float), values)
+    missing = np.isnan(values)
+    values[missing] = rows["score"].to_numpy(float)[missing]
+    return values, not (missing & ~np.isnan(values)).any()
+
+
+def auc_within(
+    positive: NDArray[np.bool_], scores: Floats, folds: NDArray[np.object_], repeats: float
+) -> tuple[float, float, float]:
+    """Compute the AUC within folds, with its interval; the scores of two folds have no common order.
+
+    Args:
+        positive: (n,) whether an item is positive.
+        scores: (n,) scores.
+        folds: (n,) the fold of each row.
+        repeats: How often an item occurs.
+
+    Returns:
+        The mean AUC, weighted by the pairs of each fold, and the ends of its 95% interval (DeLong); NaN if it
+        is not defined.
+    """
+    area = variance = pairs = 0.0
+    for fold in dict.fromkeys(folds.tolist()):
+        own = folds == fold
+        above = int(positive[own].sum())
+        weight = float(above * (own.sum() - above))
+        if weight:
+            areas, covariance = auc_with_covariance(positive[own], scores[own][None])
+            area += weight * float(areas[0])
+            variance += weight**2 * float(covariance[0, 0])
+            pairs += weight
+    if not pairs:
+        return math.nan, math.nan, math.nan
+    area, around = area / pairs, Z * math.sqrt(variance * repeats) / pairs
+    if math.isnan(around):  # fewer than two items of a kind
+        return area, math.nan, math.nan
+    return area, max(0.0, area - around), min(1.0, area + around)
+
+
+def rank_two_classes(
+    rows: DataFrame, gold: Ints, labels: Sequence[str], repeats: float
+) -> dict[str, Estimate]:
+    """Compute the AUC and the average precision of two classes.
+
+    Args:
+        rows: n rows of `Predictions`; all are parsed.
+        gold: (n,) the numbers of the true classes.
+        labels: The classes; the positive one is the first.
+        repeats: How often an item occurs.
+
+    Returns:
+        The two metrics; undefined with one true class, or without scores.
+    """
+    from sklearn.metrics import average_precision_score
+
+    scores, _ = positive_scores(rows, labels[0], labels)
+    known = ~np.isnan(scores)
+    positive = gold[known] == 0
+    if not 0 < positive.sum() < len(positive):
+        return {"auc": Estimate(None), "average_precision": Estimate(None)}
+    folds = rows.loc[known, "fold"].to_numpy()
+    precision = float(average_precision_score(positive, scores[known]))
+    return {
+        "auc": make_estimate(*auc_within(positive, scores[known], folds, repeats)),
+        "average_precision": Estimate(precision),
+    }
+
+
+def rank_classes(
+    rows: DataFrame, gold: Ints, labels: Sequence[str]
+) -> tuple[dict[str, Estimate], dict[str, float | None]]:
+    """Compute the metrics of three or more classes that need the probabilities of all.
+
+    Args:
+        rows: n rows of `Predictions`; all are parsed.
+        gold: (n,) the numbers of the true classes.
+        labels: The k classes.
+
+    Returns:
+        The mean AUCs, the Brier score and the log loss; and the AUC of each class against the rest. Both are
+        empty if rows lack probabilities.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    chances = chances_of(rows, labels)
+    if chances is None:
+        return {}, {}
+    table = chances.to_numpy(float)
+    known = ~np.isnan(table).any(axis=1)
+    table, gold = table[known], gold[known]
+    areas = {}
+    for number, label in enumerate(labels):
+        own = gold == number
+        area = auc_interval(own, table[:, number])[0] if 0 < own.sum() < len(own) else math.nan
+        areas[label] = finite(area)
+    present = [area for area in areas.values() if area is not None]
+    metrics = {"macro_auc": Estimate(float(np.mean(present)) if present else None)}
+    if len(present) == len(labels):
+        pairs = roc_auc_score(gold, table / table.sum(axis=1, keepdims=True), multi_class="ovo")
+        metrics["macro_auc_one_vs_one"] = Estimate(float(pairs))
+    own = table[np.arange(len(gold)), gold]
+    squares = ((table - np.eye(len(labels))[gold]) ** 2).sum(axis=1)
+    metrics["brier"] = Estimate(float(squares.mean()))
+    metrics["log_loss"] = Estimate(float(-np.log(own.clip(LEAST_PROBABILITY)).mean()))
+    return metrics, areas
