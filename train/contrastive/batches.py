@@ -17,7 +17,7 @@ from train.contrastive.lexical_teacher import LexicalTeacher
 from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs, mark_same_meaning
 from train.contrastive.rated_pairs import RatedBatch, RatedSource
 from train.corpus import decontaminate
-from train.corpus.sources import match_files
+from train.corpus.sources import input_files
 from train.runtime.prefetch import Prefetcher
 
 _FREQUENCY_PAIRS = 50_000  # pairs in which the document frequencies of the lexical teacher are counted
@@ -131,7 +131,7 @@ def hash_inputs(config: ContrastiveConfig) -> str:
         patterns += [source.source, *source.sentences]
     patterns += [config.language_model.texts] if config.language_model else []
     patterns += [*config.exclude, *config.dev, config.dev_comments]
-    files = [file for pattern in patterns for file in match_files(pattern)]
+    files = [file for pattern in patterns for file in input_files(pattern)]
     digest = hashlib.sha256()
     for file in [*files, contrast.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:
         with file.open("rb") as data:

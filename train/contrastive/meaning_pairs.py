@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -58,8 +57,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     """
     source: MeaningSource
     if len(config.fields) < 2:
-        texts = (text for file in match_files(config.source) for text in _read_texts(file, config))
-        source = RuleMadePairs(_clean_and_select(texts, config.max_words, excluded), lexicon)
+        source = RuleMadePairs(_clean_and_select(_read_texts(config), config.max_words, excluded), lexicon)
     else:
         pairs = [pair for pair in _read_labelled(config) if pair.first not in excluded]
         pairs = [pair for pair in pairs if pair.second not in excluded]
@@ -154,13 +152,13 @@ class WordPairs:
         return MeaningPair(sentence, " ".join(replace(words, place, place + 1, pair.second)), pair.label)
 
 
-def _read_texts(file: Path, config: MeaningSourceConfig) -> Iterator[str]:
-    """Yield the texts in a file: all lines of a plain file, or one field of all JSON lines."""
+def _read_texts(config: MeaningSourceConfig) -> Iterator[str]:
+    """Yield the texts of a source: all lines of plain files, or one field of all rows."""
     if config.fields:
-        for where, row in select_rows(file, config.only, config.leave_out):
+        for where, row in select_rows(config.source, config.only, config.leave_out):
             yield text_under(row, config.fields[0], where)
     else:
-        yield from (text for _, text in lines(file))
+        yield from (text for file in match_files(config.source) for _, text in lines(file))
 
 
 def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> list[str]:
@@ -176,13 +174,12 @@ def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     """
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []
-    for file in match_files(config.source):
-        for where, row in select_rows(file, config.only, config.leave_out):
-            first, second = (clean(text_under(row, name, where)) for name in config.fields[:2])
-            label = SAME if len(config.fields) == 2 else labels.get(str(row.get(config.fields[2])))
-            longest = max(first.count(" "), second.count(" "))
-            if label is None or not first or not second or longest >= config.max_words:
-                continue
-            if first != second:  # equal texts have the same meaning, whatever the label
-                pairs.append(MeaningPair(first, second, label))
+    for where, row in select_rows(config.source, config.only, config.leave_out):
+        first, second = (clean(text_under(row, name, where)) for name in config.fields[:2])
+        label = SAME if len(config.fields) == 2 else labels.get(str(row.get(config.fields[2])))
+        longest = max(first.count(" "), second.count(" "))
+        if label is None or not first or not second or longest >= config.max_words:
+            continue
+        if first != second:  # equal texts have the same meaning, whatever the label
+            pairs.append(MeaningPair(first, second, label))
     return pairs

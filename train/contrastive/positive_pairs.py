@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -54,15 +53,13 @@ class PositiveSource:
             InputError: A file cannot be read, or no pair is left.
         """
         self.config, self.excluded, self.lexicon = config, excluded, lexicon
-        files = match_files(config.source)
-        self.texts = (
-            [] if config.fields else [text for file in files for _, text in lines(file) if self._fits(text)]
-        )
+        self.texts: list[str] = []
+        if not config.fields:
+            files = match_files(config.source)
+            self.texts = [text for file in files for _, text in lines(file) if self._fits(text)]
         self.pairs = [
             pair
-            for file in files
-            if config.fields
-            for pair in _read_pairs(file, config)
+            for pair in (_read_pairs(config) if config.fields else ())
             if self._fits(pair.first) and self._fits(pair.second)
             if pair.first not in excluded and pair.second not in excluded
         ]
@@ -154,10 +151,10 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
     return same, (same.astype(np.float32) @ own_negatives) > 0
 
 
-def _read_pairs(file: Path, config: PositivesConfig) -> list[PositivePair]:
-    """Read pairs of texts from a JSON-lines file; keep those whose word overlap is within the limits."""
+def _read_pairs(config: PositivesConfig) -> list[PositivePair]:
+    """Read the pairs of texts of a source; keep those whose word overlap is within the limits."""
     pairs = []
-    for where, row in select_rows(file, config.only, config.leave_out):
+    for where, row in select_rows(config.source, config.only, config.leave_out):
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
         if config.min_overlap <= _word_overlap(first, second) <= config.max_overlap:
             group = identity(str(row.get("group", first)))

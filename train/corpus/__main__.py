@@ -2,10 +2,14 @@
 
     python -m train.corpus build --installed-python --out corpus
     python -m train.corpus build repositories/ more/*.jsonl.gz --exclude ratings.jsonl --out corpus
+    python -m train.corpus build hf:the-stack/ 'hf:csn:java:train#docstring' --out corpus
 
 A SOURCE is a folder of source trees or git repositories (also bare ones), JSON lines with `text`,
-`summary` or the fields of CodeSearchNet, plain lines, or a corpus. Rerun the same command to resume
-after an interruption. Exit status: 0 done, 2 bad input, 130 interrupted from the keyboard.
+`summary` or the fields of CodeSearchNet, plain lines, or a corpus. `hf:NAME[:CONFIG][:SPLIT][#COLUMN]` is a
+data set that Hugging Face `datasets` can read: a folder of parquet, arrow, csv or JSON files or, with
+--allow-download, a data set of the hub. Without a COLUMN, code in the layout of The Stack is read. Rerun the
+same command to resume after an interruption. Exit status: 0 done, 2 bad input, 130 interrupted from the
+keyboard.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command = parser.add_subparsers(required=True, metavar="build").add_parser("build", help="build a corpus")
-    command.add_argument("sources", nargs="*", metavar="SOURCE", help="path or glob pattern")
+    command.add_argument("sources", nargs="*", metavar="SOURCE", help="path, glob pattern or hf:NAME")
     command.add_argument("--installed-python", action="store_true", help="read this machine's Python, too")
     command.add_argument("--out", type=Path, required=True, help="folder of the corpus")
     command.add_argument(
@@ -39,6 +43,9 @@ def main() -> int:
     )
     command.add_argument("--test-share", type=float, default=0.1, help="share of held-out texts (0.1)")
     command.add_argument("--tags", type=int, default=0, help="number of tagged revisions to read, too (0)")
+    command.add_argument(
+        "--allow-download", action="store_true", help="let hf:NAME download a data set of the hub"
+    )
     command.add_argument("--workers", type=int, default=0, help="processes (one for each core)")
     for stream in (sys.stdout, sys.stderr):  # escape characters that the locale cannot encode
         if isinstance(stream, io.TextIOWrapper):
@@ -49,7 +56,7 @@ def main() -> int:
         config = CorpusConfig(
             (*options.sources, *installed), tuple(options.exclude), options.test_share, options.tags
         )
-        built = build.build(config, options.out, options.workers)
+        built = build.build(config, options.out, options.workers, options.allow_download)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -18,12 +18,15 @@ from train.corpus import corpus_folder, decontaminate, merge_parts, part_workers
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
 from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.part_file import Part
 from train.corpus.skip_counts import Tallies
 
 __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 
 
-def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any]:
+def build(
+    config: CorpusConfig, folder: Path, workers: int = 0, allow_download: bool = False
+) -> dict[str, Any]:
     """Build a corpus of code comments, or resume a build that was killed.
 
     The folder gets these files:
@@ -41,6 +44,7 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
         config: The configuration of the corpus.
         folder: The corpus folder: missing, empty, or written by simllm.
         workers: Number of processes; 0 for one on each core.
+        allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
     Returns:
         The content of `corpus.json`.
@@ -63,34 +67,40 @@ def build(config: CorpusConfig, folder: Path, workers: int = 0) -> dict[str, Any
     with files.locked(scratch):
         built = corpus_folder.read_facts(folder)
         if not built or built["config"] != config_values:
-            built = _build(config, config_values, folder, scratch, excluded, workers or _cores())
+            tallies, copied = Tallies(), _copyable_corpus(config, excluded)
+            parts: list[Part] = []
+            if not copied:
+                parts = part_workers.make_parts(
+                    config, scratch, workers or _cores(), excluded, tallies.files, allow_download
+                )
+            built = _write(config, config_values, folder, parts, copied, excluded, tallies)
         part_workers.remove_parts(scratch)
     return built
 
 
-def _build(
+def _write(
     config: CorpusConfig,
     config_values: dict[str, Any],
     folder: Path,
-    scratch: Path,
+    parts: list[Part],
+    copied: dict[str, Any] | None,
     excluded: ExcludedTexts,
-    workers: int,
+    tallies: Tallies,
 ) -> dict[str, Any]:
-    """Make the parts of the corpus and merge them, or copy the only source if it is a suitable corpus.
+    """Write the corpus folder: merge the parts, or copy the only source.
 
     Args:
         config: The configuration of the corpus.
         config_values: The configuration as JSON values.
         folder: The corpus folder to write.
-        scratch: The folder for the parts (files with the comments from one batch of source files each).
+        parts: The parts (files with the comments from one batch of source files each).
+        copied: The content of `corpus.json` of the only source, if that source is copied.
         excluded: Evaluation texts to leave out.
-        workers: Number of processes.
+        tallies: Counters of what was read and left out; they are updated.
 
     Returns:
         The content of `corpus.json`.
     """
-    tallies, copied = Tallies(), _copyable_corpus(config, excluded)
-    parts = [] if copied else part_workers.make_parts(config, scratch, workers, excluded, tallies.files)
     with folders.replacing(folder) as partial:
         if copied:
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):

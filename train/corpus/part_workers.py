@@ -49,7 +49,12 @@ _excluded = ExcludedTexts(())  # set in each worker process
 
 
 def make_parts(
-    config: CorpusConfig, folder: Path, workers: int, excluded: ExcludedTexts, tally: Tally
+    config: CorpusConfig,
+    folder: Path,
+    workers: int,
+    excluded: ExcludedTexts,
+    tally: Tally,
+    allow_download: bool = False,
 ) -> list[Part]:
     """Make the missing parts of a corpus (files with the comments from one batch of source files each).
 
@@ -59,6 +64,7 @@ def make_parts(
         workers: Number of processes.
         excluded: Evaluation texts to leave out.
         tally: Counter of the files that are read or left out; it is updated.
+        allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
     Returns:
         All parts, in the order of the sources.
@@ -75,7 +81,7 @@ def make_parts(
 
     def missing() -> Iterator[tuple[bytes, Path]]:
         """Yield the input (a pickled batch) and the file to write, for each missing or damaged part."""
-        for number, batch in enumerate(_batches(config, tally)):
+        for number, batch in enumerate(_batches(config, tally, allow_download)):
             data = pickle.dumps(batch)
             name = hashlib.blake2b(version + data, digest_size=12).hexdigest()
             parts.append(Part(folder / f"{number:06}-{name}.npz"))
@@ -121,12 +127,13 @@ def _version() -> bytes:
     return digest.digest()
 
 
-def _batches(config: CorpusConfig, tally: Tally) -> Iterator[tuple[str, list[Item]]]:
+def _batches(config: CorpusConfig, tally: Tally, allow_download: bool) -> Iterator[tuple[str, list[Item]]]:
     """Read all sources in batches of about `BATCH` characters, and show a progress bar.
 
     Args:
         config: The configuration of the corpus.
         tally: Counter of files that are left out; it is updated.
+        allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
     Yields:
         The name of the source, and a list of its source files, docstrings or comments.
@@ -135,7 +142,7 @@ def _batches(config: CorpusConfig, tally: Tally) -> Iterator[tuple[str, list[Ite
         for source in config.sources:
             batch: list[Item] = []
             size = 0
-            for item in sources.read(source, config.tags, tally):
+            for item in sources.read(source, config.tags, tally, allow_download):
                 batch.append(item)
                 size += _size(item)
                 if size >= BATCH:

@@ -1,4 +1,4 @@
-"""Reading of the sources of a corpus: folders with source code, or files with comments."""
+"""Reading of the sources of a corpus: folders with source code, files with comments, data sets by name."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io.files import lines, parsed, printable, text_under
-from train.corpus import corpus_folder, source_trees
+from simllm.io.files import lines, objects, parsed, printable, text_under
+from train.corpus import corpus_folder, named_data_sets, source_trees
 from train.corpus.function_comment import Comment
 from train.corpus.skip_counts import Tally
 from train.corpus.source_trees import Code
 
 INSTALLED_PYTHON = "installed-python"
 _FIELDS = [field.name for field in fields(Comment)]
+_TEXT_COLUMNS = {"docstring", "summary", "text"}
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,24 @@ class Docstring:
 Item = Code | Docstring | Comment
 
 
-def read(source: str, tags: int, tally: Tally) -> Iterator[Item]:
+def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> Iterator[Item]:
     """Read a source of the corpus: yield its source files, docstrings or comments.
 
     Args:
-        source: A path or glob pattern, or `installed-python` for the Python modules on this machine. The
-            paths are folders with code, git repositories, corpora, JSON lines (`*.jsonl`) or plain lines
-            (other files). A file is gzipped if its name ends in `.gz`.
+        source: A path or glob pattern, `hf:NAME` for a data set (see `train.corpus.named_data_sets`), or
+            `installed-python` for the Python modules on this machine. The paths are folders with code, git
+            repositories, corpora, JSON lines (`*.jsonl`) or plain lines (other files). A file is gzipped if
+            its name ends in `.gz`.
         tags: Number of tagged revisions to read from git repositories, besides the current commit.
         tally: Counter of files that are left out; it is updated.
+        allow_download: Whether a data set may be downloaded.
 
     Raises:
-        InputError: No file or folder matches `source`.
+        InputError: No file or folder matches `source`, or a data set cannot be read.
     """
+    if source.startswith(named_data_sets.PREFIX):
+        yield from _data_set(source, tally, allow_download)
+        return
     if source == INSTALLED_PYTHON:
         yield from source_trees.read_installed_python(tally)
     for path in match_files(source):
@@ -77,10 +83,12 @@ def match_files(pattern: str) -> list[Path]:
     the name of a source, not a path, and gives an empty list.
 
     Raises:
-        InputError: Nothing matches.
+        InputError: Nothing matches, or the pattern names a data set.
     """
     if pattern == INSTALLED_PYTHON:
         return []
+    if pattern.startswith(named_data_sets.PREFIX):
+        raise InputError(f"source {pattern!r}: expected a path; only comments and pairs come from data sets")
     if os.path.lexists(pattern):
         return [Path(pattern)]
     files = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
@@ -90,15 +98,65 @@ def match_files(pattern: str) -> list[Path]:
 
 
 def source_paths(source: str) -> list[Path]:
-    """Return the files and folders from which a source of the corpus is read.
+    """Return the files and folders from which a source of the corpus is read; none for a data set of the hub.
 
     Args:
-        source: A path or glob pattern, or `installed-python`.
+        source: A path or glob pattern, `hf:NAME` or `installed-python`.
 
     Raises:
         InputError: Nothing matches.
     """
+    if source.startswith(named_data_sets.PREFIX):
+        folder = named_data_sets.parse_source(source).folder
+        return [folder] if folder else []
     return list(source_trees.installed_folders()) if source == INSTALLED_PYTHON else match_files(source)
+
+
+def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Read the rows of JSON-lines files, or of a data set in a local folder.
+
+    Args:
+        source: A path or glob pattern, or `hf:FOLDER`.
+
+    Yields:
+        The location of the row for error messages, and the row.
+
+    Raises:
+        InputError: Nothing matches, or a row cannot be read.
+    """
+    if source.startswith(named_data_sets.PREFIX):
+        yield from named_data_sets.rows(named_data_sets.parse_source(source))
+        return
+    for file in match_files(source):
+        yield from objects(file)
+
+
+def input_files(source: str) -> list[Path]:
+    """Return the files from which `rows` reads, sorted.
+
+    Raises:
+        InputError: Nothing matches.
+    """
+    if source.startswith(named_data_sets.PREFIX):
+        return named_data_sets.data_files(named_data_sets.parse_source(source))
+    return match_files(source)
+
+
+def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]:
+    """Yield the source files, docstrings or comments in a data set; rows without a text are counted."""
+    named = named_data_sets.parse_source(source)
+    for item in named_data_sets.read_code_or_texts(named, tally, allow_download):
+        if isinstance(item, Code | Comment):
+            yield item
+            continue
+        if not item.keys() & _TEXT_COLUMNS:
+            raise InputError(
+                f"source {source!r}: has the columns {', '.join(item)}; name one: {source}#COLUMN"
+            )
+        try:
+            yield _comment(item, source)
+        except InputError as error:
+            tally.add("row without a text", str(error))
 
 
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:

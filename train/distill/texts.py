@@ -102,17 +102,16 @@ def gather(
 
 def _read(source: TextsConfig) -> Iterator[Group]:
     """Yield the cleaned groups of texts from one source; leave out groups with an empty or long text."""
-    for file in match_files(source.source):
-        if source.fields:
-            groups = (
-                tuple(clean(text_under(row, name, where)) for name in source.fields)
-                for where, row in select_rows(file, source.only, source.leave_out)
-            )
-        else:
-            groups = ((clean(text),) for _, text in lines(file))
-        for group in groups:
-            if all(text and text.count(" ") < source.max_words for text in group):
-                yield group
+    if source.fields:
+        groups = (
+            tuple(clean(text_under(row, name, where)) for name in source.fields)
+            for where, row in select_rows(source.source, source.only, source.leave_out)
+        )
+    else:
+        groups = ((clean(text),) for file in match_files(source.source) for _, text in lines(file))
+    for group in groups:
+        if all(text and text.count(" ") < source.max_words for text in group):
+            yield group
 
 
 def _all_seen(group: Group, seen: set[bytes]) -> bool:

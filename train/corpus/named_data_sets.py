@@ -1,0 +1,224 @@
+"""Data sets by name, read with Hugging Face `datasets`: `hf:NAME[:CONFIG][:SPLIT][#FIELD]`.
+
+NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the hub. Rows are streamed, so
+that memory does not grow with the data set.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from simllm.errors import InputError
+from simllm.io.files import printable
+from train.corpus.extract import LANGUAGES, LARGEST
+from train.corpus.function_comment import Comment
+from train.corpus.skip_counts import Tally
+from train.corpus.source_trees import Code
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict
+
+PREFIX = "hf:"
+_SOURCE = re.compile(r"hf:(?P<name>[^:#]+)(:(?P<first>[^:#]*))?(:(?P<second>[^:#]+))?(#(?P<field>.+))?")
+_SAVED = ("dataset_dict.json", "dataset_info.json")  # of `save_to_disk`
+# The columns of code in The Stack (Kocetkov et al., 2022) and in similar data sets.
+_CONTENT = "content"
+_PATHS = ("path", "max_stars_repo_path", "file_path")
+_REPOSITORIES = ("repo_name", "max_stars_repo_name", "repository_name", "repo")
+_LICENCES = ("license", "licence", "licenses", "max_stars_repo_licenses", "detected_licenses")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DataSetSource:
+    """A data set that a user named.
+
+    Attributes:
+        text: What the user wrote.
+        name: The folder, or the name on the hub.
+        parts: The texts after the name: configuration and split; or one of them, or none.
+        field: The column with texts; None to read code or comments by the names of the columns.
+    """
+
+    text: str
+    name: str
+    parts: tuple[str, ...]
+    field: str | None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the data set; None if it is on the hub."""
+        return Path(self.name) if Path(self.name).is_dir() else None
+
+
+def parse_source(text: str) -> DataSetSource:
+    """Parse the name of a data set.
+
+    Raises:
+        InputError: The text is not such a name.
+    """
+    match = _SOURCE.fullmatch(text)
+    if not match:
+        raise InputError(f"source {text!r}: expected hf:NAME[:CONFIG][:SPLIT][#FIELD]")
+    parts = tuple(part for part in (match["first"], match["second"]) if part is not None)
+    return DataSetSource(text, match["name"], parts, match["field"])
+
+
+def data_files(source: DataSetSource) -> list[Path]:
+    """Return the files of a local data set, sorted.
+
+    Raises:
+        InputError: The data set is not a local folder.
+    """
+    if source.folder is None:
+        raise InputError(f"source {source.text!r}: {source.name} is not a folder")
+    return sorted(path for path in source.folder.rglob("*") if path.is_file())
+
+
+def rows(source: DataSetSource, allow_download: bool = False) -> Iterator[tuple[str, Row]]:
+    """Stream the rows of a data set.
+
+    Args:
+        source: The data set.
+        allow_download: Whether a data set of the hub may be downloaded.
+
+    Yields:
+        The location of the row for error messages, and the row.
+
+    Raises:
+        InputError: The data set cannot be opened or read, or lacks the configuration or the split.
+    """
+    found = _open(source, allow_download)
+    # pyarrow reads far ahead in a shard. Make each group of rows of a parquet file a shard of its own.
+    stream = iter(found.reshard() if hasattr(found, "reshard") else found)
+    number = 0
+    while True:
+        number += 1
+        where = f"{source.text}, row {number}"
+        try:
+            row = next(stream)
+        except StopIteration:
+            return
+        except Exception as error:  # the readers of each format raise errors of their own
+            raise InputError(f"{where}: cannot be read ({_first_line(error)})") from None
+        yield where, row
+
+
+def read_code_or_texts(
+    source: DataSetSource, tally: Tally, allow_download: bool
+) -> Iterator[Code | Comment | Row]:
+    """Stream source files, comments or rows with docstrings from a data set.
+
+    With a field, each row is a comment: the text in this column. Without a field, a row with the columns of
+    The Stack (`content` and `path`) is a source file; other rows are yielded as they are.
+
+    Args:
+        source: The data set.
+        tally: Counter of rows that are left out; it is updated.
+        allow_download: Whether a data set of the hub may be downloaded.
+
+    Raises:
+        InputError: The data set cannot be read, or has no such column.
+    """
+    for where, row in rows(source, allow_download):
+        if source.field is not None:
+            text = _column(row, source.field, source)
+            if isinstance(text, str):
+                yield Comment(text)
+            else:
+                tally.add("row without a text", f"{where}: {source.field} is {type(text).__name__}")
+        elif isinstance(row.get(_CONTENT), str | bytes):
+            yield from _code(row, where, tally)
+        else:
+            yield row
+
+
+def _code(row: Row, where: str, tally: Tally) -> Iterator[Code]:
+    """Yield the source file in a row, if its suffix is known and it is not too large."""
+    path = _first(row, _PATHS)
+    language = LANGUAGES.get(PurePosixPath(path).suffix or f".{row.get('ext')}")
+    if language is None:
+        return
+    content = row[_CONTENT]
+    data = content if isinstance(content, bytes) else content.encode(errors="replace")
+    if len(data) > LARGEST:
+        tally.add("file too large", f"{where}: {len(data):,} bytes")
+        return
+    yield Code(data, language, printable(path), _first(row, _REPOSITORIES), _first(row, _LICENCES))
+
+
+def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """Return the value of the first column that a row has, as a text; "" if it has none."""
+    value = next((row[name] for name in names if row.get(name)), "")
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _column(row: Row, name: str, source: DataSetSource) -> Any:
+    if name not in row:
+        raise InputError(f"source {source.text!r}: no column {name!r}; expected one of {', '.join(row)}")
+    return row[name]
+
+
+def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableDataset:
+    """Open the split of a data set that its name tells, for streaming."""
+    if source.folder is None and not allow_download:
+        raise InputError(
+            f"source {source.text!r}: no such folder; --allow-download reads {source.name} from the hub"
+        )
+    if not allow_download:
+        os.environ["HF_HUB_OFFLINE"] = "1"  # before the first import: libraries read it only then
+    try:
+        import datasets
+    except ModuleNotFoundError:
+        raise InputError(f"source {source.text!r}: needs datasets: pip install '.[train]'") from None
+    datasets.disable_progress_bars()
+    folder = source.folder
+    name = str(folder.resolve()) if folder else source.name  # "csv" alone would name a file format
+    try:
+        if folder and any((folder / file).is_file() for file in _SAVED):
+            config, split = None, source.parts[-1] if source.parts else None
+            found = datasets.load_from_disk(name)
+        else:
+            config, split = _config_and_split(source, name)
+            found = datasets.load_dataset(name, config, streaming=True)
+    except Exception as error:  # errors of the hub, of builders and of files have no common class
+        raise InputError(f"source {source.text!r}: cannot be opened ({_first_line(error)})") from None
+    return _split(found, split, source)
+
+
+def _config_and_split(source: DataSetSource, name: str) -> tuple[str | None, str | None]:
+    """Tell configuration and split apart; a single part is the configuration if there is one of this name."""
+    import datasets
+
+    if len(source.parts) == 2:
+        return source.parts[0] or None, source.parts[1]
+    if not source.parts:
+        return None, None
+    is_config = source.parts[0] in datasets.get_dataset_config_names(name)
+    return (source.parts[0], None) if is_config else (None, source.parts[0])
+
+
+def _split(
+    found: Dataset | IterableDataset | DatasetDict | IterableDatasetDict,
+    wanted: str | None,
+    source: DataSetSource,
+) -> Dataset | IterableDataset:
+    """Choose the split: the wanted one, else `train`, else the only one."""
+    if not isinstance(found, dict):
+        if wanted is not None:
+            raise InputError(f"source {source.text!r}: has no splits")
+        return found
+    name = wanted or ("train" if "train" in found else next(iter(found)) if len(found) == 1 else None)
+    if name not in found:
+        raise InputError(f"source {source.text!r}: expected one of the splits {', '.join(found)}")
+    return found[name]
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
