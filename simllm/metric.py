@@ -20,9 +20,8 @@ from simllm.model.embedding_similarity import get_similarity
 from simllm.model.inference import MODES, make_engine, prepare_module
 from simllm.model.pooling import get_pooling
 from simllm.scoring import encode, token_matching
-from simllm.scoring.check_text_lists import text_list
 from simllm.scoring.document_frequencies import Frequencies
-from simllm.scoring.encode import Tokenized
+from simllm.scoring.encode import Tokenized, text_list
 from simllm.scoring.meaning_scorer import MeaningScorer
 from simllm.scoring.pair_scorers import PairScorer, PooledScorer, TokenScorer
 from simllm.scoring.scores import Scores, concatenate, issue_warnings

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.metric import SimLLM
-from simllm.stats.compare_systems import SEED, bootstrap_p, interval, resampled_means, sign_flip_p
 from simllm.stats.multiple_testing import holm
+from simllm.stats.paired_resampling import SEED, bootstrap_p, interval, resampled_means, sign_flip_p
 
 Values = NDArray[np.float64]
 OVER_REFERENCES: dict[str, Callable[..., Values]] = {"max": np.max, "mean": np.mean}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm.cli import metrics_option
-from simllm.cli.score_table import CHANGED
+from simllm.cli.score_columns import CHANGED
 from simllm.io import files, tables
 
 if TYPE_CHECKING:

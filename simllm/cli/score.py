@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from simllm.cli import metrics_option, read_text_pairs, score_with_metrics
-from simllm.cli.score_table import ScoreTable
+from simllm.cli.score_columns import ScoreTable
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
 from simllm.io.partial_file import PartialFile

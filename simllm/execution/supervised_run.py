@@ -22,9 +22,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simllm.execution.adopted_processes import Ended, end_children
 from simllm.execution.box_files import read_files, write_files
 from simllm.execution.bubblewrap import ENVIRONMENT, SIZED_FOLDERS, bwrap_command
+from simllm.execution.end_processes import Ended, end_children
 from simllm.execution.resource_watch import exact_cpu_seconds, measure
 from simllm.execution.run_messages import Limits, Outcome, Request, SandboxError
 from simllm.execution.syscall_filter import seccomp_program

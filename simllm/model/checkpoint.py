@@ -28,10 +28,10 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.io.strict_loading import build, read_json
-from simllm.model import weights
 from simllm.model.encoder import Encoder
 from simllm.model.encoder_config import HeadConfig, ModelConfig
 from simllm.model.meaning_head import MeaningHead
+from simllm.model.read_weights import SINGLE_FILE, read_weights, weight_files
 from simllm.model.score_scale import ScoreScale
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
@@ -149,7 +149,7 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
     for name in (CONFIG, TOKENIZER):
         if not (folder / name).is_file():
             raise InputError(f"{folder}: no {name}; expected a model folder")
-    stored = weights.weight_files(folder)
+    stored = weight_files(folder)
     config = ModelConfig.load(folder / CONFIG)
     info = ModelInfo()
     if (folder / INFO).is_file():
@@ -213,7 +213,7 @@ def _encoder_weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
     Raises:
         InputError: A weight is missing, unknown, not finite, or has another shape.
     """
-    stored = weights.read_weights(folder)
+    stored = read_weights(folder)
     names = {transformers_name(name) for name in encoder.state_dict()}
     for name in stored.keys() - names:
         if not name.startswith(_IGNORED_WEIGHTS):
@@ -262,9 +262,9 @@ def save(
     }
     with folders.replacing(folder) as partial:
         encoder.config.save(partial / CONFIG)
-        save_file(state, partial / weights.SINGLE_FILE, metadata={"format": "pt"})
+        save_file(state, partial / SINGLE_FILE, metadata={"format": "pt"})
         # save_file makes a file that other users cannot read.
-        shutil.copymode(partial / CONFIG, partial / weights.SINGLE_FILE)
+        shutil.copymode(partial / CONFIG, partial / SINGLE_FILE)
         if head:
             weights_of_head = {
                 name: tensor.detach().to("cpu", dtype) for name, tensor in head.state_dict().items()

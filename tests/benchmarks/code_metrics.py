@@ -31,7 +31,7 @@ from simllm.code import normal_form
 from simllm.code.syntax_tree import syntax_tree
 from simllm.code.tree_edit_distance import tree_edit_distance
 from simllm.metrics import Example
-from simllm.metrics.code import versions
+from simllm.metrics.code import compared_texts
 from tests.benchmarks import machine
 
 MODULES = [
@@ -141,7 +141,7 @@ def fastest(function, turns=3):
     """Return the seconds of the fastest of several turns; each begins without cached results."""
     times = []
     for _ in range(turns):
-        for cached in (normal_form._printed_python, normal_form._token_lines, versions.edits):
+        for cached in (normal_form._printed_python, normal_form._token_lines, compared_texts.edits):
             cached.cache_clear()
         begun = time.perf_counter()
         function()

@@ -19,7 +19,7 @@ from simllm.text_cleaning import clean
 from train.contrastive.config import MeaningSourceConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
-from train.runtime.json_row_filter import select_rows
+from train.runtime.select_rows import select_rows
 
 SAME, DIFFERENT = 1.0, 0.0
 

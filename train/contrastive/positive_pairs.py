@@ -18,7 +18,7 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
 from train.pretrain.batches import combined_seed
-from train.runtime.json_row_filter import select_rows
+from train.runtime.select_rows import select_rows
 
 
 @dataclass(frozen=True)

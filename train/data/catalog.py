@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from train.data.evaluation_texts import CLEANINGS
-from train.data.reader_table import READERS
+from train.data.reader_by_set import READERS
 
 CATALOG_FILE = Path(__file__).with_name("sets.yaml")
 

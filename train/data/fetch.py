@@ -15,7 +15,7 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from train.data.catalog import Catalog, DataSet, Input, OutputFile
 from train.data.evaluation_texts import CLEANINGS, EvaluationTexts
-from train.data.reader_table import READERS
+from train.data.reader_by_set import READERS
 from train.data.remote_repository import RemoteRepository
 from train.data.source_file import Row
 

@@ -20,11 +20,12 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.io.strict_loading import read_json
-from simllm.model import pooling, weights
+from simllm.model import pooling
 from simllm.model.checkpoint import transformers_name
 from simllm.model.encoder import Encoder
 from simllm.model.encoder_config import ModelConfig
 from simllm.model.inference import make_engine
+from simllm.model.read_weights import read_weights, weight_files
 from simllm.scoring.encode import Tokenized, embed
 from train.runtime.distributed import World
 from train.runtime.log import print_progress
@@ -157,7 +158,7 @@ def load_encoder(folder: Path) -> Encoder:
         raise InputError(f"{file}: expected a number under {wrong[0]}")
     if facts.get("position_embedding_type", "absolute") != "absolute":
         raise InputError(f"{file}: only absolute positions are known")
-    stored = {name.removeprefix(f"{kind}."): tensor for name, tensor in weights.read_weights(folder).items()}
+    stored = {name.removeprefix(f"{kind}."): tensor for name, tensor in read_weights(folder).items()}
     shape = {name: facts[name] for name in (*_SHAPE, *_OPTIONAL) if name in facts}
     positions = facts["max_position_embeddings"] + (2 if kind == "bert" else 0)
     try:
@@ -273,7 +274,7 @@ def _is_whole(shard: Path, warn: bool) -> bool:
 def identity(folder: Path) -> str:
     """Return a name that identifies a teacher: its folder name and the start of a SHA-256 over its files."""
     hashed = hashlib.sha256()
-    for file in [*weights.weight_files(folder), folder / "tokenizer.json", folder / "config.json"]:
+    for file in [*weight_files(folder), folder / "tokenizer.json", folder / "config.json"]:
         try:
             with file.open("rb") as data:
                 hashed.update(hashlib.file_digest(data, "sha256").digest())

@@ -25,7 +25,7 @@ from simllm.text_cleaning import clean
 from train.corpus import decontaminate
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
-from train.runtime.json_row_filter import select_rows
+from train.runtime.select_rows import select_rows
 
 Group = tuple[str, ...]
 GROUPS, LINES = "groups.jsonl", "texts.txt"

@@ -13,8 +13,8 @@ import numpy as np
 from pandas import DataFrame
 
 from simllm.errors import InputError
+from simllm.evaluation.classifiers import fairness_and_robustness as side
 from simllm.evaluation.classifiers import questions_of_one as one
-from simllm.evaluation.classifiers import side_figures as side
 from simllm.evaluation.classifiers.answers import Answer, answer
 from simllm.evaluation.classifiers.performance import Performance, measure, measure_counts, strict_value
 from simllm.evaluation.classifiers.predictions import COLUMNS, PLACE, SPLITS, Predictions

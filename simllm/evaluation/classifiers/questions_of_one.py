@@ -13,13 +13,13 @@ from pandas import DataFrame, Series
 
 from simllm.evaluation.classifiers.answers import Finding, format_p
 from simllm.evaluation.classifiers.estimates import Z, wilson
+from simllm.evaluation.classifiers.fairness_and_robustness import folds_and_sets
 from simllm.evaluation.classifiers.performance import (
     class_numbers,
     compute_metrics,
     measure,
     strict_value,
 )
-from simllm.evaluation.classifiers.side_figures import folds_and_sets
 from simllm.stats import classification
 from simllm.stats import classifier_tests as tests
 

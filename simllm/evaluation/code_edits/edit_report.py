@@ -20,7 +20,7 @@ from simllm.io.latex import escape_latex, latex_table
 from simllm.io.number_format import format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
 from simllm.metrics import registry
-from simllm.metrics.code.versions import edits
+from simllm.metrics.code.compared_texts import edits
 
 _LIBRARIES = ("numpy", "nltk", "rapidfuzz", "sacrebleu", "tree-sitter")
 _NAMES = ("edits.json", "tables.tex", "report.html")

@@ -18,9 +18,9 @@ from simllm.errors import InputError
 from simllm.evaluation.code_edits.code_items import CodeFields, CodeItem, read_items
 from simllm.evaluation.metric_study.display_names import label
 from simllm.metrics import registry
+from simllm.metrics.code.compared_texts import Edits, edits
 from simllm.metrics.code.corpus_values import corpus_value
 from simllm.metrics.code.line_edits import exact_match
-from simllm.metrics.code.versions import Edits, edits
 from simllm.metrics.protocol import Example, Floats
 from simllm.stats.pass_rates import average_pass_rate, pass_at_k
 

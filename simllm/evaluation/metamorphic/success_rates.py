@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.stats.compare_systems import SEED, interval, resampled_means, sign_flip_p
 from simllm.stats.multiple_testing import holm
+from simllm.stats.paired_resampling import SEED, interval, resampled_means, sign_flip_p
 
 Floats = NDArray[np.float64]
 _LEVEL = 0.05

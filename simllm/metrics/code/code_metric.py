@@ -23,15 +23,15 @@ from simllm.metrics.code import (
     FILE,
     NODES,
     PUBLISHED,
-    as_published,
     line_edits,
+    published_variants,
     similarities,
     tree_distances,
 )  # fmt: skip
 from simllm.metrics.code.codebleu import code_bleu
+from simllm.metrics.code.compared_texts import compare_edits, compare_whole
 from simllm.metrics.code.crystalbleu import SHARED, crystal_bleu, load_shared, shared_of_references
 from simllm.metrics.code.token_bleu import bleu_of_tokens
-from simllm.metrics.code.versions import compare_edits, compare_whole
 from simllm.metrics.protocol import Example, Floats, candidates_and_references
 
 ExampleScore = Callable[[Example], float]
@@ -117,7 +117,7 @@ def load(name: str) -> CodeMetric:
     kind, _, argument = name.partition("=")
     chosen = CODE_METRICS[kind]
     if argument == AS_PUBLISHED and kind in PUBLISHED:
-        return CodeMetric(name, partial(as_published.prepare, kind), chosen.needs_source)
+        return CodeMetric(name, partial(published_variants.prepare, kind), chosen.needs_source)
     is_known = chosen.argument in (argument, FILE)
     if chosen.argument == NODES:
         is_known = argument.isdecimal() and int(argument) > 0

@@ -14,8 +14,8 @@ from tree_sitter import Node
 
 from simllm.code import languages
 from simllm.io import files
+from simllm.metrics.code.compared_texts import ngrams, tokenize
 from simllm.metrics.code.data_flow import data_flow
-from simllm.metrics.code.versions import ngrams, tokenize
 
 _OTHER_TOKENS = 0.2  # weight of a token that is no keyword
 _SMOOTHING = 0.1  # replaces a numerator of 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from simllm.code.normal_form import normal_forms
-from simllm.metrics.code.versions import edits, without_signs
+from simllm.metrics.code.compared_texts import edits, without_signs
 from simllm.metrics.protocol import Example
 
 

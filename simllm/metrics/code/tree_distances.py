@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from simllm.code.ordered_tree import OrderedTree
 from simllm.code.syntax_tree import syntax_tree
 from simllm.code.tree_edit_distance import tree_edit_distance
-from simllm.metrics.code.versions import compare_whole
+from simllm.metrics.code.compared_texts import compare_whole
 from simllm.metrics.protocol import Example
 
 LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no score

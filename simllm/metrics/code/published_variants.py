@@ -19,9 +19,9 @@ from difflib import ndiff
 from functools import partial
 
 from simllm.errors import InputError
+from simllm.metrics.code.compared_texts import NGram, ngrams, tokenize
 from simllm.metrics.code.crystalbleu import SHARED
 from simllm.metrics.code.token_bleu import bleu_of_lists
-from simllm.metrics.code.versions import NGram, ngrams, tokenize
 from simllm.metrics.protocol import Example
 
 _SPACE = re.compile(r"\s+")
