@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm.cli import metrics_option
-from simllm.cli.score_columns import CHANGED
 from simllm.io import files, tables
+from simllm.scoring.score_columns import CHANGED
 
 if TYPE_CHECKING:
     from simllm.analysis.explanation import Explanation, Word

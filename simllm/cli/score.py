@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import metrics_option, read_text_pairs, score_with_metrics
-from simllm.cli.score_columns import ScoreTable
+from simllm.cli import metrics_option, score_files, score_with_metrics
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
 from simllm.io.partial_file import PartialFile
+from simllm.io.read_text_pairs import PairSource, PairWithId, from_files, from_jsonl
 from simllm.io.tables import FORMATS as FORMATS
+from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
     from simllm.metric import SimLLM
@@ -30,6 +31,7 @@ EXAMPLES = """examples:
   simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold --id-field key
   zcat pairs.jsonl.gz | simllm score --jsonl - --mode fast --scale percentile
   simllm score -c candidates.txt -r references.txt --metrics simllm,rouge-l
+  simllm score --jsonl 'shards/*.jsonl.gz' -o scores/ --engine ray --address auto
   simllm score -f json -- "--all lists everything" "lists everything"
 """
 
@@ -39,7 +41,13 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument("texts", nargs="*", metavar="TEXT", help="a candidate and a reference")
     score.add_argument("-c", "--candidates", type=Path, metavar="FILE", help="candidates, one per line")
     score.add_argument("-r", "--references", type=Path, metavar="FILE", help="references, one per line")
-    score.add_argument("--jsonl", type=Path, metavar="FILE", help="pairs as JSON lines; - is standard input")
+    score.add_argument(
+        "--jsonl",
+        type=Path,
+        metavar="FILE",
+        help="pairs as JSON lines; - is standard input; a pattern such as '*.jsonl' names several files",
+    )
+    score_files.add_options(score)
     score.add_argument("--candidate-field", default="candidate", metavar="NAME", help="default: %(default)s")
     score.add_argument("--reference-field", default="reference", metavar="NAME", help="default: %(default)s")
     score.add_argument(
@@ -85,7 +93,12 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm score` with the parsed options: read text pairs, score them and write a table."""
-    source = read_text_pairs.choose_source(options)
+    if several := score_files.matching_files(options.jsonl):
+        score_files.run(options, several)
+        return
+    if options.engine != "local":
+        raise InputError("--engine ray goes with several files: --jsonl 'PATTERN'")
+    source = _choose_source(options)
     output: Path | None = options.output
     files.check_output(output, source.files, options.overwrite)
     if options.metrics is not None:
@@ -135,6 +148,32 @@ def run(options: argparse.Namespace) -> None:
         partial.remove()
 
 
+def _choose_source(options: argparse.Namespace) -> PairSource:
+    """Choose where to read text pairs from, by the parsed options of `simllm score`.
+
+    Raises:
+        InputError: The options name no source, several sources, or half of a source (`-c` without `-r`).
+    """
+    two_files = options.candidates is not None or options.references is not None
+    if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
+        raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
+    if options.jsonl is None and options.id_field is not None:
+        raise InputError("--id-field goes with --jsonl")
+    if options.jsonl is not None:
+        fields = (options.candidate_field, options.reference_field, options.id_field)
+        return PairSource(lambda: from_jsonl(options.jsonl, *fields), (options.jsonl,))
+    if two_files:
+        if options.candidates is None or options.references is None:
+            raise InputError("-c and -r go together: a file of candidates, a file of references")
+        both = options.candidates, options.references
+        if str(both[0]) == str(both[1]) == "-":
+            raise InputError("-c - and -r -: standard input can be one of them only")
+        return PairSource(lambda: from_files(*both), both)
+    if len(options.texts) != 2:
+        raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
+    return PairSource(lambda: iter([PairWithId(*map(encodable, options.texts))]), ())
+
+
 def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> None:
     """Write a table of scored pairs.
 
@@ -146,6 +185,7 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
         metric: The metric that computes the scores.
         chunks: All pairs in order, some thousand at a time, each time with their scores.
     """
+    from simllm.scoring.score_columns import ScoreTable
     from simllm.scoring.scores import concatenate
 
     form = tables.format_for(options.format, options.output)

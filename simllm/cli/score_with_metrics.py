@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import metrics_option, read_text_pairs
-from simllm.cli.read_text_pairs import PairSource, PairWithId
+from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import tables
+from simllm.io.read_text_pairs import PairSource, PairWithId, shown_id
 
 if TYPE_CHECKING:
     from simllm.metrics.protocol import Example, MetricScores
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
     table = tables.Table(
         [*(["id"] if options.id_field else []), *scored, "candidate", "reference"],
         [
-            [*read_text_pairs.shown_id(row, form if options.id_field else None), *values, *row[:2]]
+            [*shown_id(row, form if options.id_field else None), *values, *row[:2]]
             for row, *values in zip(read.rows, *columns, strict=True)
         ],
         summary,

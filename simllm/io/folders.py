@@ -127,15 +127,30 @@ def add(folder: Path, name: str, content: str | bytes) -> None:
     Raises:
         InputError: `check_addition` fails, or the file cannot be written.
     """
-    written = check_addition(folder, name)
+    reserve(folder, [name])
     file = folder / name
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
-    if name not in written:
-        _mark(folder, [*written, name])
     files.write(file, content)
+
+
+def reserve(folder: Path, names: Iterable[str]) -> None:
+    """List files in the marker of a folder of simllm; simllm may then write them.
+
+    Args:
+        folder: The folder; it must have a marker.
+        names: The paths of the files, relative to the folder.
+
+    Raises:
+        InputError: The folder has no marker, or has one of the files, which simllm did not write; or the
+            marker cannot be written.
+    """
+    names = list(names)
+    written = _check_additions(folder, names)
+    if new := [name for name in names if name not in written]:
+        _mark(folder, [*written, *new])
 
 
 def check_addition(folder: Path, name: str) -> list[str]:
@@ -151,11 +166,16 @@ def check_addition(folder: Path, name: str) -> list[str]:
     Raises:
         InputError: The folder has no marker, or has a file `name` that simllm did not write.
     """
+    return _check_additions(folder, [name])
+
+
+def _check_additions(folder: Path, names: Iterable[str]) -> list[str]:
     written = _written(folder)
     if written is None:
         raise InputError(f"{folder}: was not written by simllm (no {MARKER} there)")
-    if name not in written and (folder / name).exists():
-        raise InputError(f"{folder / name}: was not written by simllm; move it away")
+    for name in set(names).difference(written):
+        if (folder / name).exists():
+            raise InputError(f"{folder / name}: was not written by simllm; move it away")
     return written
 
 

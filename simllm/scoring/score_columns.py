@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import read_text_pairs
-from simllm.cli.read_text_pairs import PairWithId
 from simllm.io import tables
+from simllm.io.read_text_pairs import PairWithId, shown_id
 
 if TYPE_CHECKING:
     from simllm.scoring.scores import Scores
@@ -54,7 +53,7 @@ class ScoreTable:
             columns.append(scores.on("same"))
         notes = [[CHANGED if changed else ""] if self.with_notes else [] for changed in scores.changed]
         return [
-            [*read_text_pairs.shown_id(PairWithId(*pair), self.form), *numbers, *pair[:2], *note]
+            [*shown_id(PairWithId(*pair), self.form), *numbers, *pair[:2], *note]
             for pair, note, *numbers in zip(pairs, notes, *(c.tolist() for c in columns), strict=True)
         ]
 

@@ -1,8 +1,7 @@
-"""Sources of text pairs (candidate, reference): the command line, text files or JSON lines."""
+"""Reading of text pairs (candidate, reference) from text files or JSON lines."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from typing import Any, NamedTuple
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.text_cleaning import encodable
 
 _DEEPEST = 100  # levels of nesting in an id; writing JSON needs a stack frame or two for each
 
@@ -48,32 +46,6 @@ class PairSource:
     def repeatable(self) -> bool:
         """True if the pairs can be read twice; False for standard input, pipes and devices."""
         return not any(files.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
-
-
-def choose_source(options: argparse.Namespace) -> PairSource:
-    """Choose where to read text pairs from, by the parsed options of `simllm score`.
-
-    Raises:
-        InputError: The options name no source, several sources, or half of a source (`-c` without `-r`).
-    """
-    two_files = options.candidates is not None or options.references is not None
-    if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
-        raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
-    if options.jsonl is None and options.id_field is not None:
-        raise InputError("--id-field goes with --jsonl")
-    if options.jsonl is not None:
-        fields = (options.candidate_field, options.reference_field, options.id_field)
-        return PairSource(lambda: from_jsonl(options.jsonl, *fields), (options.jsonl,))
-    if two_files:
-        if options.candidates is None or options.references is None:
-            raise InputError("-c and -r go together: a file of candidates, a file of references")
-        both = options.candidates, options.references
-        if str(both[0]) == str(both[1]) == "-":
-            raise InputError("-c - and -r -: standard input can be one of them only")
-        return PairSource(lambda: from_files(*both), both)
-    if len(options.texts) != 2:
-        raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
-    return PairSource(lambda: iter([PairWithId(*map(encodable, options.texts))]), ())
 
 
 def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:

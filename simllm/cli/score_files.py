@@ -1,0 +1,102 @@
+"""`simllm score --jsonl 'PATTERN' -o FOLDER`: score many files, one table for each."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import sys
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from simllm.errors import InputError
+from simllm.io import tables
+
+# Options of `simllm score` that do not go with several files, with their defaults.
+_ONE_FILE_ONLY: dict[str, Any] = {
+    "texts": [], "candidates": None, "references": None, "metrics": None, "resume": False, "overwrite": False,
+}  # fmt: skip
+ENGINES = ("local", "ray")
+
+
+def add_options(score: argparse.ArgumentParser) -> None:
+    """Add the options for many files to the parser of `simllm score`."""
+    score.add_argument(
+        "--engine", choices=ENGINES, default="local", help="for many files: this process, or a Ray cluster"
+    )
+    score.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster, or auto; default: start one")
+    score.add_argument("--actors", type=int, metavar="N", help="of Ray; default: one on each processor")
+
+
+def matching_files(pattern: Path | None) -> list[Path] | None:
+    """Return the files that a glob pattern matches, sorted; None if it is the path of a single file.
+
+    Raises:
+        InputError: Nothing matches.
+    """
+    if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
+        return None
+    found = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207 (also absolute patterns)
+    if not found:
+        raise InputError(f"{pattern}: no file matches")
+    return found
+
+
+def run(options: argparse.Namespace, sources: list[Path]) -> None:
+    """Score all files with the parsed options of `simllm score`, and print a table with a row for each.
+
+    Raises:
+        InputError: An option is wrong or does not go with several files, or a file is wrong.
+    """
+    for name, default in _ONE_FILE_ONLY.items():
+        if getattr(options, name) != default:
+            raise InputError(f"{name.replace('_', '-')}: does not go with several files in --jsonl")
+    if options.output is None:
+        raise InputError("expected -o FOLDER: each of the files gets a table there")
+    if options.actors is not None and options.actors < 1:
+        raise InputError(f"--actors {options.actors}: expected a whole number from 1")
+    if options.engine == "local" and (options.address or options.actors):
+        raise InputError("--address and --actors go with --engine ray")
+    form = options.format or "tsv"
+    if form == "text":
+        raise InputError("--format text: several files give tsv or json")
+    from simllm.analysis import sharded_scoring
+    from simllm.analysis.ray_scoring import RayScoring
+
+    engine = sharded_scoring.score_here
+    if options.engine == "ray":
+        engine = RayScoring(options.address, options.actors)
+    settings = sharded_scoring.ShardSettings(
+        model=options.model,
+        pooling=options.pooling,
+        similarity=options.similarity,
+        mode=options.mode,
+        on_long=options.on_long,
+        frequencies=None if options.frequencies is None else str(options.frequencies),
+        candidate_field=options.candidate_field,
+        reference_field=options.reference_field,
+        id_field=options.id_field,
+        scale="same" if options.measure == "same" else options.scale,
+        format=form,
+    )
+    with tqdm(unit=" files", disable=options.quiet or not sys.stderr.isatty()) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        try:
+            summary = sharded_scoring.score_shards(sources, options.output, settings, engine, progress)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("(the same command continues)") from None
+    tables.write(_table(summary["tables"]), tables.format_for(None, None), None)
+
+
+def _table(scored: dict[str, Any]) -> tables.Table:
+    """Make a table with a row for each file, and the mean over all pairs."""
+    rows = [[name, row["pairs"], row["mean"]] for name, row in scored.items()]
+    pairs = sum(count for _, count, _ in rows)
+    facts = {"pairs": pairs, "mean": sum(count * mean for _, count, mean in rows) / pairs}
+    signatures = {row["signature"] for row in scored.values()}
+    return tables.Table(("file", "pairs", "mean"), rows, {**facts, "signature": " ".join(sorted(signatures))})

@@ -1,0 +1,219 @@
+"""Many files of pairs are scored into one table each, complete or absent, here and on a Ray cluster."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from simllm import SimLLM
+from simllm.analysis import sharded_scoring
+from simllm.analysis.sharded_scoring import ShardSettings, score_here, score_shards
+from simllm.errors import InputError
+from tests import command
+
+SIGNATURE = SimLLM().signature
+
+
+def write_pairs(file, count, first=0):
+    rows = (
+        {"id": n, "candidate": f"adds the number {n}", "reference": f"subtracts {n % 7} from it"}
+        for n in range(first, first + count)
+    )
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    file.write_bytes(gzip.compress(data) if file.suffix == ".gz" else data)
+    return file
+
+
+@pytest.fixture
+def shards(tmp_path):
+    (tmp_path / "in").mkdir()
+    return [write_pairs(tmp_path / "in" / f"s{n}.jsonl.gz", 5 + n, 100 * n) for n in range(4)]
+
+
+def test_each_table_equals_that_of_the_file_alone(shards, tmp_path):
+    done = command.run(
+        "score", "--jsonl", tmp_path / "in" / "*.jsonl.gz", "--id-field", "id", "-o", tmp_path / "out"
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()[1:]] == [
+        [f"s{n}.tsv", str(5 + n)] for n in range(4)
+    ]
+    alone = command.run(
+        "score", "--jsonl", shards[2], "--id-field", "id", "-f", "tsv", "-o", tmp_path / "alone.tsv"
+    )
+    assert alone.returncode == 0, alone.stderr
+    assert (tmp_path / "out" / "s2.tsv").read_bytes() == (tmp_path / "alone.tsv").read_bytes()
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert {name: row["pairs"] for name, row in summary["tables"].items()} == {
+        f"s{n}.tsv": 5 + n for n in range(4)
+    }
+
+
+def test_complete_tables_are_not_scored_again(shards, tmp_path):
+    scored = []
+
+    def engine(settings, missing):
+        for shard, summary in score_here(settings, missing):
+            scored.append(shard.source.name)
+            yield shard, summary
+            if len(scored) == 2:
+                raise InputError("stopped")
+
+    out = tmp_path / "out"
+    with pytest.raises(InputError, match="stopped"):
+        score_shards(shards, out, ShardSettings(), engine)
+    (out / ".s3.tsv.1a2b3c4d.partial").write_text("left by a killed process")
+    (out / "notes.txt").write_text("mine")
+    score_shards(shards, out, ShardSettings(), engine)
+    assert scored == ["s0.jsonl.gz", "s1.jsonl.gz", "s2.jsonl.gz", "s3.jsonl.gz"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        ".simllm", "notes.txt", "s0.tsv", "s1.tsv", "s2.tsv", "s3.tsv", "summary.json",
+    ]  # fmt: skip
+    (out / "s1.tsv").unlink()
+    score_shards(shards, out, ShardSettings(), engine)
+    assert scored[4:] == ["s1.jsonl.gz"]
+
+
+def test_a_wrong_file_stops_the_run_and_keeps_complete_tables(shards, tmp_path):
+    shards[2].write_bytes(gzip.compress(b'{"candidate": "adds"}\n'))
+    done = command.run("score", "--jsonl", tmp_path / "in" / "*", "-o", tmp_path / "out")
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == f'simllm: error: {shards[2]}, line 1: expected a text under "reference"; it has candidate\n'
+    )
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.tsv")) == ["s0.tsv", "s1.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "expected -o FOLDER"),
+        (("-o", "out", "-f", "text"), "--format text: several files give tsv or json"),
+        (("-o", "out", "--metrics", "bleu"), "metrics: does not go with several files"),
+        (("-o", "out", "--resume"), "resume: does not go with several files"),
+        (("-o", "out", "--actors", "0", "--engine", "ray"), "--actors 0: expected a whole number from 1"),
+        (("-o", "out", "--actors", "2"), "--address and --actors go with --engine ray"),
+        (("-o", "out", "--similarity", "f1"), "token-level similarities of several files need --frequencies"),
+        (("-o", "out", "--scale", "stars"), "scale 'stars'"),
+        (("-o", "in"), "is the source"),
+        (("-o", "mine"), "mine: "),
+    ],
+)
+def test_bad_options_give_one_line(words, message, shards, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("mine")
+    done = command.run("score", "--jsonl", "in/*.jsonl.gz", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert (tmp_path / "mine" / "thesis.tex").read_text() == "mine"
+
+
+def test_files_with_one_name_and_other_settings_are_refused(shards, tmp_path):
+    (tmp_path / "more").mkdir()
+    twin = shutil.copy(shards[0], tmp_path / "more" / "s0.jsonl.gz")
+    with pytest.raises(InputError, match="both would be written to"):
+        score_shards([shards[0], tmp_path / twin], tmp_path / "out", ShardSettings())
+    score_shards(shards[:1], tmp_path / "out", ShardSettings())
+    with pytest.raises(InputError, match=r"holds scores with other settings \(mode\)"):
+        score_shards(shards, tmp_path / "out", ShardSettings(mode="fast"))
+    summary = tmp_path / "out" / "summary.json"
+    summary.write_text(summary.read_text().replace(SIGNATURE, "model:another"))
+    with pytest.raises(InputError, match="was scored by another model"):
+        score_shards(shards, tmp_path / "out", ShardSettings())
+    summary.write_text("{")
+    with pytest.raises(InputError, match="is damaged"):
+        score_shards(shards, tmp_path / "out", ShardSettings())
+
+
+def test_ray_is_an_extra(shards, tmp_path, monkeypatch):
+    from simllm.analysis.ray_scoring import RayScoring
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match="install simllm with its extra `ray`"):
+        score_shards(shards, tmp_path / "out", ShardSettings(), RayScoring())
+
+
+@pytest.fixture
+def ray_nodes(tmp_path_factory, monkeypatch):
+    """Start a Ray cluster of a head node without processors and two nodes with one each."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    yield cluster, nodes
+    cluster.shutdown()
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_gives_the_same_tables_though_a_node_is_lost(ray_nodes, tmp_path):
+    from simllm.analysis.ray_scoring import RayScoring
+
+    cluster, nodes = ray_nodes
+    (tmp_path / "in").mkdir()
+    shards = [write_pairs(tmp_path / "in" / f"s{n}.jsonl", 1500, 1500 * n) for n in range(6)]
+    score_shards(shards, tmp_path / "here", ShardSettings(id_field="id"))
+    lost = []
+
+    def lose_a_node(done, total):
+        if done == 2 and not lost:
+            lost.append(nodes[0])
+            cluster.remove_node(nodes[0], allow_graceful=False)
+
+    found = score_shards(
+        shards, tmp_path / "ray", ShardSettings(id_field="id"), RayScoring(cluster.address), lose_a_node
+    )
+    assert lost
+    assert len(found["tables"]) == 6
+    for shard in shards:
+        name = f"{shard.stem}.tsv"
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_wrong_file_on_ray_is_one_line(ray_nodes, shards, tmp_path):
+    shards[1].write_bytes(gzip.compress(b"[]\n"))
+    done = command.run(
+        "score", "--jsonl", tmp_path / "in" / "*", "-o", tmp_path / "out",
+        "--engine", "ray", "--address", ray_nodes[0].address,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.endswith(f"simllm: error: {shards[1]}, line 1: expected a JSON object\n")
+    done = command.run(
+        "score", "--jsonl", tmp_path / "in" / "*", "-o", tmp_path / "out2",
+        "--engine", "ray", "--address", "127.0.0.1:1",
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "no Ray cluster" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on(tmp_path):
+    (tmp_path / "in").mkdir()
+    shards = [write_pairs(tmp_path / "in" / f"s{n}.jsonl", 600, 600 * n) for n in range(8)]
+    score_shards(shards, tmp_path / "whole", ShardSettings())
+    words = [sys.executable, "-m", "simllm", "score", "--jsonl", "in/*.jsonl", "-o", "out"]
+    for tables in (1, 3, 6):
+        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, env=os.environ)
+        while process.poll() is None and len(list((tmp_path / "out").glob("*.tsv"))) < tables:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run(words, cwd=tmp_path, stdout=subprocess.DEVNULL, check=True)
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == sorted([".simllm", sharded_scoring.SUMMARY, *(f"s{n}.tsv" for n in range(8))])
+    for n in range(8):
+        assert (tmp_path / "out" / f"s{n}.tsv").read_bytes() == (
+            tmp_path / "whole" / f"s{n}.tsv"
+        ).read_bytes()
