@@ -50,7 +50,7 @@ class RayScoring:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             ray.init(
-                self.address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False,
+                self.address or "local", log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False,
                 configure_logging=False,
             )  # fmt: skip
         except (ConnectionError, RuntimeError, ValueError) as error:
