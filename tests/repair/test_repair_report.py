@@ -113,7 +113,10 @@ def test_every_top_of_any_run_is_shown(runs, tmp_path):
 
 
 def test_huge_replies_are_cut_on_the_page(runs):
-    attempt, item = read_results(runs / "single")[0], read_run_items(runs / "single", read_settings(runs / "single"))[0]
+    attempt, item = (
+        read_results(runs / "single")[0],
+        read_run_items(runs / "single", read_settings(runs / "single"))[0],
+    )
     code = "x = 1\n" * 500_000
     huge = replace(attempt, rounds=(replace(attempt.rounds[0], reply=code, code=code),))
     page = repair_report.item_page(item, {"M": [huge]})
