@@ -145,7 +145,7 @@ def test_a_closed_client_ends_requests_under_way(server, wait):
 @pytest.mark.parametrize("key", ["sk-canary\nX: y", "sk-canary-\u00e9", "sk canary"])
 def test_a_key_that_cannot_be_sent_is_refused(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(InputError, match="^OPENAI_API_KEY: expected a key of") as refused:
+    with pytest.raises(InputError, match=r"^OPENAI_API_KEY: expected a key of") as refused:
         ChatClient("http://127.0.0.1:9/v1")
     assert "canary" not in str(refused.value)
 
