@@ -52,21 +52,24 @@ _DEFINITIONS = frozenset(
         "type_declaration",
     }
 )
-# Tags such as <answer> do not begin HTML; otherwise, a fence in the next line would belong to them.
-_MARKDOWN = MarkdownIt().disable("html_block")
+# Tags such as <answer> do not begin HTML; otherwise, a fence in the next line would belong to them. Links and
+# emphasis inside of paragraphs do not matter, and take long in hostile replies.
+_MARKDOWN = MarkdownIt().disable(["html_block", "inline"])
 _MOST_PARSED = 1_000_000  # characters; the search for a run of lines that parses ends after so many
 
 
-def code_of_reply(reply: str, language: str) -> str | None:
+def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | None:
     """Find the code in a model's reply.
 
     Of the code fences that have the language as label or no label, the longest is taken. A reply without
-    fences is code as a whole if it parses. Otherwise the code reaches from the first to the last definition
-    of a function or class, in the reply or in its longest run of lines that parses.
+    fences is code as a whole if it parses. Otherwise there is no program in the reply, and other code reaches
+    from the first to the last definition of a function or class, in the reply or in its longest run of lines
+    that parses.
 
     Args:
         reply: The reply, in Markdown.
         language: The language of the code, such as "java".
+        is_program: Whether a whole program is looked for, not only a function or class.
 
     Returns:
         The code; None if there is none.
@@ -79,12 +82,14 @@ def code_of_reply(reply: str, language: str) -> str | None:
     fences = [token for token in _MARKDOWN.parse(reply) if token.type == "fence"]
     if fences:
         own = [token.content.removesuffix("\n") for token in fences if _label(token.info) in (language, "")]
-        code = max(own, key=lambda text: len(text.splitlines()), default="")
+        code = max(own, key=lambda text: text.count("\n"), default="")
         return code if code.strip() else None
     if not reply.strip():
         return None
     if _parses(reply, rules):
         return reply
+    if is_program:
+        return None
     return _definitions(reply, rules) or _definitions(_longest_parsed_run(reply, rules), rules)
 
 

@@ -20,6 +20,7 @@ VERDICTS = ("NC", "CE", "AC", "WA", "PE", "TL", "ML", "OL", "RE", "FE")
 _OF_LIMIT = {"time": "TL", "memory": "ML", "output": "OL"}
 _RULES = 1  # raise this number when the same program can get another verdict
 _PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\0*?\[]+")
+_LONGEST_NAME = 255  # bytes, of Linux
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class ProgramFiles:
             InputError: A name is not that of a file in the working folder.
         """
         for name in (self.input, self.output):
-            if not _PLAIN_NAME.fullmatch(name):
+            if not _PLAIN_NAME.fullmatch(name) or len(name.encode(errors="replace")) > _LONGEST_NAME:
                 raise InputError(f"{name!r}: expected a plain file name")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import re
+import threading
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +20,8 @@ from simllm.repair.round_messages import Message
 _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
 _LEAST_KEY = 8  # characters; a shorter key is no secret, and could be part of any text
-_TIMEOUT = 600.0  # seconds
+_TIMEOUT = 600.0  # seconds without a byte
+_LONGEST = 3600.0  # seconds for a reply with all its retries
 _SHOWN = 200  # characters of the server's message in an error
 # Words in which servers say that a conversation is longer than the model's context.
 _OVERFLOW = re.compile(
@@ -102,7 +106,8 @@ class ChatClient:
         retries: How often a failed request is repeated.
 
     Raises:
-        InputError: There is no address, or it has a password in it; or the library `openai` is missing.
+        InputError: There is no address, or it has a password in it; the key is none; or the library `openai`
+            is missing.
     """
 
     def __init__(self, base_url: str | None, retries: int = 5) -> None:
@@ -112,7 +117,7 @@ class ChatClient:
         try:
             parts = urlsplit(url)
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
-            has_secret = bool(parts.username or parts.password or parts.query)
+            has_secret = bool(parts.username or parts.password or parts.query or parts.fragment)
         except ValueError:
             is_address, has_secret = False, False
         if has_secret:
@@ -121,30 +126,44 @@ class ChatClient:
             raise InputError(f"{url}: expected an address such as http://localhost:8000/v1")
         if retries < 0:
             raise InputError(f"--retries {retries}: expected a whole number from 0")
+        self._key = os.environ.get(_KEY, "").strip()
+        if not re.fullmatch("[!-~]*", self._key):
+            raise InputError(f"{_KEY}: expected a key of ASCII letters, digits and signs, without blanks")
         try:
             import openai
         except ModuleNotFoundError:
             raise InputError("openai is not installed; install simllm with its extra `repair`") from None
         self._errors = openai
-        self._key = os.environ.get(_KEY, "").strip()
         try:
-            self._client = openai.OpenAI(
+            self._client = openai.AsyncOpenAI(
                 base_url=url, api_key=self._key or "none", max_retries=retries, timeout=_TIMEOUT
             )
         except Exception as error:
             raise InputError(f"{url}: {self._hidden(str(error))}") from None
+        # Requests run in a loop of their own: unlike a thread that waits, they can be ended at any time.
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._closing, self._closed = threading.Lock(), False
 
     def ask(self, request: dict[str, Any]) -> RawReply:
         """Send a request, and return the body of the reply.
 
         Raises:
             InputError: The endpoint refuses all requests (401, 403 or 404).
-            LostReplyError: No reply came, also after retries.
+            LostReplyError: No reply came, also after retries, or the client was closed.
         """
         openai = self._errors
         try:
-            reply = self._client.chat.completions.with_raw_response.create(**request)
-            body = reply.text
+            with self._closing:  # nothing is sent to a loop that ends
+                if self._closed:
+                    raise CancelledError
+                answer = asyncio.run_coroutine_threadsafe(self._send(request), self._loop)
+            body = answer.result()
+        except CancelledError:
+            raise LostReplyError("the run has stopped") from None
+        except TimeoutError:
+            raise LostReplyError(f"no whole reply came in {_LONGEST:,.0f} seconds") from None
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             raise InputError(f"the endpoint refuses: {self._message(error)}") from None
         except openai.APIStatusError as error:
@@ -156,8 +175,27 @@ class ChatClient:
         return RawReply(200, self._hidden(body))
 
     def close(self) -> None:
-        """Close all connections."""
-        self._client.close()
+        """End the requests under way, and close all connections. A closed client may be closed again."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _send(self, request: dict[str, Any]) -> str:
+        async with asyncio.timeout(_LONGEST):
+            reply = await self._client.chat.completions.with_raw_response.create(**request)
+        return reply.text
+
+    async def _end(self) -> None:
+        requests = asyncio.all_tasks() - {asyncio.current_task()}
+        for request in requests:
+            request.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+        await self._client.close()
 
     def _message(self, error: Exception) -> str:
         """Return the message of an error, with its cause, cut and without the key."""

@@ -70,8 +70,15 @@ class JsonLinesLog:
             raise InputError(f"{self._name}: cannot be written ({error.strerror})") from None
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file.
+
+        Raises:
+            InputError: The rest of a line, which could not be written before, cannot be written now.
+        """
+        try:
+            self._file.close()
+        except OSError as error:
+            raise InputError(f"{self._name}: cannot be written ({error.strerror})") from None
 
 
 def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:

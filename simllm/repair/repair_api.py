@@ -27,7 +27,7 @@ def run(
     model: str | None = None,
     base_url: str | None = None,
     strategy: str | None = None,
-    parts: Sequence[str] | None = None,
+    parts: str | Sequence[str] | None = None,
     attempts: int | None = None,
     rounds: int | None = None,
     prompts: FilePath | None = None,
@@ -83,7 +83,11 @@ def run(
     given: dict[str, Any] = {
         "model": model,
         "strategy": strategy,
-        "parts": None if parts is None else tuple(parts),
+        "parts": None
+        if parts is None
+        else (parts,)
+        if isinstance(parts, str)
+        else tuple(dict.fromkeys(parts)),
         "attempts": attempts,
         "rounds": rounds,
         "shows_output": shows_output,

@@ -13,6 +13,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from simllm.errors import InputError
 from simllm.evaluation.metric_study.display_names import label, short_label
 from simllm.io import files, folders, tables
 from simllm.io.html_page import render
@@ -29,7 +30,9 @@ PAGE = "report.html"
 _FIGURES = "report.json"
 _COLORS = (BLUE, INK, GREY)
 _LINES = ("-", "--", ":", "-.")
-_MOST_SHOWN = 4000  # characters of one input or output on a page
+_MOST_IN_CELL = 4000  # characters of one input or output on a page
+_MOST_IN_TEXT = 50_000  # characters of one message, reply or program on a page
+_MOST_LINES, _MOST_IN_LINE = 2000, 1000  # lines of a difference on a page, and their characters
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
     folders.check_replaceable(folder, (PAGE, _FIGURES))
     folders.check_apart(folder, runs)
     found = read_runs(runs)
+    _check_items(found)
     comparisons = compare_runs({run.name: run.attempts for run in found})
     pages = {item.id: f"items/{number:04}.html" for number, item in enumerate(found[0].items, 1)}
     figures = {
@@ -84,6 +88,7 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
             "repair_report.html",
             runs=found,
             rpsr=RPSR[rpsr],
+            tops=max((list(run.summary["figures"]["TOP"]) for run in found), key=len),
             comparisons=comparisons,
             figure=draw_rounds(found),
             rows=[_row(item, pages[item.id], found, attempts) for item in found[0].items],
@@ -113,6 +118,20 @@ def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
     return list(found.values())
 
 
+def _check_items(runs: Sequence[ReportedRun]) -> None:
+    """Check that items with the same id are the same.
+
+    Raises:
+        InputError: An item differs between two runs.
+    """
+    known = {item.id: item for item in runs[0].items}
+    for run in runs:
+        for item in run.items:
+            if known.get(item.id, item) != item:
+                names = f"{runs[0].name!r} and {run.name!r}"
+                raise InputError(f"runs {names} have different items under the id {item.id[:40]!r}")
+
+
 def item_page(item: RepairItem, attempts: Mapping[str, Sequence[AttemptResult]]) -> str:
     """Render the page of an item.
 
@@ -120,7 +139,14 @@ def item_page(item: RepairItem, attempts: Mapping[str, Sequence[AttemptResult]])
         item: The item.
         attempts: The attempts of each run, by the name of the run.
     """
-    return _render("repair_item.html", item=item, attempts=attempts, diff=partial(_diff, item.code), cut=_cut)
+    return _render(
+        "repair_item.html",
+        item=item,
+        attempts=attempts,
+        diff=partial(_diff, item.code),
+        cut=partial(_cut, most=_MOST_IN_TEXT),
+        cut_cell=partial(_cut, most=_MOST_IN_CELL),
+    )
 
 
 def _render(template: str, **values: Any) -> str:
@@ -131,12 +157,15 @@ def _diff(old: str, new: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of a unified diff, each with its kind: "-", "+", "@" or a blank."""
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
     for number, line in enumerate(lines):
+        if number > _MOST_LINES:
+            yield "@", "…"
+            return
         if number > 1:  # the first two lines have the names of files
-            yield line[0], line
+            yield line[0], _cut(line, _MOST_IN_LINE)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + f"… ({len(text):,} characters)"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + f"… ({len(text):,} characters)"
 
 
 def _by_item(attempts: Sequence[AttemptResult]) -> dict[str, list[AttemptResult]]:

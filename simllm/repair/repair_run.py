@@ -124,7 +124,13 @@ def run_items(
             for raw in records.known.values():
                 budget.spend(parse_reply(raw))
         conversation = Conversation(rounds, prompts, replies.ask, judge)
-        attempts = _hold_all(conversation, items, settings.attempts, source.parallel, replies, progress)
+
+        def stop() -> None:
+            replies.stop()
+            if sandbox is not None:
+                sandbox.close()
+
+        attempts = _hold_all(conversation, items, settings.attempts, source.parallel, stop, progress)
         attempts = [_measured(attempt, item, patches) for attempt, item in _with_items(attempts, items)]
         folders.add(folder, RESULTS, to_json_lines(attempts))
         summary = summarize(attempts, items, settings, len(rounds), about)
@@ -209,10 +215,13 @@ def _hold_all(
     items: Sequence[RepairItem],
     attempts: int,
     parallel: int,
-    replies: _Replies,
+    stop: Callable[[], None],
     progress: Callable[[int, int], None],
 ) -> list[AttemptResult]:
-    """Make all attempts, several at the same time; return them in order."""
+    """Make all attempts, several at the same time; return them in order.
+
+    After an error or Ctrl+C, `stop` ends what the attempts wait for.
+    """
     tasks = [(item, attempt) for item in items for attempt in range(1, attempts + 1)]
     finished = iter(range(1, len(tasks) + 1))
     with ThreadPoolExecutor(parallel) as pool:
@@ -226,7 +235,7 @@ def _hold_all(
                     future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            replies.stop()
+            stop()
             raise
         return [future.result() for future in futures]
 

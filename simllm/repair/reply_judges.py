@@ -97,7 +97,7 @@ class ProgramJudge:
             SandboxError: The sandbox failed, so there is no verdict.
         """
         try:
-            return self._judge(item, code_of_reply(reply, item.language or ""))
+            return self._judge(item, code_of_reply(reply, item.language or "", is_program=True))
         except TimeoutError:  # the parser gave up
             return self._judge(item, None)
 

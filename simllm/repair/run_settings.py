@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
@@ -51,12 +52,14 @@ class RunSettings:
         """Check the settings.
 
         Raises:
-            InputError: A number is not positive, or the judge and the bar do not go together.
+            InputError: A number is not positive or not finite, or the judge and the bar do not go together.
         """
         if self.attempts < 1:
             raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")
         if (self.judge is None) != (self.bar is None):
             raise InputError("--judge METRIC and --bar X go together")
+        if self.bar is not None and not math.isfinite(self.bar):
+            raise InputError(f"--bar {self.bar}: expected a finite number")
         if self.judge and (self.shows_output or self.compare != "lines" or self.unsafe):
             raise InputError("--show-output, --compare and --unsafe are for programs, not for summaries")
 

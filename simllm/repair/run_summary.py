@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.strict_loading import read_json
 from simllm.repair.repair_items import RepairItem
@@ -78,4 +79,7 @@ def read_summary(run: Path) -> dict[str, Any]:
     Raises:
         InputError: It is missing or wrong.
     """
-    return read_json(run / SUMMARY)
+    found = read_json(run / SUMMARY)
+    if missing := [name for name in ("complete", "judge", "figures", "groups") if name not in found]:
+        raise InputError(f"{run / SUMMARY}: missing key {missing[0]}")
+    return found

@@ -1,6 +1,10 @@
 """The commands `simllm repair run` and `simllm repair report`."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -58,6 +62,42 @@ def test_status_of_an_incomplete_run(server, file, tmp_path, sandbox):  # noqa: 
     assert done.returncode == 1
     assert done.stderr.startswith("simllm: 2 attempts are open (item next, attempt 1: ")
     assert done.stderr.endswith("the same command continues\n")
+
+
+@pytest.mark.parametrize("waits_for", ["model", "program"])
+def test_ctrl_c_does_not_wait(server, file, tmp_path, sandbox, waits_for):  # noqa: F811
+    item = json.loads(file.read_text()) | {"time": 20}
+    file.write_text(json.dumps(item) + "\n")
+    server.reply = lambda prompt: fenced("while True: pass\n")
+    server.delay = 10 if waits_for == "model" else 0
+    words = ("--base-url", f"{server.url}/v1", "--model", "M", "--attempts", "2", "-o", tmp_path / "run")
+    run = [sys.executable, "-m", "simllm", "repair", "run", file, *words]
+    process = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    begun = time.monotonic()
+    while not server.requests:
+        time.sleep(0.01)
+        assert time.monotonic() - begun < 20
+    time.sleep(0.3)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=8)
+    assert time.monotonic() - begun < 4
+    assert (process.returncode, errors) == (130, "simllm: interrupted (the same command continues)\n")
+
+
+def test_messages_hold_no_control_characters(server, file, tmp_path, sandbox):  # noqa: F811
+    item = json.loads(file.read_text()) | {"id": "a\n\x1b[31mb"}
+    file.write_text(json.dumps(item) + "\n")
+    server.reply = lambda prompt: (
+        500,
+        {},
+        json.dumps({"error": {"message": "no\x1b]0;x\x07\nmemory"}}).encode(),
+    )
+    words = ("--base-url", f"{server.url}/v1", "--model", "M", "--retries", "0", "--attempts", "1")
+    done = command.run("repair", "run", file, *words, "-o", tmp_path / "run")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.strip().isprintable()
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

@@ -9,11 +9,26 @@ from simllm.code.reply_code import code_of_reply
 
 def test_replies_of_the_reference_vectors(shared):
     cases = json.loads((shared / "reference" / "code-metrics.json").read_text())["extraction"]
-    cases += json.loads((shared / "reference" / "repair_extract.json").read_text())["cases"]
+    for case in cases:
+        assert code_of_reply(case["reply"], case["language"]) == case["code"], case["name"]
+
+
+def test_programs_of_the_reference_vectors(shared):
+    cases = json.loads((shared / "reference" / "repair_extract.json").read_text())["cases"]
+    assert len(cases) == 15
     for case in cases:
         expected = case["code"] and case["code"].removesuffix("\n")
-        found = code_of_reply(case["reply"], case["language"])
-        assert (found and found.removesuffix("\n")) == expected, case["name"]
+        for is_program in (True, False):
+            found = code_of_reply(case["reply"], case["language"], is_program)
+            assert (found and found.removesuffix("\n")) == expected, case["name"]
+
+
+def test_a_program_is_not_searched_for_in_text():
+    reply = "Here is the function.\n\ndef half(x):\n    return x // 2\n\nIt halves."
+    assert code_of_reply(reply, "python") == "def half(x):\n    return x // 2"
+    assert code_of_reply(reply, "python", is_program=True) is None
+    whole = "def half(x):\n    return x // 2\n"
+    assert code_of_reply(whole, "python", is_program=True) == whole
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_versions(sandbox):
     assert toolchain_version(sandbox, "python").startswith("Python 3.")
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "/etc/passwd", "*.out", "a\0b"])
+@pytest.mark.parametrize("name", ["", "a/b", "..", "/etc/passwd", "*.out", "a\0b", 128 * "\u00e9"])
 def test_rejects_file_names(name):
     with pytest.raises(InputError, match="expected a plain file name"):
         ProgramFiles("a.in", name)

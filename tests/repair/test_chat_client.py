@@ -1,6 +1,8 @@
 """The client of an endpoint: retries, refusals, lost replies and keys."""
 
 import json
+import threading
+import time
 
 import pytest
 
@@ -72,7 +74,7 @@ def test_a_server_that_stays_broken(server):
     server.reply = lambda body: error(500, "no memory")
     with pytest.raises(LostReplyError, match="no memory"):
         ChatClient(f"{server.url}/v1", retries=0).ask(REQUEST)
-    with pytest.raises(LostReplyError, match="refused"):
+    with pytest.raises(LostReplyError, match="connection attempts failed"):
         ChatClient("http://127.0.0.1:9/v1", retries=0).ask(REQUEST)
 
 
@@ -114,6 +116,40 @@ def test_key_is_removed_from_replies_and_errors(server, client):
     assert "canary" not in str(lost.value)
 
 
+@pytest.mark.parametrize("wait", [0.0, 0.3])
+def test_a_closed_client_ends_requests_under_way(server, wait):
+    """A model may think for minutes, and a server may ask to come back later; Ctrl+C does not wait for it."""
+    server.delay = 3
+    client, lost = ChatClient(f"{server.url}/v1"), []
+
+    def ask():
+        try:
+            client.ask(REQUEST)
+        except LostReplyError as error:
+            lost.append(str(error))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(wait)
+    begun = time.monotonic()
+    client.close()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - begun < 1
+    ask()
+    client.close()
+    assert lost == ["the run has stopped"] * 4
+
+
+@pytest.mark.parametrize("key", ["sk-canary\nX: y", "sk-canary-\u00e9", "sk canary"])
+def test_a_key_that_cannot_be_sent_is_refused(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(InputError, match=r"^OPENAI_API_KEY: expected a key of") as refused:
+        ChatClient("http://127.0.0.1:9/v1")
+    assert "canary" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -123,6 +159,7 @@ def test_key_is_removed_from_replies_and_errors(server, client):
         ("http://[", "expected an address"),
         ("http://user:pass@host/v1", "^the address of the endpoint has a secret in it"),
         ("http://host/v1?key=abc", "^the address of the endpoint has a secret in it"),
+        ("http://host/v1#abc", "^the address of the endpoint has a secret in it"),
     ],
 )
 def test_wrong_addresses(monkeypatch, url, message):

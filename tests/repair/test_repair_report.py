@@ -2,12 +2,16 @@
 
 import json
 import re
+import shutil
+from dataclasses import replace
 
 import pytest
 
 from simllm import repair
 from simllm.errors import InputError
 from simllm.repair import repair_report
+from simllm.repair.run_results import read_results
+from simllm.repair.run_settings import read_run_items, read_settings
 from tests.browser import check_page, needs_browser
 from tests.repair.programs import WRONG, by_content, fenced, items
 
@@ -76,6 +80,7 @@ def test_what_a_reader_must_know_is_said(runs, tmp_path, server):
     page = (tmp_path / "report" / "report.html").read_text()
     assert "The judge knew the references" in page
     assert "is incomplete" in page
+    assert "left out" not in page  # summaries have no fix
 
 
 def test_wrong_runs(runs, tmp_path):
@@ -83,6 +88,40 @@ def test_wrong_runs(runs, tmp_path):
         repair_report.write([tmp_path / "none"], tmp_path / "report")
     with pytest.raises(InputError, match="name another folder"):
         repair_report.write([runs / "cref"], runs / "cref" / "report")
+
+
+def test_items_that_differ_between_runs_are_refused(runs, tmp_path):
+    rows = [json.loads(line) for line in (runs / "items.jsonl").read_text().splitlines()]
+    rows[1]["tests"] = rows[1]["tests"][:1]
+    shutil.copytree(runs / "single", tmp_path / "other")
+    (tmp_path / "other" / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=r"^runs .* have different items under the id 'item 1'$"):
+        repair_report.write([runs / "cref", tmp_path / "other"], tmp_path / "report")
+
+
+def test_a_damaged_summary_is_an_error(runs, tmp_path):
+    shutil.copytree(runs / "cref", tmp_path / "run")
+    (tmp_path / "run" / "summary.json").write_text('{"complete": true}')
+    with pytest.raises(InputError, match=r"summary\.json: missing key judge$"):
+        repair_report.write([tmp_path / "run"], tmp_path / "report")
+
+
+def test_every_top_of_any_run_is_shown(runs, tmp_path):
+    repair.run(runs / "items.jsonl", tmp_path / "one", replay=runs / "cref", attempts=1)
+    repair_report.write([tmp_path / "one", runs / "cref"], tmp_path / "report")
+    assert "<th>TOP-2</th>" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_huge_replies_are_cut_on_the_page(runs):
+    attempt, item = (
+        read_results(runs / "single")[0],
+        read_run_items(runs / "single", read_settings(runs / "single"))[0],
+    )
+    code = "x = 1\n" * 500_000
+    huge = replace(attempt, rounds=(replace(attempt.rounds[0], reply=code, code=code),))
+    page = repair_report.item_page(item, {"M": [huge]})
+    assert len(page) < 300_000
+    assert "… (3,000,000 characters)" in page
 
 
 @needs_browser

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from resource import RLIMIT_FSIZE, getrlimit, setrlimit
 
 import pytest
 
@@ -124,6 +125,8 @@ def test_a_missing_reply_of_a_replay(run, replay, server, write_items, tmp_path)
         ({"rate": 0}, "--rate 0: expected a positive number"),
         ({"max_cost": 1}, "--max-cost needs --prices FILE"),
         ({"judge": "jaccard"}, "--judge METRIC and --bar X go together"),
+        ({"judge": "jaccard", "bar": float("nan")}, "--bar nan: expected a finite number"),
+        ({"parts": "hints"}, "--with hints: expected any of guidance, solution, tests"),
         ({"judge": "no-such", "bar": 1.0}, "line 1: missing key reference"),
         ({"compare": "loose"}, "comparison 'loose': expected one of"),
         ({"prompts": "none"}, "none: cannot be read"),
@@ -174,6 +177,26 @@ def test_wrong_prices(run, write_items, tmp_path, text):
     (tmp_path / "prices.json").write_text(text)
     with pytest.raises(InputError, match=re.escape(str(tmp_path / "prices.json"))):
         run(write_items(ITEM), prices=tmp_path / "prices.json")
+
+
+def test_a_full_disk(run, server, write_items, tmp_path):
+    """The error names the file; the run goes on when there is room again."""
+    server.reply = by_content
+    file = write_items(*items(3))
+    run(file, "whole", attempts=1)
+    first = RLIMIT_FSIZE, getrlimit(RLIMIT_FSIZE)
+    (tmp_path / "run").mkdir()
+    try:
+        setrlimit(RLIMIT_FSIZE, (8000, first[1][1]))
+        records = tmp_path / "run" / "replies.jsonl"
+        with pytest.raises(InputError, match=re.escape(f"{records}: cannot be written (File too large)")):
+            run(write_items(*(items(3))), attempts=30)
+    finally:
+        setrlimit(*first)
+    asked = len(server.requests)
+    run(file, attempts=30)
+    assert len(server.requests) > asked
+    assert read_results(tmp_path / "run")
 
 
 def test_rate(run, server, write_items):

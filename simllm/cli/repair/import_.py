@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from simllm.cli import metrics_option
-from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import files, tables
 
 MODEL = None
 FORMATS: tuple[str, ...] = ()  # always JSON lines
@@ -27,9 +26,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm repair import` with the parsed options: write items as JSON lines."""
-    if options.output is None:
-        raise InputError("expected -o FILE, to write the items to")
-    files.check_output(options.output, [], options.overwrite)
     with metrics_option.require_repair_extra():
         from simllm.repair.tutorcode import read_tutorcode
-    files.write(options.output, read_tutorcode(options.folder))
+    if options.output is not None:
+        files.check_output(options.output, [], options.overwrite)
+    tables.show(read_tutorcode(options.folder), options.output)

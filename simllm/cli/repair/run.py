@@ -110,8 +110,8 @@ def run(options: argparse.Namespace) -> int:
     tables.write(_table(summary, options.rpsr), options.format, None)
     if not summary["complete"]:
         print(
-            f"simllm: {summary['open attempts']:,} attempts are open ({summary['first open attempt']}); "
-            "the same command continues",
+            f"simllm: {summary['open attempts']:,} attempts are open "
+            f"({tables.on_one_line(summary['first open attempt'])}); the same command continues",
             file=sys.stderr,
         )
     return 0 if summary["complete"] else 1
