@@ -50,8 +50,8 @@ class RayScoring:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             ray.init(
-                self.address or "local", log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False,
-                configure_logging=False,
+                self.address or "local", log_to_driver=False, logging_level=logging.ERROR,
+                include_dashboard=False, configure_logging=False,
             )  # fmt: skip
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise InputError(f"no Ray cluster: {_first_line(error)}") from None
