@@ -34,6 +34,7 @@ SUMMARY = {"id": "a", "code": "x = 1", "reference": "sets x"}
         ({"time": 0}, "limit time: expected a positive number, not 0.0"),
         ({"memory": "64"}, "memory must be of type int, not '64'"),
         ({"files": {"input": "../a", "output": "b"}}, "files: '../a': expected a plain file name"),
+        ({"files": {"input": "main.py", "output": "b"}}, "files: main.py is a file of the program itself"),
         ({"reference": "x"}, "a reference is of a summary"),
     ],
 )

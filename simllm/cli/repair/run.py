@@ -107,7 +107,8 @@ def run(options: argparse.Namespace) -> int:
             )
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
-    tables.write(_table(summary, options.rpsr), options.format, None)
+    form = tables.format_for(options.format, None)
+    tables.write(_table(summary, options.rpsr, None if form == "json" else ""), form, None)
     if not summary["complete"]:
         print(
             f"simllm: {summary['open attempts']:,} attempts are open "
@@ -117,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if summary["complete"] else 1
 
 
-def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
+def _table(summary: dict[str, Any], rpsr: str, missing: str | None) -> tables.Table:
     """Make a table of the main figures: a row for all items, and one for each group."""
     from simllm.repair.run_figures import RPSR
 
@@ -127,6 +128,6 @@ def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
     for name, found in {"all": summary["figures"], **summary["groups"]}.items():
         rates = [found["AVG"], *(found["TOP"][k] for k in tops)]
         values = [found["items"], *rates, found[RPSR[rpsr]], found["requests"], found["cost"]]
-        rows.append([name, *("" if value is None else value for value in values)])
+        rows.append([name, *(missing if value is None else value for value in values)])
     rest = {"complete": "yes"} if summary["complete"] else {"open attempts": summary["open attempts"]}
     return tables.Table(columns, rows, {"run": summary["run"], **rest})
