@@ -17,6 +17,7 @@ from simllm.perturb.code.python.python_unit import (
     line_start,
     pad,
     starts_line,
+    statement_end,
     token,
 )
 from simllm.perturb.code.source_edits import Edit, Span
@@ -104,7 +105,7 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
         else:
             first, second = token(node, ":").end_byte, token(others[0], ":").end_byte
             first_end = line_end(unit, line_start(unit, others[0].start_byte) - 1)
-            second_end = line_end(unit, node.end_byte)
+            second_end = statement_end(unit, node)
             suites = (Span(second, second_end), Span(first_end, second), Span(first, first_end))
             yield Site(node, (*negation(unit, field(node, "condition")), Edit(first, second_end, suites)))
 

@@ -15,11 +15,12 @@ _HEADING = re.compile(rb"[ \t]*(?:Args|Arguments|Parameters):[ \t]*")
 
 
 def docstring(function: Node) -> Node | None:
-    """Return the docstring of a function; None if it has none."""
+    """Return the docstring of a function, which may be several strings in a row; None if it has none."""
     first = next(child for child in field(function, "body").named_children if child.type != "comment")
-    if first.type != "expression_statement" or first.children[0].type != "string":
-        return None
-    return first.children[0]
+    node = first.children[0] if first.type == "expression_statement" else first
+    while node.type == "parenthesized_expression":
+        node = next(child for child in node.named_children if child.type != "comment")
+    return node if node.type in ("string", "concatenated_string") else None
 
 
 def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:

@@ -76,6 +76,7 @@ class _Renaming:
             if variable.scope.node.type == "class_definition"
         }
         self._names_functions = any(_names_function(unit, node) for node in self.scopes.attributes)
+        self._names_functions |= self._is_quoted(b"__name__") or self._is_quoted(b"__qualname__")
 
     def why_left(self, variable: Variable, kind: str) -> str | None:
         """Return why a variable keeps its name, or None if it can be renamed."""
@@ -95,6 +96,8 @@ class _Renaming:
             return "an f-string shows the name"
         if name.encode() in self._typed:
             return "a type in a string or comment may hold the name"
+        if any(b"@" + name.encode() in text for text in self._strings):
+            return "a string may read the name, as queries of tables do"
         if kind == "function":
             return self._why_function_left(variable)
         return self._why_parameter_left(variable) if kind == "parameter" else None
@@ -119,13 +122,12 @@ class _Renaming:
             return "a decorator may read the name"
         if variable.scope is not self.scopes.module:
             return "a string holds the name" if self._is_quoted(name) else None
-        if not unit.is_function:
+        if not unit.is_function or any(use.role == "declare" for use in variable.uses):
             return _ELSEWHERE
         method = unit.source.start > 0 or _first_parameter(unit, definitions[0]) in (b"self", b"cls")
         if method and name in self._attributes:
             return "the function may be a method that is read as an attribute"
-        text = docstring(definitions[0]) if definitions[0] else None
-        if text and b">>>" in unit.text_of(text) and name in _WORD.findall(unit.text_of(text)):
+        if definitions[0] and name in _WORD.findall(self._example(definitions[0])):
             return "an example in the docstring calls the function"
         return "a string holds the name" if self._is_quoted(name) else None
 
@@ -142,19 +144,26 @@ class _Renaming:
         if function is None or not self.scopes.is_known(function):
             return "the parameter may be passed by its name"
         is_own = function.scope is self.scopes.module
-        if _is_positional(scope.node, declarations[0].node):
-            seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
-            return "an error message may name the parameter" if seen else None
-        if _is_positional(scope.node, declarations[0].node):
-            seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
-            return "an error message may name the parameter" if seen else None
+        is_positional = _is_positional(scope.node, declarations[0].node)
+        is_seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
+        if is_positional and is_seen:
+            return "an error message may name the parameter"
         if (is_own and not self._unit.is_function) or function.scope.node.type == "class_definition":
             return "the parameter may be passed by its name"
         if is_own and self._unit.is_function and _is_keyword_only(scope.node, declarations[0].node):
             return "callers pass the parameter by its name"
         if is_opaque(self._unit, self.scopes, scope.node):
             return "a decorator may read the name"
+        text = self._example(scope.node)
+        if is_own and re.search(rb"\b%s\s*=" % variable.name.encode(), text):
+            return "an example in the docstring passes the parameter by its name"
         return self._calls.why_open(function, variable.name)
+
+    def _example(self, function: Node) -> bytes:
+        """Return the docstring of a function if there is an example in it."""
+        node = docstring(function)
+        text = self._unit.text_of(node) if node else b""
+        return text if b">>>" in text else b""
 
     def _is_quoted(self, name: bytes) -> bool:
         """Return whether a string of the unit consists of a name."""
