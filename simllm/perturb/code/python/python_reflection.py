@@ -42,6 +42,8 @@ def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
             other.reflects = True
         return
     passed = call.child_by_field_name("arguments")
-    first = next((child for child in passed.named_children if child.type != "comment"), None) if passed else None
+    first = (
+        next((child for child in passed.named_children if child.type != "comment"), None) if passed else None
+    )
     if name not in ("vars", "dir") or first is None or first.type == "list_splat":
         scope.reflect()
