@@ -147,7 +147,11 @@ class _Rewriting:
     def __init__(
         self, source: str, rules: RewriteRules, namer: Namer, share: float, choice: random.Random
     ) -> None:
-        self._source = source.encode()
+        try:
+            self._source = source.encode()
+        except UnicodeEncodeError as error:
+            line = source.count("\n", 0, error.start) + 1
+            raise InputError(f"line {line}: the code is not valid Unicode") from None
         self._rules = rules
         self._namer = namer
         self._share = share

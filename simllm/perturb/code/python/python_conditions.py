@@ -94,7 +94,9 @@ def _nesting(
 
 def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Negate the condition of each `if` with an `else`, and swap the branches."""
-    for node in reversed(captures(unit, "(if_statement) @if").get("if", [])):
+    found = captures(unit, "(if_statement) @if [(global_statement) (nonlocal_statement)] @declaration")
+    declared = [node.start_byte for node in found.get("declaration", [])]
+    for node in reversed(found.get("if", [])):
         others = [child for child in node.children if child.type in ("elif_clause", "else_clause")]
         if not others:
             continue
@@ -102,6 +104,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(node, "the if has an elif")
         elif not starts_line(unit, others[0]):
             yield SkippedSite(node, "a line before the else ends with a backslash")
+        elif any(node.start_byte < start < node.end_byte for start in declared):
+            yield SkippedSite(node, "a branch declares names, which has to come before their uses")
         else:
             first, second = token(node, ":").end_byte, token(others[0], ":").end_byte
             first_end = line_end(unit, line_start(unit, others[0].start_byte) - 1)

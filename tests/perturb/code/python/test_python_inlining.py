@@ -56,7 +56,8 @@ def inlined(monkeypatch):
         ),
         (
             "def f(k, xs):\n    class A:\n        k = 1\n        m = [k for x in xs]\n    return A.m, k\n",
-            "def f(k, new_xs):\n    class A:\n        k = 1\n        m = [k for new_x in new_xs]\n    return A.m, k\n",
+            "def f(k, new_xs):\n    class A:\n        k = 1\n        m = [k for new_x in new_xs]\n"
+            "    return A.m, k\n",
         ),
         (  # the table of g says that y belongs to g
             "def f(y, xs):\n    def g(): return [y for y in xs], [y for _ in xs]\n    return g()\n",

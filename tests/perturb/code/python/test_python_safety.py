@@ -52,7 +52,8 @@ KEEP_BEHAVIOUR = {
         "f()",
     ),
     "names of frames": (
-        "import sys\ndef show(x): return sys._getframe(1).f_locals[x]\ndef f():\n    y = 1\n    return show('y')\n",
+        "import sys\ndef show(x): return sys._getframe(1).f_locals[x]\n"
+        "def f():\n    y = 1\n    return show('y')\n",
         "f()",
     ),
     "another name for eval": (
@@ -87,6 +88,10 @@ KEEP_BEHAVIOUR = {
         "f(3)",
     ),
     "a line that would name the encoding": ("# a\n# b\n# coding: latin-1\ndef f():\n    return 'é'\n", "f()"),
+    "a branch that declares a global": (
+        "def f(a):\n    if a:\n        global x\n        x = 1\n    else:\n        x = 2\n    return x\n",
+        "f(3)",
+    ),
     "a byte order mark": (
         "\ufeffif 1 == 0: x = 1\nelif 0 < 2: x = 2\nelse: x = 3\ndef f(): return x\n",
         "f()",
