@@ -94,7 +94,7 @@ class _Loops:
         if not starts_line(unit, loop) or not (inline or starts_line(unit, first)):
             return "a line before ends with a backslash"
         if any(protected for _, protected in _continues(loop)):
-            return "a continue stands inside try or with"
+            return "a continue stands inside try"
         variable = scopes.at(target) if target.type == "identifier" else None
         if (
             variable is None
@@ -165,7 +165,7 @@ def _integer(unit: CodeUnit, node: Node) -> int | None:
 
 
 def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
-    """Yield each `continue` of a loop itself, and whether it stands inside `try` or `with`."""
+    """Yield each `continue` of a loop itself, and whether it stands inside `try`."""
     todo = [(field(loop, "body"), False)]
     while todo:
         node, protected = todo.pop()
@@ -174,7 +174,7 @@ def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
         elif node.type in ("for_statement", "while_statement"):
             todo += [(child, protected) for child in node.children if child.type == "else_clause"]
         elif node.type in _SEARCHED:
-            protected = protected or node.type in ("try_statement", "with_statement")
+            protected = protected or node.type == "try_statement"
             todo += [(child, protected) for child in node.named_children]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from simllm.perturb.code.python.python_scope_tree import Scope
+from simllm.perturb.code.python.python_unit import field
 
 # Builtins that read the names where they are called.
 READERS = frozenset("eval exec locals vars dir globals".split())
@@ -37,13 +38,10 @@ def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
         module.reflects = True
         return
     call = node.parent
-    if call is None or call.type != "call" or call.child_by_field_name("function") != node:
+    if call is None or call.type != "call" or field(call, "function") != node:
         for other in module.walk():  # the builtin gets another name
             other.reflects = True
         return
-    passed = call.child_by_field_name("arguments")
-    first = (
-        next((child for child in passed.named_children if child.type != "comment"), None) if passed else None
-    )
-    if name not in ("vars", "dir") or first is None or first.type == "list_splat":
+    passed = [child for child in field(call, "arguments").named_children if child.type != "comment"]
+    if name not in ("vars", "dir") or not passed or passed[0].type == "list_splat":
         scope.reflect()

@@ -146,3 +146,62 @@ def test_a_function_that_the_unit_makes_global_stays():
 def test_new_names_mean_themselves_and_are_free(new):
     source = "def f(x):\n    \ufb01le = x\n    return \ufb01le\n"
     assert rewrite(source, "python", ["rename-parameter"], {"x": new}).names == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["max(1, len(xs))", "abs(-2)", "1 if xs else ord('a')", "int(xs)", "len(xs) or 1", "id(xs)"],
+)
+def test_integers_that_builtins_return_are_known(value):
+    found = rewrite(
+        f"def f(xs):\n    n = {value}\n    n += 1\n    return n\n", "python", ["expand-increment"]
+    )
+    assert found.counts["expand-increment"] == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "max(xs, [1])",
+        "max(1, *xs)",
+        "min(1, 2, key=xs)",
+        "xs or 1",
+        "1 if xs else [1]",
+        "True and xs",
+        "sum(xs)",
+    ],
+)
+def test_values_that_may_be_no_integers_stay(value):
+    found = rewrite(
+        f"def f(xs):\n    n = {value}\n    n += 1\n    return n\n", "python", ["expand-increment"]
+    )
+    assert found.counts["expand-increment"] == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "rewritten"),
+    [
+        ("for i, x in enumerate(xs)", True),
+        ("for i, *x in enumerate(xs, 1)", True),
+        ("for i, x in enumerate(xs, flag)", False),
+        ("for x, i in enumerate(xs)", False),
+        ("for i, x in zip(xs, xs)", False),
+    ],
+)
+def test_loops_from_the_number_of_enumerate(head, rewritten):
+    source = f"def f(xs, flag):\n    {head}:\n        for j in range(i, 9): print(j)\n"
+    assert ("while" in rewrite(source, "python", ["for-to-while"]).text) == rewritten
+
+
+def test_continue_in_with_comes_after_the_update():
+    source = "def f(n, c):\n    for i in range(n):\n        with c:\n            continue\n"
+    assert (
+        "with c:\n            i += 1\n            continue"
+        in rewrite(source, "python", ["for-to-while"]).text
+    )
+
+
+def test_names_that_only_look_like_readers_of_names():
+    source = "def f(model, dir):\n    model.eval()\n    found = vars(model)\n    return found, dir\n"
+    found = rewrite(source, "python", ["rename-parameter", "rename-variable"], longer)
+    assert list(found.names) == ["model", "dir", "found"]
