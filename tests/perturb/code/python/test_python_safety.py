@@ -205,3 +205,60 @@ def test_names_that_only_look_like_readers_of_names():
     source = "def f(model, dir):\n    model.eval()\n    found = vars(model)\n    return found, dir\n"
     found = rewrite(source, "python", ["rename-parameter", "rename-variable"], longer)
     assert list(found.names) == ["model", "dir", "found"]
+
+
+def test_descriptions_follow_parameters():
+    source = '''def f(x, y, n, *rest, **more):
+    """Add.
+
+    :param x: x is first
+    :type y: x
+
+    Parameters
+    ----------
+    x, y : int
+        x is a number.
+    n
+        Another.
+    *rest :
+        n : int
+
+    Returns
+    -------
+    n : int
+
+    Args:
+        x (int): x.
+        **more: n: x
+    """
+    return x, y, n, rest, more
+'''
+    found = rewrite(source, "python", ["rename-parameter"], lambda name, kind: [name.upper()]).text
+    assert (
+        found
+        == '''def f(X, Y, N, *REST, **MORE):
+    """Add.
+
+    :param X: x is first
+    :type Y: x
+
+    Parameters
+    ----------
+    X, Y : int
+        x is a number.
+    N
+        Another.
+    *REST :
+        n : int
+
+    Returns
+    -------
+    n : int
+
+    Args:
+        X (int): x.
+        **MORE: n: x
+    """
+    return X, Y, N, REST, MORE
+'''
+    )
