@@ -97,7 +97,9 @@ class Scope:
 def _is_walrus(node: Node) -> bool:
     """Return whether an identifier is the target of `:=`."""
     parent = node.parent
-    return parent is not None and parent.type == "named_expression"
+    if parent is None or parent.type != "named_expression":
+        return False
+    return parent.child_by_field_name("name") == node
 
 
 def scopes_of(unit: CodeUnit) -> Scope:

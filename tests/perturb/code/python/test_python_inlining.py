@@ -9,6 +9,11 @@ from simllm.perturb.code import rewrite
 COMPREHENSIONS = ("listcomp", "setcomp", "dictcomp")
 
 
+def passes_through(symbol):
+    """Return whether a name stands only in scopes inside."""
+    return symbol.is_free() and not symbol.is_referenced()
+
+
 class InlinedTable:
     """A table of symbols in which comprehensions are parts of the scope around."""
 
@@ -19,7 +24,8 @@ class InlinedTable:
         for child in map(InlinedTable, table.get_children()):
             if child.get_name() in COMPREHENSIONS:
                 self.children += child.children
-                self.symbols = {name: s for name, s in child.symbols.items() if name != ".0"} | self.symbols
+                own = {name for name, symbol in self.symbols.items() if not passes_through(symbol)}
+                self.symbols |= {name: s for name, s in child.symbols.items() if name not in own | {".0"}}
             else:
                 self.children.append(child)
 
@@ -63,6 +69,11 @@ def inlined(monkeypatch):
             "def f(y, xs):\n    def g(): return [y for y in xs], [y for _ in xs]\n    return g()\n",
             "def f(y, new_xs):\n    def new_g(): return [y for y in new_xs], [y for _ in new_xs]\n"
             "    return new_g()\n",
+        ),
+        (
+            "def f(w, xs):\n    def g():\n        a = [(x := w) for w in xs]\n        def h(): return w\n",
+            "def f(w, new_xs):\n    def new_g():\n        new_a = [(new_x := w) for w in new_xs]\n"
+            "        def new_h(): return w\n",
         ),
     ],
 )
