@@ -262,3 +262,8 @@ def test_descriptions_follow_parameters():
     return X, Y, N, REST, MORE
 '''
     )
+
+
+def test_types_in_strings_hold_names_of_all_alphabets():
+    source = "def f(größe):\n    maß = größe\n    x: 'list[maß]' = maß\n    return x\n"
+    assert rewrite(source, "python", ["rename-variable"], longer).names == {"x": "new_x"}
