@@ -156,7 +156,7 @@ class _Rewriting:
         self._namer = namer
         self._share = share
         self._choice = choice
-        self._words = frozenset(re.findall(r"[\w$]+", f"{source} {unicodedata.normalize('NFKC', source)}"))
+        self._words = _words(source)  # and those that rules have added
         self._names: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
@@ -192,6 +192,7 @@ class _Rewriting:
 
     def _rename(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
         """Yield the edits of a rule that renames."""
+        self._words |= _words(unit.text.decode())
         for symbol in self._rules.symbols(unit):
             if symbol.kind != _RENAMES[rule]:
                 continue
@@ -226,6 +227,11 @@ class _Rewriting:
     def _skip(self, unit: CodeUnit, rule: str, node: Node, reason: str) -> None:
         """Note a place that stays as it is."""
         self._skipped.append(Skipped(rule, unit.line_of(node), reason))
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text as they stand, and as Python reads them."""
+    return set(re.findall(r"[\w$]+", f"{text} {unicodedata.normalize('NFKC', text)}"))
 
 
 def _is_name(text: str) -> bool:

@@ -264,6 +264,12 @@ def test_descriptions_follow_parameters():
     )
 
 
+def test_new_names_differ_from_those_of_other_rules():
+    source = "def f(n):\n    end = 5\n    for i in range(n):\n        end += i\n    return end\n"
+    rules = ["for-to-while", "rename-variable"]
+    assert rewrite(source, "python", rules, {"end": "stop"}).names == {}
+
+
 def test_types_in_strings_hold_names_of_all_alphabets():
     source = "def f(größe):\n    maß = größe\n    x: 'list[maß]' = maß\n    return x\n"
     assert rewrite(source, "python", ["rename-variable"], longer).names == {"x": "new_x"}
