@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,12 +147,16 @@ class _Rewriting:
     def __init__(
         self, source: str, rules: RewriteRules, namer: Namer, share: float, choice: random.Random
     ) -> None:
-        self._source = source.encode()
+        try:
+            self._source = source.encode()
+        except UnicodeEncodeError as error:
+            line = source.count("\n", 0, error.start) + 1
+            raise InputError(f"line {line}: the code is not valid Unicode") from None
         self._rules = rules
         self._namer = namer
         self._share = share
         self._choice = choice
-        self._words = frozenset(re.findall(r"[\w$]+", source))
+        self._words = _words(source)  # and those that rules have added
         self._names: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
@@ -187,6 +192,7 @@ class _Rewriting:
 
     def _rename(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
         """Yield the edits of a rule that renames."""
+        self._words |= _words(unit.text.decode())
         for symbol in self._rules.symbols(unit):
             if symbol.kind != _RENAMES[rule]:
                 continue
@@ -203,13 +209,14 @@ class _Rewriting:
         """Return the new name of a symbol; None if no proposal can be used.
 
         A name has one new name everywhere, and a new name stands for one name. New names do not occur in
-        the source, not even in comments and strings. So the old names can be put back.
+        the source, not even in comments and strings. So the old names can be put back. Names such as `__x`
+        are other names inside classes of Python.
         """
         if symbol.name in self._names:
             return self._names[symbol.name]
         used = self._words | self._rules.reserved | set(self._names.values())
         proposals = self._namer(symbol.name, symbol.kind)
-        return next((name for name in proposals if name.isidentifier() and name not in used), None)
+        return next((name for name in proposals if _is_name(name) and name not in used), None)
 
     def _is_chosen(self, rule: str) -> bool:
         """Return whether to rewrite a place, and count the place if so."""
@@ -220,6 +227,17 @@ class _Rewriting:
     def _skip(self, unit: CodeUnit, rule: str, node: Node, reason: str) -> None:
         """Note a place that stays as it is."""
         self._skipped.append(Skipped(rule, unit.line_of(node), reason))
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text as they stand, and as Python reads them."""
+    return set(re.findall(r"[\w$]+", f"{text} {unicodedata.normalize('NFKC', text)}"))
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text can be a new name: it means itself in each place and language."""
+    is_plain = unicodedata.normalize("NFKC", text) == text and not text.startswith("__")
+    return is_plain and text.isidentifier()
 
 
 def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:

@@ -75,6 +75,7 @@ def test_rules_run_in_the_given_order():
         ({"share": float("nan")}, "share must lie between 0 and 1, not nan"),
         ({"source": "int f( {"}, "line 1: syntax error"),
         ({"source": "class A {\n  int x\n}\n"}, "line 2: syntax error"),
+        ({"source": "int f() {\n  return '\ud800'; }"}, "line 2: the code is not valid Unicode"),
         ({"source": ""}, "line 1: expected a Java file, or exactly one method"),
         ({"source": "int f() {}\nint g() {}"}, "line 1: expected a Java file, or exactly one method"),
     ],

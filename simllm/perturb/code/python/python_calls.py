@@ -28,14 +28,9 @@ class Calls:
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
         self._unit = unit
         self._scopes = scopes
-        calls = captures(unit, "(call) @call").get("call", [])
-        self._by_callee = {field(call, "function").start_byte: call for call in calls}
-        self._of_attributes: dict[bytes, list[Node]] = {}
-        for call in calls:
-            callee = field(call, "function")
-            if callee.type == "attribute":
-                name = unit.text_of(field(callee, "attribute"))
-                self._of_attributes.setdefault(name, []).append(call)
+        found = captures(unit, "(call) @call (attribute) @attribute")
+        self._by_callee = {field(call, "function").start_byte: call for call in found.get("call", [])}
+        self._attributes = found.get("attribute", [])
 
     def keywords(self, function: Node, parameter: str) -> Iterator[Node]:
         """Yield the keywords of a parameter in the calls of a function."""
@@ -57,11 +52,22 @@ class Calls:
             call = self._call_of(use.node)
             if use.role not in ("function", "read") or (use.role == "read" and call is None):
                 return "the function is used without being called"
-            if call and any(node.type == "dictionary_splat" for node in field(call, "arguments").children):
+            if call and _unpacks(call):
                 return "a call of the function unpacks keywords"
-        for call in self._of_attributes.get(function.name.encode(), []):
-            receiver = field(field(call, "function"), "object")
-            if any(self._keywords(call, parameter)) and self._unit.text_of(receiver) != b"super()":
+        is_own = self._unit.is_function and function.scope is self._scopes.module
+        return self._why_open_method(function.name.encode(), parameter) if is_own else None
+
+    def _why_open_method(self, name: bytes, parameter: str) -> str | None:
+        """Return why a parameter of what may be a method may be passed by its name, or None."""
+        for attribute in self._attributes:
+            if self._unit.text_of(field(attribute, "attribute")) != name:
+                continue
+            if self._unit.text_of(field(attribute, "object")) == b"super()":
+                continue
+            call = self._call_of(attribute)
+            if call is None:
+                return "an attribute of the same name is used without being called"
+            if _unpacks(call) or any(self._keywords(call, parameter)):
                 return "a call of an attribute of the same name passes the parameter by its name"
         return None
 
@@ -76,10 +82,10 @@ class Calls:
         passed = field(call, "arguments").children
         return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
 
-    def _call_of(self, name: Node) -> Node | None:
-        """Return the call of which an identifier is the function."""
-        call = self._by_callee.get(name.start_byte)
-        return call if call and field(call, "function") == name else None
+    def _call_of(self, callee: Node) -> Node | None:
+        """Return the call of which an identifier or attribute is the function."""
+        call = self._by_callee.get(callee.start_byte)
+        return call if call and field(call, "function") == callee else None
 
     def _keywords(self, call: Node, parameter: str) -> Iterator[Node]:
         """Yield the keyword of a parameter in a call."""
@@ -89,3 +95,8 @@ class Calls:
                 and self._unit.text_of(field(node, "name")) == parameter.encode()
             ):
                 yield field(node, "name")
+
+
+def _unpacks(call: Node) -> bool:
+    """Return whether a call unpacks keywords, as in `f(**options)`."""
+    return any(node.type == "dictionary_splat" for node in field(call, "arguments").children)

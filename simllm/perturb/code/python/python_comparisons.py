@@ -102,11 +102,22 @@ def _parts(node: Node) -> Iterator[Node]:
 
 
 def _is_bound(scopes: Scopes, node: Node) -> bool:
-    """Return whether an identifier surely has a value: it is a parameter that no code deletes."""
+    """Return whether an identifier surely has a value: it is a parameter that no code deletes.
+
+    `except` deletes its variable.
+    """
     variable = scopes.at(node)
     return (
         variable is not None
         and scopes.is_known(variable)
         and any(use.role in ("parameter", "rest") for use in variable.uses)
-        and not any(use.role == "delete" for use in variable.uses)
+        and not any(use.role == "delete" or _is_exception(use.node) for use in variable.uses)
     )
+
+
+def _is_exception(node: Node) -> bool:
+    """Return whether an identifier is the variable of an `except`."""
+    target = node.parent
+    pattern = target.parent if target is not None and target.type == "as_pattern_target" else None
+    clause = pattern.parent if pattern is not None else None
+    return clause is not None and clause.type in ("except_clause", "except_group_clause")

@@ -17,6 +17,7 @@ from simllm.perturb.code.python.python_unit import (
     line_start,
     pad,
     starts_line,
+    statement_end,
     token,
 )
 from simllm.perturb.code.source_edits import Edit, Span
@@ -93,7 +94,9 @@ def _nesting(
 
 def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Negate the condition of each `if` with an `else`, and swap the branches."""
-    for node in reversed(captures(unit, "(if_statement) @if").get("if", [])):
+    found = captures(unit, "(if_statement) @if [(global_statement) (nonlocal_statement)] @declaration")
+    declared = [node.start_byte for node in found.get("declaration", [])]
+    for node in reversed(found.get("if", [])):
         others = [child for child in node.children if child.type in ("elif_clause", "else_clause")]
         if not others:
             continue
@@ -101,10 +104,12 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(node, "the if has an elif")
         elif not starts_line(unit, others[0]):
             yield SkippedSite(node, "a line before the else ends with a backslash")
+        elif any(node.start_byte < start < node.end_byte for start in declared):
+            yield SkippedSite(node, "a branch declares names, which has to come before their uses")
         else:
             first, second = token(node, ":").end_byte, token(others[0], ":").end_byte
             first_end = line_end(unit, line_start(unit, others[0].start_byte) - 1)
-            second_end = line_end(unit, node.end_byte)
+            second_end = statement_end(unit, node)
             suites = (Span(second, second_end), Span(first_end, second), Span(first, first_end))
             yield Site(node, (*negation(unit, field(node, "condition")), Edit(first, second_end, suites)))
 

@@ -12,25 +12,50 @@ from simllm.perturb.code.python.python_unit import field
 from simllm.perturb.code.source_edits import Span
 
 _HEADING = re.compile(rb"[ \t]*(?:Args|Arguments|Parameters):[ \t]*")
+_UNDERLINED = re.compile(rb"(?<=\n)([ \t]*)(?:Other )?Parameters[ \t]*\r?\n\1-{3,}[ \t]*\r?(?=\n)")
 
 
 def docstring(function: Node) -> Node | None:
-    """Return the docstring of a function; None if it has none."""
+    """Return the docstring of a function, which may be several strings in a row; None if it has none."""
     first = next(child for child in field(function, "body").named_children if child.type != "comment")
-    if first.type != "expression_statement" or first.children[0].type != "string":
-        return None
-    return first.children[0]
+    node = first.children[0] if first.type == "expression_statement" else first
+    while node.type == "parenthesized_expression":
+        node = next(child for child in node.named_children if child.type != "comment")
+    return node if node.type in ("string", "concatenated_string") else None
 
 
 def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:
-    """Yield the ranges where a docstring describes a parameter: as `:param x:`, or under `Args:`."""
+    """Yield the ranges where a docstring describes a parameter.
+
+    That is as `:param x:`, under `Args:`, or under `Parameters` and a line of dashes.
+    """
     node = docstring(function)
     if node is None:
         return
-    text = unit.text_of(node)
-    word = re.escape(name.encode())
+    text, word = unit.text_of(node), re.escape(name.encode())
+    for start, end in {*_fields(text, word), *_entries(text, word), *_underlined(text, word)}:
+        yield Span(node.start_byte + start, node.start_byte + end)
+
+
+def _fields(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the places of a parameter in fields such as `:param x:`."""
     for match in re.finditer(rb":(?:param|type)[ \t]+(?:[\w.]+[ \t]+)?(" + word + rb"):", text):
-        yield Span(node.start_byte + match.start(1), node.start_byte + match.end(1))
+        yield match.span(1)
+
+
+def _underlined(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the places of a parameter in sections with an underlined heading, as in `x : int`."""
+    for heading in _UNDERLINED.finditer(text):
+        indent = heading[1]
+        entry = rb"\n%s(?:\*{0,2}\w+,[ \t]*)*\*{0,2}(%s)(?=[ \t]*[,:\r\n])" % (indent, word)
+        rest = text[heading.end() :]
+        next_heading = re.search(rb"\n%s\w.*\r?\n%s---" % (indent, indent), rest)
+        for match in re.finditer(entry, rest[: next_heading.start()] if next_heading else rest):
+            yield heading.end() + match.start(1), heading.end() + match.end(1)
+
+
+def _entries(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the places of a parameter in the lists under headings such as `Args:`."""
     entry = re.compile(rb"[ \t]*\*{0,2}(" + word + rb")(?:[ \t]*\([^()]*\))?:")
     at, heading, entries = 0, -1, -1  # widths of the indentation, or -1 outside a list
     for line in text.splitlines(keepends=True):
@@ -42,5 +67,5 @@ def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Sp
         elif line.strip() and heading >= 0:
             entries = width if entries < 0 else entries
             if width == entries and (named := entry.match(line)):
-                yield Span(node.start_byte + at + named.start(1), node.start_byte + at + named.end(1))
+                yield at + named.start(1), at + named.end(1)
         at += len(line)

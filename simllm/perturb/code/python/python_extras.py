@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
+from simllm.perturb.code.python.python_docstrings import docstring
 from simllm.perturb.code.python.python_unit import (
     captures,
     field,
@@ -18,6 +19,7 @@ from simllm.perturb.code.python.python_unit import (
 from simllm.perturb.code.source_edits import Edit
 
 _HEAD_COMMENT = re.compile(rb"#!|#.*?coding[:=]")  # a program or an encoding, in the first two lines
+_ENCODING = re.compile(rb"\n[ \t\f]*#.*?coding[:=]")
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
@@ -26,8 +28,11 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     strings = [(node.start_byte, node.end_byte) for node in found.get("inside", [])]
     for node in reversed(found.get("comment", [])):
         start, end = line_start(unit, node.start_byte), line_end(unit, node.start_byte)
-        if node.start_point.row < 2 and _HEAD_COMMENT.match(unit.text_of(node)):
+        is_head = node.start_point.row < 2
+        if is_head and _HEAD_COMMENT.match(unit.text_of(node)):
             yield SkippedSite(node, "the comment names a program or an encoding")
+        elif is_head and _ENCODING.search(unit.text):
+            yield SkippedSite(node, "a later comment would name an encoding")
         elif any(first < node.start_byte < last for first, last in strings):
             yield SkippedSite(node, "the comment stands in a string")
         elif starts_line(unit, node) and unit.text.startswith((b"\r\n", b"\n"), end):
@@ -47,10 +52,7 @@ def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(function, "the body stands in the line of the head")
             continue
         first = statements[0]
-        if first.type == "expression_statement" and first.children[0].type in (
-            "string",
-            "concatenated_string",
-        ):
+        if docstring(function) is not None:
             if len(statements) == 1:
                 yield SkippedSite(function, "the body is a docstring")
                 continue

@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
-from simllm.perturb.code.python.python_scopes import Scope, Scopes, Use
+from simllm.perturb.code.python.python_scope_tree import IMMEDIATE, Scope
+from simllm.perturb.code.python.python_scopes import Scopes, Use
 from simllm.perturb.code.python.python_unit import (
     captures,
     field,
     is_inline,
-    line_end,
     starts_line,
+    statement_end,
     taken_names,
     token,
 )
 from simllm.perturb.code.python.python_values import LocalValues
 from simllm.perturb.code.source_edits import Edit, Span
 
-_IMMEDIATE = ("list_comprehension", "set_comprehension", "dictionary_comprehension")  # run where they stand
 _LEAVES = ("return_statement", "raise_statement", "break_statement", "continue_statement")
 # Code that may hold a `continue` of the loop; that of inner loops is searched in their `else` only.
 _SEARCHED = "block if_statement elif_clause else_clause match_statement case_clause try_statement".split()
@@ -94,7 +94,7 @@ class _Loops:
         if not starts_line(unit, loop) or not (inline or starts_line(unit, first)):
             return "a line before ends with a backslash"
         if any(protected for _, protected in _continues(loop)):
-            return "a continue stands inside try or with"
+            return "a continue stands inside try"
         variable = scopes.at(target) if target.type == "identifier" else None
         if (
             variable is None
@@ -136,7 +136,7 @@ class _Loops:
             return
         end = statements[-1].end_byte
         if not is_inline(unit, colon, statements[0]):
-            end = line_end(unit, end)
+            end = statement_end(unit, statements[-1])
             yield Edit(end, end, (unit.newline + unit.indent_of(statements[0].start_byte) + update,))
         elif match := re.compile(rb"[ \t]*;").match(unit.text, end):
             yield Edit(match.end(), match.end(), (b" " + update,))
@@ -158,13 +158,14 @@ def _statements(loop: Node) -> list[Node]:
 
 def _integer(unit: CodeUnit, node: Node) -> int | None:
     """Return the value of an integer literal, which may have a sign; None for other expressions."""
-    if not re.fullmatch(rb"[-+]?[0-9][0-9a-fA-FxXoO_]*", unit.text_of(node)):
+    try:
+        return int(unit.text_of(node), 0)
+    except ValueError:
         return None
-    return int(unit.text_of(node), 0)
 
 
 def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
-    """Yield each `continue` of a loop itself, and whether it stands inside `try` or `with`."""
+    """Yield each `continue` of a loop itself, and whether it stands inside `try`."""
     todo = [(field(loop, "body"), False)]
     while todo:
         node, protected = todo.pop()
@@ -173,7 +174,7 @@ def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
         elif node.type in ("for_statement", "while_statement"):
             todo += [(child, protected) for child in node.children if child.type == "else_clause"]
         elif node.type in _SEARCHED:
-            protected = protected or node.type in ("try_statement", "with_statement")
+            protected = protected or node.type == "try_statement"
             todo += [(child, protected) for child in node.named_children]
 
 
@@ -200,7 +201,7 @@ def _why_kept(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | No
         use: The use.
     """
     at = use.scope
-    while at is not scope and at.node.type in _IMMEDIATE and at.parent is not None:
+    while at is not scope and at.node.type in IMMEDIATE and at.parent is not None:
         at = at.parent
     if at is not scope:
         return "the loop variable is captured"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 
 from simllm.perturb.code.code_unit import RewriteRules
@@ -27,5 +28,5 @@ RULES = RewriteRules(
         "dead-code": add_dead_code,
     },
     symbols=symbols,
-    reserved=frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | {"type", "__debug__"},
+    reserved=frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)),
 )

@@ -17,7 +17,7 @@ from simllm.perturb.code.source_edits import Span
 
 _FIXED = frozenset({"_", "self", "cls"})
 _ELSEWHERE = "another file may use the function"
-_WORD = re.compile(rb"[^\W\d]\w*")
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
@@ -59,23 +59,19 @@ class _Renaming:
         self._calls = Calls(unit, self.scopes)
         found = captures(
             unit,
-            "(comment) @comment (string) @string (type (string) @quoted) (type (_ (string) @quoted))"
-            ' (interpolation "=") @shown (type) @type',
+            '(comment) @comment (string) @string (interpolation "=") @shown (type) @type',
         )
         self._shown = [(node.start_byte, node.end_byte) for node in found.get("shown", [])]
-        types = [unit.text_of(node) for node in found.get("type", [])]
-        comments = [unit.text_of(node) for node in found.get("comment", [])]
-        texts = [text for text in types if b'"' in text or b"'" in text]
-        texts += [text for text in comments if re.match(rb"#[ \t]*type:", text)]
+        types = [unit.text_of(node).decode() for node in found.get("type", [])]
+        comments = [unit.text_of(node).decode() for node in found.get("comment", [])]
+        texts = [text for text in types if '"' in text or "'" in text]
+        texts += [text for text in comments if re.match(r"#[ \t]*type:", text)]
         self._typed = {word for text in texts for word in _WORD.findall(text)}
         self._strings = [unit.text_of(node) for node in found.get("string", [])]
+        self._queried = {word for text in self._strings for word in re.findall(r"@(\w+)", text.decode())}
         self._attributes = {unit.text_of(node) for node in self.scopes.attributes}
-        self._in_classes = {
-            variable.name
-            for variable in self.scopes.variables
-            if variable.scope.node.type == "class_definition"
-        }
         self._names_functions = any(_names_function(unit, node) for node in self.scopes.attributes)
+        self._names_functions |= self._is_quoted(b"__name__") or self._is_quoted(b"__qualname__")
 
     def why_left(self, variable: Variable, kind: str) -> str | None:
         """Return why a variable keeps its name, or None if it can be renamed."""
@@ -93,8 +89,10 @@ class _Renaming:
             return "code may read names at run time"
         if any(start < use.node.start_byte < end for use in variable.uses for start, end in self._shown):
             return "an f-string shows the name"
-        if name.encode() in self._typed:
+        if name in self._typed:
             return "a type in a string or comment may hold the name"
+        if name in self._queried:
+            return "a string may read the name, as queries of tables do"
         if kind == "function":
             return self._why_function_left(variable)
         return self._why_parameter_left(variable) if kind == "parameter" else None
@@ -119,13 +117,12 @@ class _Renaming:
             return "a decorator may read the name"
         if variable.scope is not self.scopes.module:
             return "a string holds the name" if self._is_quoted(name) else None
-        if not unit.is_function:
+        if not unit.is_function or any(use.role == "declare" for use in variable.uses):
             return _ELSEWHERE
-        method = unit.source.start > 0 or _first_parameter(unit, definitions[0]) in (b"self", b"cls")
+        method = unit.source.start > 0 or _first_parameter(unit, definitions[0]) in ("self", "cls")
         if method and name in self._attributes:
             return "the function may be a method that is read as an attribute"
-        text = docstring(definitions[0]) if definitions[0] else None
-        if text and b">>>" in unit.text_of(text) and name in _WORD.findall(unit.text_of(text)):
+        if definitions[0] and variable.name in _WORD.findall(self._example(definitions[0])):
             return "an example in the docstring calls the function"
         return "a string holds the name" if self._is_quoted(name) else None
 
@@ -142,19 +139,26 @@ class _Renaming:
         if function is None or not self.scopes.is_known(function):
             return "the parameter may be passed by its name"
         is_own = function.scope is self.scopes.module
-        if _is_positional(scope.node, declarations[0].node):
-            seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
-            return "an error message may name the parameter" if seen else None
-        if _is_positional(scope.node, declarations[0].node):
-            seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
-            return "an error message may name the parameter" if seen else None
+        is_positional = _is_positional(scope.node, declarations[0].node)
+        is_seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
+        if is_positional and is_seen:
+            return "an error message may name the parameter"
         if (is_own and not self._unit.is_function) or function.scope.node.type == "class_definition":
             return "the parameter may be passed by its name"
         if is_own and self._unit.is_function and _is_keyword_only(scope.node, declarations[0].node):
             return "callers pass the parameter by its name"
         if is_opaque(self._unit, self.scopes, scope.node):
             return "a decorator may read the name"
+        text = self._example(scope.node)
+        if is_own and re.search(rf"\b{variable.name}\s*=", text):
+            return "an example in the docstring passes the parameter by its name"
         return self._calls.why_open(function, variable.name)
+
+    def _example(self, function: Node) -> str:
+        """Return the docstring of a function if there is an example in it."""
+        node = docstring(function)
+        text = self._unit.text_of(node).decode() if node else ""
+        return text if ">>>" in text else ""
 
     def _is_quoted(self, name: bytes) -> bool:
         """Return whether a string of the unit consists of a name."""
@@ -172,11 +176,11 @@ def _names_function(unit: CodeUnit, attribute: Node) -> bool:
     return not (text.endswith(b"__class__") or text.startswith(b"type("))
 
 
-def _first_parameter(unit: CodeUnit, function: Node | None) -> bytes:
+def _first_parameter(unit: CodeUnit, function: Node | None) -> str:
     """Return the name of the first parameter of a function, or nothing."""
     parameters = field(function, "parameters").named_children if function else []
-    match = _WORD.match(unit.text_of(parameters[0])) if parameters else None
-    return match[0] if match else b""
+    match = _WORD.match(unit.text_of(parameters[0]).decode()) if parameters else None
+    return match[0] if match else ""
 
 
 def _is_positional(function: Node, parameter: Node) -> bool:

@@ -19,6 +19,7 @@ from simllm.perturb.code.source_edits import Span
 GRAMMAR = Language(tree_sitter_python.language())
 _FRAME = b"if 1:\n"  # makes a file of an indented method
 _FIRST_CODE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)*([ \t]+)[^\s#]")
+_REST = re.compile(rb"(?:[ \t\f;]|\\\r?\n)*")
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
@@ -174,6 +175,15 @@ def line_end(unit: CodeUnit, byte: int) -> int:
     return end - 1 if unit.text[end - 1 : end] == b"\r" else end
 
 
+def statement_end(unit: CodeUnit, statement: Node) -> int:
+    """Return the byte after the last byte of the line in which a statement ends, without the line end.
+
+    A semicolon, white space, backslashes before line ends, and a comment may follow the statement.
+    """
+    rest = _REST.match(unit.text, statement.end_byte)
+    return line_end(unit, rest.end() if rest else statement.end_byte)
+
+
 def starts_line(unit: CodeUnit, node: Node) -> bool:
     """Return whether only white space stands before a node in its line, which continues no other line."""
     start = line_start(unit, node.start_byte)
@@ -188,14 +198,15 @@ def is_inline(unit: CodeUnit, colon: Node, suite: Node) -> bool:
 
 
 def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Put spaces between parts of a new text where the last word of a part and the next would become one."""
+    """Put spaces between parts of a new text where their words or, in f-strings, braces would become one."""
     joined: list[bytes | Span] = []
     last = b""
     for part in parts:
         text = part if isinstance(part, bytes) else unit.text[part.start : part.end]
         if not text:
             continue
-        if last and _is_word(last[-1:]) and (_is_word(text[:1]) or text[:1] in (b'"', b"'")):
+        is_word = _is_word(last[-1:]) and (_is_word(text[:1]) or text[:1] in (b'"', b"'"))
+        if last and (is_word or last[-1:] + text[:1] in (b"{{", b"}}")):
             joined.append(b" ")
         joined.append(part)
         last = text

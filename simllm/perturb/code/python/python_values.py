@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit
@@ -11,6 +13,8 @@ from simllm.perturb.code.python.python_unit import field
 _PLAIN_LITERALS = frozenset("float string concatenated_string true false none".split())
 _INTEGER_OPERATORS = frozenset("+ - * // % & | ^ << >>".split())
 _PLAIN_OPERATORS = _INTEGER_OPERATORS | {"/", "**"}
+_INTEGER_CALLS = ("len", "int", "ord", "hash", "id")  # builtins that return an int, whatever they get
+_CHOOSING_CALLS = ("abs", "min", "max")  # builtins that return an int if they get nothing else
 _DEEPEST = 50  # operators inside operators; deeper expressions count as unknown
 
 
@@ -18,8 +22,8 @@ class LocalValues:
     """What is known about the values of the local variables of a unit.
 
     A variable is an integer if each value that it gets is an integer literal, a length, a number from
-    `range`, or computed from such integers. It is plain if each value is a literal or computed from literals:
-    then it never changes in place.
+    `range` or `enumerate`, or computed from such integers. It is plain if each value is a literal or
+    computed from literals: then it never changes in place.
     """
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
@@ -54,7 +58,10 @@ class LocalValues:
             inner = [child for child in node.named_children if child.type != "comment"]
             return self.kind(inner[0], depth + 1) if len(inner) == 1 else None
         if node.type == "call":
-            return "integer" if self.is_call_of(node, "len") else None
+            return self._kind_of_call(node, depth + 1)
+        if node.type in ("conditional_expression", "boolean_operator"):
+            inner = [child for child in node.named_children if child.type != "comment"]
+            return _common(self.kind(child, depth + 1) for child in (inner[0], inner[-1]))
         if node.type == "unary_operator":
             return self.kind(field(node, "argument"), depth + 1)
         if node.type == "binary_operator":
@@ -74,6 +81,23 @@ class LocalValues:
             and self._scopes.is_builtin(function)
         )
 
+    def _kind_of_call(self, node: Node, depth: int) -> str | None:
+        """Return what a call surely returns: "integer", or None."""
+        if any(self.is_call_of(node, name) for name in _INTEGER_CALLS):
+            return "integer"
+        if not any(self.is_call_of(node, name) for name in _CHOOSING_CALLS):
+            return None
+        passed = field(node, "arguments").named_children
+        return "integer" if all(self.kind(child, depth) == "integer" for child in passed) else None
+
+    def _counts(self, loop: Node) -> bool:
+        """Return whether a loop is over a call of `enumerate` that counts from an integer."""
+        if loop.type != "for_statement" or loop.children[0].type == "async":
+            return False
+        call = field(loop, "right")
+        passed = field(call, "arguments").named_children if self.is_call_of(call, "enumerate") else []
+        return len(passed) == 1 or (len(passed) == 2 and self.kind(passed[1]) == "integer")
+
     def _is_local(self, variable: Variable) -> bool:
         """Return whether a variable belongs to a function, and each of its values can be seen."""
         return (
@@ -84,10 +108,7 @@ class LocalValues:
 
     def _kind_of_bindings(self, variable: Variable) -> str | None:
         """Return what all values of a variable are."""
-        kinds = {self._kind_of_binding(use.node) for use in variable.uses if use.role == "bind"}
-        if None in kinds:
-            return None
-        return "plain" if "plain" in kinds else "integer"
+        return _common(self._kind_of_binding(use.node) for use in variable.uses if use.role == "bind")
 
     def _kind_of_binding(self, target: Node) -> str | None:
         """Return what the value is that a statement or expression gives to a target."""
@@ -103,6 +124,8 @@ class LocalValues:
             operator = field(parent, "operator").type.removesuffix("=")
             return _combine(operator, self.kind(target), self.kind(field(parent, "right")))
         if parent.type == "pattern_list" and parent.parent is not None:
+            if self._counts(parent.parent):
+                return "integer" if parent.named_children[0] == target else None
             value = _assigned(parent.parent)
             targets, values = parent.named_children, value.named_children if value else []
             if value is None or value.type not in ("expression_list", "tuple") or len(targets) != len(values):
@@ -122,6 +145,14 @@ def _assigned(assignment: Node) -> Node | None:
     while value is not None and value.type == "assignment":
         value = value.child_by_field_name("right")
     return value if assignment.type == "assignment" else None
+
+
+def _common(kinds: Iterable[str | None]) -> str | None:
+    """Return what a value surely is that is of one of several kinds."""
+    found = set(kinds)
+    if None in found:
+        return None
+    return "plain" if "plain" in found else "integer"
 
 
 def _combine(operator: str, left: str | None, right: str | None) -> str | None:

@@ -1,0 +1,47 @@
+"""Python code that reads the names of variables at run time."""
+
+from __future__ import annotations
+
+from tree_sitter import Node
+
+from simllm.perturb.code.python.python_scope_tree import Scope
+from simllm.perturb.code.python.python_unit import field
+
+# Builtins that read the names where they are called.
+READERS = frozenset("eval exec locals vars dir globals".split())
+BINDERS = frozenset("globals exec __builtins__ builtins".split())  # may bind names of the module
+# With these names, code may read the names of its own scope, or of all scopes.
+_OWN = frozenset("_getframe currentframe f_globals __code__".split())
+_ALL = frozenset("f_locals getargvalues getclosurevars co_varnames co_cellvars co_freevars".split())
+_ALL |= {"builtins", "__builtins__"}
+
+
+def mark_frames(module: Scope) -> None:
+    """Mark the scopes whose names code may read from frames and code objects."""
+    scopes = list(module.walk())
+    names = {name for scope in scopes for _, name, _ in scope.names}
+    for scope in scopes:
+        if names & _ALL or any(name in _OWN for _, name, _ in scope.names):
+            scope.reflect()
+
+
+def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
+    """Mark the scopes whose names a use of one of the builtins `READERS` may read.
+
+    Args:
+        node: The identifier of the builtin.
+        name: The name of the builtin.
+        scope: The scope in which the identifier stands.
+        module: The outermost scope.
+    """
+    if name == "globals":
+        module.reflects = True
+        return
+    call = node.parent
+    if call is None or call.type != "call" or field(call, "function") != node:
+        for other in module.walk():  # the builtin gets another name
+            other.reflects = True
+        return
+    passed = [child for child in field(call, "arguments").named_children if child.type != "comment"]
+    if name not in ("vars", "dir") or not passed or passed[0].type == "list_splat":
+        scope.reflect()

@@ -1,0 +1,140 @@
+"""The tree of the scopes of Python code, each with its identifiers."""
+
+from __future__ import annotations
+
+import symtable
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit
+from simllm.perturb.code.python.python_roles import BINDING, identifier_roles
+from simllm.perturb.code.python.python_unit import captures
+
+# Comprehensions that run where they stand. Python 3.12 and later make them parts of the scope around.
+IMMEDIATE = ("list_comprehension", "set_comprehension", "dictionary_comprehension")
+_SCOPES = """
+[(function_definition) (class_definition) (lambda) (list_comprehension) (set_comprehension)
+ (dictionary_comprehension) (generator_expression)] @scope
+(default_parameter value: (_) @outside)
+(typed_default_parameter value: (_) @outside)
+(typed_default_parameter type: (_) @outside)
+(typed_parameter type: (_) @outside)
+"""
+
+
+@dataclass(eq=False)
+class Scope:
+    """A scope of Python code.
+
+    Attributes:
+        node: The syntax node that makes the scope: the module, a function, a class, a comprehension.
+        parent: The scope around it.
+        children: The scopes directly inside.
+        names: The identifiers in the scope itself, with their names and roles.
+        table: The scope's symbols as CPython sees them; None if they are not surely found.
+        is_inlined: Whether the scope is a comprehension whose symbols CPython puts in the table of the scope
+            around.
+        reflects: Whether code in the scope, or further inside, may read names at run time.
+    """
+
+    node: Node
+    parent: Scope | None
+    children: list[Scope] = field(default_factory=list)
+    names: list[tuple[Node, str, str]] = field(default_factory=list)
+    table: symtable.SymbolTable | None = None
+    is_inlined: bool = False
+    reflects: bool = False
+
+    def walk(self) -> Iterator[Scope]:
+        """Yield the scope and all scopes inside."""
+        scopes = [self]
+        while scopes:
+            scope = scopes.pop()
+            yield scope
+            scopes += scope.children
+
+    def reflect(self) -> None:
+        """Note that code in the scope may read names at run time, also those of the scopes around."""
+        at: Scope | None = self
+        while at is not None and not at.reflects:
+            at.reflects = True
+            at = at.parent
+
+    def targets(self) -> set[str]:
+        """Return the names that the clauses of a comprehension bind."""
+        return {name for node, name, role in self.names if role == "bind" and not _is_walrus(node)}
+
+    def symbol(self, name: str) -> symtable.Symbol | None:
+        """Return what CPython knows about a name in the scope; None if it is not surely found."""
+        if self.table is None or name in self._blurred:
+            return None
+        try:
+            return self.table.lookup(name)
+        except KeyError:
+            return None
+
+    @cached_property
+    def _blurred(self) -> set[str]:
+        """Return names of inlined comprehensions that the scope itself does not bind.
+
+        The table does not tell them from names of the scope.
+        """
+        inlined = self._inlined()
+        own = {name for _, name, role in self.names if role in BINDING}
+        own |= {name for scope in inlined for node, name, _ in scope.names if _is_walrus(node)}
+        return set[str]().union(*(scope.targets() for scope in inlined)) - own
+
+    def _inlined(self) -> list[Scope]:
+        """Return the inlined comprehensions of the scope, also those in other inlined ones."""
+        inlined = [scope for scope in self.children if scope.is_inlined]
+        return inlined + [inner for scope in inlined for inner in scope._inlined()]
+
+
+def _is_walrus(node: Node) -> bool:
+    """Return whether an identifier is the target of `:=`."""
+    parent = node.parent
+    if parent is None or parent.type != "named_expression":
+        return False
+    return parent.child_by_field_name("name") == node
+
+
+def scopes_of(unit: CodeUnit) -> Scope:
+    """Build the tree of scopes, each with its identifiers, and return the scope of the module."""
+    found = captures(unit, _SCOPES)
+    nodes = found.get("scope", [])
+    names = identifier_roles(unit)
+    # What begins where: (start, -end, what, index of the scope or identifier). At the same place, the code of
+    # the scope around comes first.
+    outside, inside, scope, comprehension, identifier = range(5)
+    events = [(node.start_byte, -node.end_byte, outside, 0) for node in found.get("outside", [])]
+    events += [(node.start_byte, -node.end_byte, identifier, at) for at, (node, _) in enumerate(names)]
+    for at, node in enumerate(nodes):
+        events.append((node.start_byte, -node.end_byte, scope, at))
+        if node.type.endswith(("comprehension", "generator_expression")):
+            events.append((node.start_byte, -node.end_byte, comprehension, at))
+            clause = next(child for child in node.children if child.type == "for_in_clause")
+            first = clause.children_by_field_name("right")[0]
+            events.append((first.start_byte, -first.end_byte, outside, 0))
+        else:
+            parts = [node.child_by_field_name(name) for name in ("parameters", "body")]
+            events += [(part.start_byte, -part.end_byte, inside, at) for part in parts if part]
+    module = Scope(unit.root, None)
+    scopes: dict[int, Scope] = {}
+    stack = [(len(unit.text) + 1, module)]
+    for start, negative_end, what, at in sorted(events):
+        while stack[-1][0] <= start:
+            stack.pop()
+        here = stack[-1][1]
+        if what == identifier:
+            node, role = names[at]
+            here.names.append((node, unicodedata.normalize("NFKC", unit.text_of(node).decode()), role))
+        elif what == scope:
+            scopes[at] = Scope(nodes[at], here)
+            here.children.append(scopes[at])
+        else:
+            stack.append((-negative_end, here.parent or here if what == outside else scopes[at]))
+    return module

@@ -1,0 +1,84 @@
+"""The tables of symbols that CPython makes, each matched with a scope of the syntax tree."""
+
+from __future__ import annotations
+
+import symtable
+from collections import defaultdict
+
+from simllm.perturb.code.python.python_scope_tree import IMMEDIATE, Scope
+
+_TABLE_NAMES = {  # as `symtable` calls scopes without a name
+    "lambda": "lambda",
+    "list_comprehension": "listcomp",
+    "set_comprehension": "setcomp",
+    "dictionary_comprehension": "dictcomp",
+    "generator_expression": "genexpr",
+}
+
+
+def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
+    """Find the table of symbols of each scope: by its kind or name, its line and the names in it."""
+    pairs = [(module, table)]
+    while pairs:
+        scope, table = pairs.pop()
+        scope.table = table
+        tables: dict[tuple[str, int], list[symtable.SymbolTable]] = defaultdict(list)
+        for inner_table in _inner_tables(table):
+            tables[inner_table.get_name(), inner_table.get_lineno()].append(inner_table)
+        scopes: dict[tuple[str, int], list[Scope]] = defaultdict(list)
+        children = list(scope.children)
+        for inner_scope in children:
+            key = _table_name(inner_scope), inner_scope.node.start_point.row + 1
+            if inner_scope.node.type in IMMEDIATE and not tables[key]:
+                inner_scope.is_inlined = True
+                children += inner_scope.children  # their tables stand in that of the scope around, too
+            else:
+                scopes[key].append(inner_scope)
+        for key, same_line in scopes.items():
+            pairs += _pair(same_line, tables[key])
+
+
+def _pair(
+    scopes: list[Scope], tables: list[symtable.SymbolTable]
+) -> list[tuple[Scope, symtable.SymbolTable]]:
+    """Pair scopes of one kind in one line with their tables; leave out those that are not surely found."""
+    if len(scopes) != len(tables):
+        return []
+    if len(scopes) == 1 or len({_signature(table) for table in tables}) == 1:
+        return list(zip(scopes, tables, strict=True))
+    pairs: list[tuple[Scope, symtable.SymbolTable]] = []
+    for scope in scopes:
+        names = frozenset(
+            name for inner in scope.walk() for _, name, role in inner.names if role != "attribute"
+        )
+        same = {_signature(table): table for table in tables if _all_names(table) == names}
+        if len(same) == 1:
+            pairs.append((scope, next(iter(same.values()))))
+    return pairs
+
+
+def _inner_tables(table: symtable.SymbolTable) -> list[symtable.SymbolTable]:
+    """Return the tables of the functions and classes directly inside a table."""
+    tables = []
+    for inner in table.get_children():
+        is_scope = inner.get_type() in ("function", "class")
+        tables += [inner] if is_scope else _inner_tables(inner)  # such as the scope of type parameters
+    return tables
+
+
+def _table_name(scope: Scope) -> str:
+    """Return the name of a scope in `symtable`."""
+    name = scope.node.child_by_field_name("name")
+    return (name.text or b"").decode() if name else _TABLE_NAMES[scope.node.type]
+
+
+def _signature(table: symtable.SymbolTable) -> object:
+    """Return a value that is equal for tables in which the same names mean the same."""
+    symbols = frozenset((s.get_name(), s.is_local(), s.is_free(), s.is_global()) for s in table.get_symbols())
+    return symbols, tuple(_signature(inner) for inner in table.get_children())
+
+
+def _all_names(table: symtable.SymbolTable) -> frozenset[str]:
+    """Return the names in a table and the tables inside, without those that the compiler makes."""
+    names = {name for name in table.get_identifiers() if not name.startswith(".")}
+    return frozenset(names.union(*map(_all_names, table.get_children())))
