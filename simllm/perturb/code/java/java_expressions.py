@@ -46,9 +46,9 @@ def variable_of(unit: JavaUnit, node: Node) -> Variable | None:
     if node.type == "field_access" and required(node, "object").type == "this":
         name = unit.text_of(required(node, "field")).decode()
         body = node.parent
-        while body is not None and not body.type.endswith("_body"):
+        while body is not None and body.id not in unit.scopes.fields:
             body = body.parent
-        return unit.scopes.fields.get(body.id, {}).get(name) if body is not None else None
+        return unit.scopes.fields[body.id].get(name) if body is not None else None
     return unit.scopes.meaning.get(node.start_byte) if node.type == "identifier" else None
 
 

@@ -21,7 +21,10 @@ from simllm.perturb.code.java.java_tree import (
 from simllm.perturb.code.source_edits import Edit, Span
 
 _STATEMENT_LISTS = frozenset(("block", "constructor_body", "switch_block_statement_group"))
-_TRIES = frozenset(("try_statement", "try_with_resources_statement"))
+_GUARDS = frozenset(("try_statement", "try_with_resources_statement", "synchronized_statement"))
+
+_CLASSES = frozenset(("class_body", "lambda_expression", "method_reference"))
+_DECLARATIONS = ("class_declaration", "interface_declaration", "enum_declaration", "record_declaration")
 
 
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
@@ -56,21 +59,36 @@ def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
     updates = _updates(node)
     if not updates:
         return ""
-    if completes_normally(unit, body) is not True:
+    if completes_normally(unit, body) is not True or not all(
+        completes_normally(unit, children(part)[0]) for part in find_nodes(body, "finally_clause")
+    ):
         return "the end of the body may be unreachable"
-    names = {part.text for update in updates for part in walk(update) if part.type == "identifier"}
-    for hidden in unit.scopes.variables:
-        if body.start_byte <= hidden.declaration.start_byte < body.end_byte and hidden.name.encode() in names:
-            return f"the body declares {hidden.name}, which the update names"
-    for jump in _own_continues(unit, node, statement):
+    parts = [part for update in updates for part in walk(update)]
+    names = {unit.text_of(part).decode() for part in parts if part.type in ("identifier", "type_identifier")}
+    for hidden in _declared_names(unit, body):
+        if hidden in names:
+            return f"the body declares {hidden}, which the update names"
+    continues = _own_continues(unit, node, statement)
+    if continues and any(part.type in _CLASSES for part in parts):
+        return "the update makes a class, and each copy of it would make another one"
+    for jump in continues:
         parent = jump.parent
         while parent is not None and parent.id != node.id:
-            if parent.type in _TRIES:
-                return "a continue of the loop stands in a try statement"
+            if parent.type in _GUARDS:
+                return "a continue of the loop stands in a try or synchronized statement"
             if parent.type == "labeled_statement" and children(parent)[1].id == jump.id:
                 return "a continue of the loop has a label of its own"
             parent = parent.parent
     return ""
+
+
+def _declared_names(unit: JavaUnit, body: Node) -> Iterator[str]:
+    """Yield the names of the variables and classes that a body declares."""
+    for variable in unit.scopes.variables:
+        if body.start_byte <= variable.declaration.start_byte < body.end_byte:
+            yield variable.name
+    for declaration in find_nodes(body, *_DECLARATIONS):
+        yield unit.text_of(required(declaration, "name")).decode()
 
 
 def _updates(node: Node) -> list[Node]:

@@ -20,7 +20,7 @@ RESERVED = frozenset(
     "var yield record sealed permits non when module open opens exports requires uses provides with to "
     "transitive".split()
 )
-_NEVER = frozenset(  # methods of Object, of serialization, and the start of a program
+NEVER = frozenset(  # methods of Object, of serialization, and the start of a program
     "main clone equals finalize getClass hashCode notify notifyAll toString wait readObject writeObject "
     "readResolve writeReplace readObjectNoData".split()
 )
@@ -108,7 +108,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
     """Return the places that name a method, the declaration among them; or why it keeps its name."""
     declared = required(method, "name")
     name = unit.text_of(declared)
-    if name.decode() in _NEVER:
+    if name.decode() in NEVER:
         return "a method of this name has a meaning for Java"
     modifiers = [child for child in method.children if child.type == "modifiers"]
     if any(part.type == "native" for node in modifiers for part in node.children):
