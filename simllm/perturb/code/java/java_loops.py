@@ -50,7 +50,8 @@ def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
     body = required(node, "body")
     if block is None or block.type not in ("block", "constructor_body"):
         return "the loop does not stand in a block"
-    if has_comment([child for child in node.children if child.start_byte < body.start_byte]):
+    close = _closing_parenthesis(node, body)
+    if has_comment([child for child in node.children if child.start_byte < close.start_byte]):
         return "a comment stands in the head of the loop"
     for variable in unit.scopes.variables:
         name, hoisted = variable.name, variable.scope.id == node.id
@@ -91,6 +92,11 @@ def _declared_names(unit: JavaUnit, body: Node) -> Iterator[str]:
         yield unit.text_of(required(declaration, "name")).decode()
 
 
+def _closing_parenthesis(node: Node, body: Node) -> Node:
+    """Return the parenthesis that closes the head of a loop."""
+    return next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
+
+
 def _updates(node: Node) -> list[Node]:
     """Return the update expressions of a `for` loop."""
     return [child for child in node.children_by_field_name("update") if "comment" not in child.type]
@@ -120,7 +126,7 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
         starts += [*([line] if starts else []), *_terminated(init)]
     condition = field(node, "condition")
     test: bytes | Span = span_of(condition) if condition is not None else b"true"
-    close = next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
+    close = _closing_parenthesis(node, body)
     head = [b"while (", test, b")"]
     if statement.id == node.id:
         between = [line] if starts else []
@@ -166,7 +172,7 @@ def _at_the_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> 
         line = unit.newline + unit.indent_of(body.start_byte) if alone else b" "
         end = unit.newline + indent if alone else b" "
         parts = [part for update in updates for part in (line, span_of(update), b";")]
-        close = next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
+        close = _closing_parenthesis(node, body)
         yield Edit(close.end_byte, close.end_byte, (b" {",))
         yield Edit(body.end_byte, body.end_byte, (*parts, end, b"}"))
     elif updates:

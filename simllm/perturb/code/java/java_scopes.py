@@ -156,7 +156,7 @@ class JavaScopes:
         """Open the scope of a block or of the body of a class."""
         scope = _Scope(node, end, start=node.start_byte, stop=end)
         if is_class:
-            scope.may_inherit = _may_inherit(node)
+            scope.may_inherit = may_inherit(node)
             scope.names = {variable.name: variable for variable in _fields(node)}
             self.fields[node.id] = scope.names
         elif node.type in ("enhanced_for_statement", "try_with_resources_statement"):
@@ -215,8 +215,8 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode()
 
 
-def _may_inherit(body: Node) -> bool:
-    """Return whether the class with a body may inherit fields of unknown names."""
+def may_inherit(body: Node) -> bool:
+    """Return whether the class with a body may inherit members of unknown names."""
     owner = body.parent
     if owner is None or owner.type in ("object_creation_expression", "enum_constant"):
         return True

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, SkippedSite, Symbol
-from simllm.perturb.code.java.java_scopes import Variable
+from simllm.perturb.code.java.java_scopes import Variable, may_inherit
 from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required
 from simllm.perturb.code.source_edits import Span
 
@@ -115,6 +115,9 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
         return "a native method is found by its name"
     if any(map(_has_annotation, modifiers)):
         return "an annotation may read the name, or demands it"
+    in_enum = body.parent if body.type == "enum_body_declarations" else None
+    if not unit.is_function and may_inherit(in_enum or body):
+        return "the class may inherit a method of the old or new name"
     if any(unit.text_of(node).strip(b'"') == name for node in find_nodes(unit.root, "string_literal")):
         return "a string holds the name"
     count = len(children(required(method, "parameters")))
