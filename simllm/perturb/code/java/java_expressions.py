@@ -166,6 +166,9 @@ def can_throw(unit: JavaUnit, node: Node) -> bool:
         elif kind == "field_access":
             if required(part, "object").type not in ("this", "super"):
                 return True
+        elif kind == "identifier":  # an inherited or imported field, which may initialize its class
+            if not unit.is_function and part.start_byte not in unit.scopes.meaning:
+                return True
         elif kind in ("binary_expression", "unary_expression"):
             if _operator_can_throw(unit, part):
                 return True

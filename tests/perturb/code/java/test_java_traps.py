@@ -32,6 +32,8 @@ def function(body):
         ("expand-increment", function("new Base() { { n++; } };"), "the type is unknown or too narrow"),
         ("swap-equals", "<T1 extends Integer> boolean f(T1 a, int[] x, int k) { return a == x[k]; }",
          "the order in which the two sides are evaluated may matter"),
+        ("swap-equals", "class A implements I, J { boolean f() { return FIELD_OF_I == FIELD_OF_J; } }",
+         "the order in which the two sides are evaluated may matter"),
         ("rename-function", "class A extends B { private void s(Object o) { s(\"for B.s(String)\"); } }",
          "the class may inherit a method of the old or new name"),
         ("rename-parameter",
