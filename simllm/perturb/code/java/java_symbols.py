@@ -37,8 +37,11 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
+    words = _annotation_words(unit)
     for variable in unit.scopes.variables:
         reason = variable.obstacle or _annotation(variable)
+        if variable.kind == "parameter" and variable.name.encode() in words:
+            reason = "an annotation holds the name"
         if reason:
             yield SkippedSite(variable.declaration, reason, _kind(variable))
         else:
@@ -62,6 +65,16 @@ def _annotation(variable: Variable) -> str:
         parent = parent.parent
     found = [part for part in (parent.children if parent else ()) if part.type == "modifiers"]
     return "an annotation may read the name" if any(map(_has_annotation, found)) else ""
+
+
+def _annotation_words(unit: JavaUnit) -> set[bytes]:
+    """Return the words in the strings of annotations, such as `"/users/{id}"`."""
+    words: set[bytes] = set()
+    for annotation in find_nodes(unit.root, "annotation"):
+        if b"@" + unit.text_of(required(annotation, "name")) not in _HARMLESS:
+            for text in find_nodes(annotation, "string_literal"):
+                words.update(re.findall(rb"[\w$]+", unit.text_of(text)))
+    return words
 
 
 def _has_annotation(modifiers: Node) -> bool:
@@ -120,6 +133,8 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
         return "the class may inherit a method of the old or new name"
     if any(unit.text_of(node).strip(b'"') == name for node in find_nodes(unit.root, "string_literal")):
         return "a string holds the name"
+    if name in _annotation_words(unit):
+        return "an annotation holds the name"
     count = len(children(required(method, "parameters")))
     found = [Span(declared.start_byte, declared.end_byte)]
     for node in find_nodes(unit.root, "method_declaration"):
