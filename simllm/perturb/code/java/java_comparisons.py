@@ -53,7 +53,8 @@ def _swapped(unit: JavaUnit, node: Node, *more: Edit) -> Iterator[Site | Skipped
     chained = left.type == "binary_expression" and required(left, "operator").type in _EQUALITIES
     first, second = Span(left.start_byte, left.end_byte), Span(right.start_byte, right.end_byte)
     moved = (b"(", first, b")") if chained else (first,)  # `a == b == c` is `(a == b) == c`
-    yield Site(node, (Edit(*first, (second,)), Edit(*second, moved), *more))
+    apart = (b" ",) if unit.text[: first.start][-1:].isalpha() else ()  # `return-1 < n`
+    yield Site(node, (Edit(*first, (*apart, second)), Edit(*second, moved), *more))
 
 
 def _commute(unit: JavaUnit, node: Node, left: Node, right: Node) -> bool:
@@ -80,4 +81,5 @@ def _is_steady(unit: JavaUnit, side: Node, other: Node) -> bool:
 
 def _may_be_boxed(type_: str) -> bool:
     """Return whether a value of a type may be unboxed, which throws for null."""
-    return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or len(type_) == 1)
+    is_parameter = type_.isupper()  # a type parameter, such as T
+    return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or is_parameter)

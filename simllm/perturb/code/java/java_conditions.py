@@ -8,7 +8,16 @@ from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
 from simllm.perturb.code.java.java_expressions import INTEGERS, type_of
-from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required, span_of, walk
+from simllm.perturb.code.java.java_tree import (
+    JavaUnit,
+    children,
+    field,
+    find_nodes,
+    required,
+    span_of,
+    walk,
+    without_parentheses,
+)
 from simllm.perturb.code.source_edits import Edit, Span
 
 _PATTERNS = frozenset(("type_pattern", "record_pattern"))
@@ -74,6 +83,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(node, "the else branch is another if")
         elif any(part.type in _PATTERNS or _binds(part) for part in walk(condition)):
             yield SkippedSite(node, "the condition declares a variable")
+        elif _is_inferred(unit, condition):
+            yield SkippedSite(node, "the compiler may infer the type of the condition from the if")
         else:
             closed = second.type in _PLAIN
             moved = (span_of(second),) if closed else (b"{ ", span_of(second), b" }")
@@ -96,6 +107,24 @@ def _apart(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
 def _binds(node: Node) -> bool:
     """Return whether a node is `expression instanceof Type name`."""
     return node.type == "instanceof_expression" and field(node, "name") is not None
+
+
+def _is_inferred(unit: JavaUnit, condition: Node) -> bool:
+    """Return whether a condition calls a method `<T> T get()`, which returns boolean only in an `if`."""
+    if without_parentheses(condition).type not in (
+        "method_invocation",
+        "ternary_expression",
+        "switch_expression",
+    ):
+        return False
+    called = {unit.text_of(required(call, "name")) for call in find_nodes(condition, "method_invocation")}
+    methods = (part.parent for part in find_nodes(unit.root, "type_parameters"))
+    return any(
+        method is not None
+        and method.type == "method_declaration"
+        and unit.text_of(required(method, "name")) in called
+        for method in methods
+    )
 
 
 def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:

@@ -46,9 +46,9 @@ def variable_of(unit: JavaUnit, node: Node) -> Variable | None:
     if node.type == "field_access" and required(node, "object").type == "this":
         name = unit.text_of(required(node, "field")).decode()
         body = node.parent
-        while body is not None and not body.type.endswith("_body"):
+        while body is not None and body.id not in unit.scopes.fields:
             body = body.parent
-        return unit.scopes.fields.get(body.id, {}).get(name) if body is not None else None
+        return unit.scopes.fields[body.id].get(name) if body is not None else None
     return unit.scopes.meaning.get(node.start_byte) if node.type == "identifier" else None
 
 
@@ -165,6 +165,9 @@ def can_throw(unit: JavaUnit, node: Node) -> bool:
                 return True
         elif kind == "field_access":
             if required(part, "object").type not in ("this", "super"):
+                return True
+        elif kind == "identifier":  # an inherited or imported field, which may initialize its class
+            if not unit.is_function and part.start_byte not in unit.scopes.meaning:
                 return True
         elif kind in ("binary_expression", "unary_expression"):
             if _operator_can_throw(unit, part):

@@ -8,7 +8,14 @@ from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
 from simllm.perturb.code.java.java_expressions import PRIMITIVES, is_literal, type_of, variable_of
-from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required, span_of
+from simllm.perturb.code.java.java_tree import (
+    JavaUnit,
+    children,
+    field,
+    find_nodes,
+    has_comment,
+    required,
+)
 from simllm.perturb.code.source_edits import Edit
 
 _BODIES = {
@@ -31,7 +38,7 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Remove comments, and the lines that hold nothing else."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):
-        yield Site(node, (_removal(unit.text, node.start_byte, node.end_byte),))
+        yield Site(node, (_removal(unit.text[: unit.source.end], node.start_byte, node.end_byte),))
 
 
 def _removal(text: bytes, start: int, end: int) -> Edit:
@@ -60,9 +67,8 @@ def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
     """Yield the edits that put a statement into braces."""
-    before = body.prev_sibling
-    assert before is not None
-    start, end = before.end_byte, body.end_byte
+    before = [part for part in node.children if part.end_byte <= body.start_byte and not has_comment([part])]
+    start, end = before[-1].end_byte, body.end_byte
     if unit.text[start : body.start_byte].strip() or b"\n" not in unit.text[start : body.start_byte]:
         yield Edit(body.start_byte, body.start_byte, (b"{ ",))
         yield Edit(end, end, (b" }",))
@@ -87,7 +93,10 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
         else:
             atom = is_literal(right) or right.type in ("identifier", "parenthesized_expression")
             sign = operator.type[:-1].encode()
-            edits = [Edit(operator.start_byte, operator.end_byte, (b"= ", span_of(left), b" " + sign))]
+            sign += b" " * (unit.text[operator.end_byte :][:1] in (b"+", b"-"))
+            edits = [
+                Edit(operator.start_byte, operator.end_byte, (b"= " + unit.text_of(left) + b" " + sign,))
+            ]
             if not atom:
                 edits.append(Edit(right.start_byte, right.start_byte, (b"(",)))
                 edits.append(Edit(right.end_byte, right.end_byte, (b")",)))

@@ -23,6 +23,8 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(node, "the value is used")
         elif len(node.children) > 2:
             yield SkippedSite(node, "a comment stands inside")
+        elif target.type == "parenthesized_expression":
+            yield SkippedSite(node, "the variable stands in parentheses")
         elif type_of(unit, target) not in _TYPES:
             yield SkippedSite(node, "the type is unknown or too narrow")
         else:

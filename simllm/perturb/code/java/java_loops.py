@@ -21,7 +21,10 @@ from simllm.perturb.code.java.java_tree import (
 from simllm.perturb.code.source_edits import Edit, Span
 
 _STATEMENT_LISTS = frozenset(("block", "constructor_body", "switch_block_statement_group"))
-_TRIES = frozenset(("try_statement", "try_with_resources_statement"))
+_GUARDS = frozenset(("try_statement", "try_with_resources_statement", "synchronized_statement"))
+
+_CLASSES = frozenset(("class_body", "lambda_expression", "method_reference"))
+_DECLARATIONS = ("class_declaration", "interface_declaration", "enum_declaration", "record_declaration")
 
 
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
@@ -47,7 +50,8 @@ def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
     body = required(node, "body")
     if block is None or block.type not in ("block", "constructor_body"):
         return "the loop does not stand in a block"
-    if has_comment([child for child in node.children if child.start_byte < body.start_byte]):
+    close = _closing_parenthesis(node, body)
+    if has_comment([child for child in node.children if child.start_byte < close.start_byte]):
         return "a comment stands in the head of the loop"
     for variable in unit.scopes.variables:
         name, hoisted = variable.name, variable.scope.id == node.id
@@ -56,21 +60,41 @@ def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
     updates = _updates(node)
     if not updates:
         return ""
-    if completes_normally(unit, body) is not True:
+    if completes_normally(unit, body) is not True or not all(
+        completes_normally(unit, children(part)[0]) for part in find_nodes(body, "finally_clause")
+    ):
         return "the end of the body may be unreachable"
-    names = {part.text for update in updates for part in walk(update) if part.type == "identifier"}
-    for hidden in unit.scopes.variables:
-        if body.start_byte <= hidden.declaration.start_byte < body.end_byte and hidden.name.encode() in names:
-            return f"the body declares {hidden.name}, which the update names"
-    for jump in _own_continues(unit, node, statement):
+    parts = [part for update in updates for part in walk(update)]
+    names = {unit.text_of(part).decode() for part in parts if part.type in ("identifier", "type_identifier")}
+    for hidden in _declared_names(unit, body):
+        if hidden in names:
+            return f"the body declares {hidden}, which the update names"
+    continues = _own_continues(unit, node, statement)
+    if continues and any(part.type in _CLASSES for part in parts):
+        return "the update makes a class, and each copy of it would make another one"
+    for jump in continues:
         parent = jump.parent
         while parent is not None and parent.id != node.id:
-            if parent.type in _TRIES:
-                return "a continue of the loop stands in a try statement"
+            if parent.type in _GUARDS:
+                return "a continue of the loop stands in a try or synchronized statement"
             if parent.type == "labeled_statement" and children(parent)[1].id == jump.id:
                 return "a continue of the loop has a label of its own"
             parent = parent.parent
     return ""
+
+
+def _declared_names(unit: JavaUnit, body: Node) -> Iterator[str]:
+    """Yield the names of the variables and classes that a body declares."""
+    for variable in unit.scopes.variables:
+        if body.start_byte <= variable.declaration.start_byte < body.end_byte:
+            yield variable.name
+    for declaration in find_nodes(body, *_DECLARATIONS):
+        yield unit.text_of(required(declaration, "name")).decode()
+
+
+def _closing_parenthesis(node: Node, body: Node) -> Node:
+    """Return the parenthesis that closes the head of a loop."""
+    return next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
 
 
 def _updates(node: Node) -> list[Node]:
@@ -102,7 +126,7 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
         starts += [*([line] if starts else []), *_terminated(init)]
     condition = field(node, "condition")
     test: bytes | Span = span_of(condition) if condition is not None else b"true"
-    close = next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
+    close = _closing_parenthesis(node, body)
     head = [b"while (", test, b")"]
     if statement.id == node.id:
         between = [line] if starts else []
@@ -148,7 +172,7 @@ def _at_the_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> 
         line = unit.newline + unit.indent_of(body.start_byte) if alone else b" "
         end = unit.newline + indent if alone else b" "
         parts = [part for update in updates for part in (line, span_of(update), b";")]
-        close = next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
+        close = _closing_parenthesis(node, body)
         yield Edit(close.end_byte, close.end_byte, (b" {",))
         yield Edit(body.end_byte, body.end_byte, (*parts, end, b"}"))
     elif updates:

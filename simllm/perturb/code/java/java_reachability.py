@@ -135,7 +135,12 @@ def _switch_completes(unit: JavaUnit, node: Node) -> bool | None:
     labels = [label for group in groups for label in children(group) if label.type == "switch_label"]
     if any(child.type in ("pattern", "guard") for label in labels for child in label.children):
         return None
-    if jumps(node, "break_statement") or not any(label.children[0].type == "default" for label in labels):
+    if jumps(node, "break_statement"):
+        return True
+    parts = [part.type for label in labels for part in label.children]
+    if "null_literal" in parts or ("default" not in parts and "field_access" in parts):
+        return None  # the compiler may demand that the cases are exhaustive
+    if "default" not in parts:
         return True
     if groups[0].type == "switch_rule":
         return _any([completes_normally(unit, children(group)[-1]) for group in groups])

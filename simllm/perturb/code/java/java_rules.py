@@ -8,7 +8,7 @@ from simllm.perturb.code.java.java_conditions import nest_else_if, reverse_if
 from simllm.perturb.code.java.java_extras import add_braces, dead_code, expand_compound, remove_comments
 from simllm.perturb.code.java.java_increments import expand_increment
 from simllm.perturb.code.java.java_loops import for_to_while
-from simllm.perturb.code.java.java_symbols import RESERVED, symbols
+from simllm.perturb.code.java.java_symbols import NEVER, RESERVED, symbols
 from simllm.perturb.code.java.java_tree import parse
 
 RULES = RewriteRules(
@@ -26,5 +26,5 @@ RULES = RewriteRules(
         "dead-code": dead_code,
     },
     symbols=symbols,
-    reserved=RESERVED,
+    reserved=RESERVED | NEVER,
 )

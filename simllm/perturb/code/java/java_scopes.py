@@ -31,6 +31,8 @@ _QUERY = (
 (field_declaration declarator: (variable_declarator name: (identifier) @field))
 (constant_declaration declarator: (variable_declarator name: (identifier) @field))
 (record_declaration parameters: (formal_parameters (formal_parameter name: (identifier) @field)))
+(record_declaration parameters:
+  (formal_parameters (spread_parameter (variable_declarator name: (identifier) @field))))
 (formal_parameter name: (identifier) @parameter)
 (spread_parameter (variable_declarator name: (identifier) @parameter))
 (inferred_parameters (identifier) @parameter)
@@ -154,7 +156,7 @@ class JavaScopes:
         """Open the scope of a block or of the body of a class."""
         scope = _Scope(node, end, start=node.start_byte, stop=end)
         if is_class:
-            scope.may_inherit = _may_inherit(node)
+            scope.may_inherit = may_inherit(node)
             scope.names = {variable.name: variable for variable in _fields(node)}
             self.fields[node.id] = scope.names
         elif node.type in ("enhanced_for_statement", "try_with_resources_statement"):
@@ -177,25 +179,28 @@ class JavaScopes:
                 variable.obstacle = "the scope of a pattern's variable depends on conditions"
             scope.names[name] = self.meaning[start] = variable
             self.variables.append(variable)
-        else:
+        elif role != "field":
             self._look_up(node, start, name, is_label=role == "label")
 
     def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
         """Look up the variable that an identifier means."""
         inherited = False  # whether a class on the way may have inherited a field of this name
+        pattern = None  # a pattern's variable of this name, which may be out of scope
         for scope in reversed(self._scopes):
             variable = scope.names.get(name)
             if variable is not None and scope.start <= start < scope.stop:
-                if variable.kind != "field":
-                    if inherited:
-                        variable.obstacle = "a class inside may inherit a field of this name"
-                    if is_label:
-                        variable.obstacle = "a case label has this name"
-                elif inherited:
+                if pattern is not None and variable.kind != "field":
+                    variable.obstacle = "a pattern in a class inside declares a variable of this name"
+                elif inherited and variable.kind != "field":
+                    variable.obstacle = "a class inside may inherit a field of this name"
+                elif is_label and variable.kind != "field":
+                    variable.obstacle = "a case label has this name"
+                if pattern is None and not inherited:
+                    self.meaning[start] = variable
+                    variable.uses.append(node)
+                if variable.kind != "pattern":
                     return
-                self.meaning[start] = variable
-                variable.uses.append(node)
-                return
+                pattern = variable
             inherited = inherited or scope.may_inherit
 
 
@@ -210,8 +215,8 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode()
 
 
-def _may_inherit(body: Node) -> bool:
-    """Return whether the class with a body may inherit fields of unknown names."""
+def may_inherit(body: Node) -> bool:
+    """Return whether the class with a body may inherit members of unknown names."""
     owner = body.parent
     if owner is None or owner.type in ("object_creation_expression", "enum_constant"):
         return True
@@ -237,5 +242,7 @@ def _fields(body: Node) -> Iterator[Variable]:
     if body.parent is not None and body.parent.type == "record_declaration":
         parameters = body.parent.child_by_field_name("parameters")
         for part in parameters.named_children if parameters is not None else ():
+            if part.type == "spread_parameter":  # the component `String... names`
+                part = part.named_children[-1]
             if (name := part.child_by_field_name("name")) is not None:
                 yield Variable(_text(name), "field", name, body)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, SkippedSite, Symbol
-from simllm.perturb.code.java.java_scopes import Variable
+from simllm.perturb.code.java.java_scopes import Variable, may_inherit
 from simllm.perturb.code.java.java_tree import JavaUnit, children, field, find_nodes, required
 from simllm.perturb.code.source_edits import Span
 
@@ -20,7 +20,7 @@ RESERVED = frozenset(
     "var yield record sealed permits non when module open opens exports requires uses provides with to "
     "transitive".split()
 )
-_NEVER = frozenset(  # methods of Object, of serialization, and the start of a program
+NEVER = frozenset(  # methods of Object, of serialization, and the start of a program
     "main clone equals finalize getClass hashCode notify notifyAll toString wait readObject writeObject "
     "readResolve writeReplace readObjectNoData".split()
 )
@@ -37,8 +37,11 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
+    words = _annotation_words(unit)
     for variable in unit.scopes.variables:
         reason = variable.obstacle or _annotation(variable)
+        if variable.kind == "parameter" and variable.name.encode() in words:
+            reason = "an annotation holds the name"
         if reason:
             yield SkippedSite(variable.declaration, reason, _kind(variable))
         else:
@@ -62,6 +65,16 @@ def _annotation(variable: Variable) -> str:
         parent = parent.parent
     found = [part for part in (parent.children if parent else ()) if part.type == "modifiers"]
     return "an annotation may read the name" if any(map(_has_annotation, found)) else ""
+
+
+def _annotation_words(unit: JavaUnit) -> set[bytes]:
+    """Return the words in the strings of annotations, such as `"/users/{id}"`."""
+    words: set[bytes] = set()
+    for annotation in find_nodes(unit.root, "annotation"):
+        if b"@" + unit.text_of(required(annotation, "name")) not in _HARMLESS:
+            for text in find_nodes(annotation, "string_literal"):
+                words.update(re.findall(rb"[\w$]+", unit.text_of(text)))
+    return words
 
 
 def _has_annotation(modifiers: Node) -> bool:
@@ -108,15 +121,20 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
     """Return the places that name a method, the declaration among them; or why it keeps its name."""
     declared = required(method, "name")
     name = unit.text_of(declared)
-    if name.decode() in _NEVER:
+    if name.decode() in NEVER:
         return "a method of this name has a meaning for Java"
     modifiers = [child for child in method.children if child.type == "modifiers"]
     if any(part.type == "native" for node in modifiers for part in node.children):
         return "a native method is found by its name"
     if any(map(_has_annotation, modifiers)):
         return "an annotation may read the name, or demands it"
+    in_enum = body.parent if body.type == "enum_body_declarations" else None
+    if not unit.is_function and may_inherit(in_enum or body):
+        return "the class may inherit a method of the old or new name"
     if any(unit.text_of(node).strip(b'"') == name for node in find_nodes(unit.root, "string_literal")):
         return "a string holds the name"
+    if name in _annotation_words(unit):
+        return "an annotation holds the name"
     count = len(children(required(method, "parameters")))
     found = [Span(declared.start_byte, declared.end_byte)]
     for node in find_nodes(unit.root, "method_declaration"):

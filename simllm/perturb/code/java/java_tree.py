@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -15,6 +16,12 @@ from simllm.perturb.code.code_unit import CodeUnit
 from simllm.perturb.code.java.java_scopes import JavaScopes
 from simllm.perturb.code.source_edits import Span
 
+_MEANT = {  # characters that end a literal or comment, as Unicode escapes, which Java replaces beforehand
+    "line_comment": re.compile(rb"\r[^\n]|\\u+000[aAdD]"),
+    "block_comment": re.compile(rb"\\u+002[aAfF]"),
+    "string_literal": re.compile(rb"\\u+00(?:0[aAdD]|22|5[cC])"),
+    "character_literal": re.compile(rb"\\u+00(?:0[aAdD]|27|5[cC])"),
+}
 _FRAME = (b"class Unit {\n", b"\n}\n")  # what makes a file of a function
 _MEMBERS = ("method_declaration", "constructor_declaration")
 _FILE = frozenset(
@@ -41,6 +48,7 @@ def parse(source: bytes) -> JavaUnit:
     """
     java = languages.find("java")
     root = java.parse(source)
+    _check_characters(source, root)
     if not root.has_error and any(child.type in _FILE for child in root.named_children):
         return JavaUnit("java", source, Span(0, len(source)), root, is_function=False)
     before, after = _FRAME
@@ -54,6 +62,21 @@ def parse(source: bytes) -> JavaUnit:
         raise InputError("line 1: expected a Java file, or exactly one method or constructor")
     span = Span(len(before), len(before) + len(source))
     return JavaUnit("java", text, span, frame, is_function=True)
+
+
+def _check_characters(source: bytes, root: Node) -> None:
+    """Refuse a literal or comment that ends earlier for Java than for the parser.
+
+    Raises:
+        InputError: There is such a literal or comment.
+    """
+    if b"\\u" not in source and b"\r" not in source.replace(b"\r\n", b""):
+        return
+    for node in find_nodes(root, *_MEANT):
+        text = re.sub(rb"\\\\", b"  ", node.text or b"")  # the `u` after two backslashes is a letter
+        if _MEANT[node.type].search(text):
+            line = node.start_point.row + 1
+            raise InputError(f"line {line}: a literal or comment holds a line end or an escape that ends it")
 
 
 def _first_error(root: Node) -> Node:
