@@ -21,7 +21,7 @@ class ChatEndpoint:
     """A server with the OpenAI-compatible interface `/v1/chat/completions`.
 
     Attributes:
-        url: The address before `/v1`, such as "http://localhost:8000"; a longer address is shortened.
+        url: The address, such as "http://localhost:8000"; `/v1` and everything after it are cut off.
         model: The name of the model; None leaves the choice to the server.
         key: The API key; empty for servers without keys.
     """

@@ -22,12 +22,12 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """The number that chooses the best model of a training run, and further figures for the log.
+    """Computes the number by which the best model of a training run is chosen, and figures for the log.
 
     Args:
         dev: Paths of files with rated text pairs.
         dev_comments: A file of cleaned comments, one per line; None: the criterion uses no comments.
-        seed: Seed for the choice and the rule-based edits of the comments.
+        seed: Seed for choosing comments and for their rule-based edits.
     """
 
     def __init__(self, dev: Sequence[str], dev_comments: str | None, seed: int) -> None:

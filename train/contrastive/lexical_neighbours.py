@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
-    """Find pairs in a corpus (one text per line), and write up to `pairs` of them to `out` as JSON lines."""
+    """Write up to `pairs` pairs of texts that share words to `out`; the corpus has one text per line."""
     check_output(out, overwrite, [corpus])
     texts = list(dict.fromkeys(clean(line) for _, line in files.lines(corpus)))
     rows = [{"a": first, "b": second} for first, second in neighbour_pairs(texts, pairs)]

@@ -60,7 +60,7 @@ class Tallies:
     texts: Tally = field(default_factory=Tally)
 
     def merge(self, facts: dict[str, Any]) -> None:
-        """Add the counts and examples of other tallies, as their method `facts` returned them."""
+        """Add counts and examples that `Tallies.facts` returned, for example in another process."""
         for name, other in facts.items():
             own: Tally = getattr(self, name)
             own.counts.update(other["counts"])

@@ -65,12 +65,12 @@ def negations(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with the label "opposite" for each line, which has two words with opposite meanings."""
+    """Yield a row with the label "opposite" for each line. A line has two words with opposite meanings."""
     return _word_pairs(files, "opposite")
 
 
 def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with the label "same" for each line, which has two words with the same meaning."""
+    """Yield a row with the label "same" for each line. A line has two words with the same meaning."""
     return _word_pairs(files, "same")
 
 

@@ -37,12 +37,12 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split dimension `dim` of `x`, which has the rows (or columns) of all texts, by groups of texts.
+        """Split the positions of all texts, which lie one after the other in dimension `dim`, by `groups`.
 
-        The texts of a group have the same number of tokens and of predicted tokens.
+        A group is a run of texts with equal numbers of tokens and of predicted tokens.
 
         Returns:
-            For each group, a tensor with two dimensions (texts, rows of a text) in place of `dim`.
+            For each group, a tensor with two dimensions in place of `dim`: texts, positions of a text.
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]

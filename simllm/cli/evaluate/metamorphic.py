@@ -137,11 +137,12 @@ def _ask(
 ) -> Recorded:
     """Ask the command about originals and variants, and record its answers in the folder of the report."""
     from simllm.evaluation.metamorphic.recorded_draws import Recorded
-    from simllm.evaluation.metamorphic.tool_answers import AnswerRecord, make_questions
+    from simllm.evaluation.metamorphic.tool_answers import ANSWERS, AnswerRecord, make_questions
 
     questions = make_questions(items, variants, options.draws)
     folders.own(options.out)
-    with files.locked(options.out / "answers.jsonl"):
+    folders.reserve(options.out, [ANSWERS])
+    with files.locked(options.out / ANSWERS):
         record = AnswerRecord(options.out, shlex.split(options.command))
         is_silent = options.quiet or not sys.stderr.isatty()
         try:

@@ -108,7 +108,11 @@ def _deleted_debts(before: ParsedFile, after: ParsedFile) -> Iterator[FileCommen
 def _check(
     comment: FileComment, before: ParsedFile, after: ParsedFile, versions: FileVersions, language: str
 ) -> tuple[int, Repayment | None]:
-    """Check the rules for a deleted comment; return the number of fulfilled rules, and the repayment."""
+    """Check by seven rules, in order, whether the commit that deleted a comment repaid its technical debt.
+
+    Returns:
+        The number of rules up to the first that fails, and None; if all hold, 7 and the repayment.
+    """
     if len(_words(comment)) < 3:
         return 1, None
     if not (old := before.function_of(comment)):

@@ -100,7 +100,9 @@ class SatdMining:
             yield
 
     def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
-        """Ask a model about each change that fulfils all rules; yield after each answer.
+        """Ask a model whether each change that fulfils all rules repaid the debt, and keep its answers.
+
+        The generator yields None after each answer, so that the caller can show progress.
 
         Args:
             endpoint: The server with the model.

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from simllm.evaluation.metamorphic.success_rates import ItemOutcome, MeanDifference, SuccessStudy
+from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
+from simllm.evaluation.metamorphic.success_rates import MeanDifference, SuccessStudy
 from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, ToolResult
 from simllm.io import folders, tables
 from simllm.io.html_page import render

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.evaluation.metamorphic.success_rates import ItemOutcome
+from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 from simllm.io import files
 
 SIDES = ("original", "transformed")

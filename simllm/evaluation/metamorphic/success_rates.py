@@ -1,87 +1,21 @@
 """Success rates on original and rewritten code, and the tests of their difference.
 
-The published analysis is that of M. de Koning, "Metamorphic Testing for LLM-based Code Repair" (TU Delft,
-2025).
-It pools the draws of all items, as if they were independent. The verdict here takes the items as the unit.
+The verdict takes the items as the unit.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simllm.stats.multiple_testing import holm
+from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
+from simllm.evaluation.metamorphic.likelihood_correlation import Likelihood, correlate_with_likelihood
+from simllm.evaluation.metamorphic.published_analysis import ItemTest, Pooled, compare_items, pool
 from simllm.stats.paired_resampling import SEED, interval, resampled_means, sign_flip_p
 
-Floats = NDArray[np.float64]
 _LEVEL = 0.05
-_FEWEST = 3  # items for a correlation
-
-
-@dataclass(frozen=True)
-class ItemOutcome:
-    """How often a tool succeeded on an item.
-
-    Attributes:
-        id: The item.
-        original: The number of successes on the original code, and the number of draws.
-        transformed: The same on the variant.
-        nll: The mean negative log-likelihood of the original code a token, in nats; None if unknown.
-        group: The group of the item; empty if it has none.
-        rules: The rules that rewrote a place of the item; None if unknown.
-        unchanged: Whether the variant equals the original.
-    """
-
-    id: str
-    original: tuple[int, int]
-    transformed: tuple[int, int]
-    nll: float | None = None
-    group: str = ""
-    rules: tuple[str, ...] | None = None
-    unchanged: bool = False
-
-    @property
-    def rates(self) -> tuple[float, float]:
-        """The shares of successes on the original and on the variant."""
-        return self.original[0] / self.original[1], self.transformed[0] / self.transformed[1]
-
-    @property
-    def difference(self) -> float:
-        """The success rate on the variant minus that on the original."""
-        original, transformed = self.rates
-        return transformed - original
-
-    @property
-    def table(self) -> list[list[int]]:
-        """Successes and failures on the original (first row) and on the variant."""
-        return [[done, draws - done] for done, draws in (self.original, self.transformed)]
-
-    @property
-    def is_balanced(self) -> bool:
-        """Whether the published filter keeps the item: not without success, nor without failure, on both."""
-        return self.rates not in ((0.0, 0.0), (1.0, 1.0))
-
-
-@dataclass(frozen=True)
-class ItemTest:
-    """Fisher's test of one item, as published.
-
-    Attributes:
-        odds_ratio: The odds of success on the original over those on the variant; None for 0/0, infinity for
-            x/0.
-        fisher_p: The p-value.
-        holm_p: The p-value after Holm's correction over all items.
-    """
-
-    id: str
-    difference: float
-    odds_ratio: float | None
-    fisher_p: float
-    holm_p: float
 
 
 @dataclass(frozen=True)
@@ -105,47 +39,6 @@ class MeanDifference:
     low: float | None
     high: float | None
     p: float
-
-
-@dataclass(frozen=True)
-class Pooled:
-    """The draws of all items together, as published. Draws are not independent, so p is too small.
-
-    Attributes:
-        table: Successes and failures on originals (first row) and on variants.
-        odds_ratio: See `ItemTest`.
-        fisher_p: The p-value of Fisher's test.
-    """
-
-    table: list[list[int]]
-    odds_ratio: float | None
-    fisher_p: float
-
-
-@dataclass(frozen=True)
-class RankCorrelation:
-    """Spearman's correlation of negative log-likelihood and difference; None if it is not defined."""
-
-    n: int
-    rho: float | None
-    p: float | None
-
-
-@dataclass(frozen=True)
-class Likelihood:
-    """The correlation of difference and negative log-likelihood (NLL).
-
-    Attributes:
-        median: The median NLL.
-        all: Over all items.
-        below_median: Over the items with a smaller NLL, which a model may have read; the published figure.
-        above_median: Over the items with a larger NLL.
-    """
-
-    median: float
-    all: RankCorrelation
-    below_median: RankCorrelation
-    above_median: RankCorrelation
 
 
 @dataclass(frozen=True)
@@ -201,12 +94,13 @@ class SuccessStudy:
 
 
 def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None = None) -> SuccessStudy:
-    """Compute the figures of a tool.
+    """Compute how often a tool succeeds on original code and on variants, and test the difference.
 
     Args:
-        outcomes: The items, at least one; all have draws on both sides.
-        kept: The ids that the published filter keeps; by default those of this tool alone. With several
-            tools, it drops an item only if all tools always or never succeed.
+        outcomes: The items, at least one. A draw is one answer of the tool; every item has draws on the
+            original and on the variant.
+        kept: The ids of the items that the published filter keeps. It drops an item on which all tools always
+            succeed, or never. None applies the filter to this tool alone.
     """
     outcomes = list(outcomes)
     tests = compare_items(outcomes)
@@ -268,37 +162,6 @@ def _means_if(outcomes: Sequence[ItemOutcome]) -> MeanDifference | None:
     return compare_means(outcomes) if outcomes else None
 
 
-def pool(outcomes: Sequence[ItemOutcome]) -> Pooled:
-    """Add up the draws of all items, and test them as published."""
-    table = np.sum([one.table for one in outcomes], axis=0).tolist()
-    return Pooled(table, odds_ratio(table), fisher_p(table))
-
-
-def odds_ratio(table: list[list[int]]) -> float | None:
-    """Return the odds of success on originals over those on variants; None for 0/0, infinity for x/0."""
-    (done, failed), (done_transformed, failed_transformed) = table
-    above, below = done * failed_transformed, failed * done_transformed
-    if below:
-        return above / below
-    return math.inf if above else None
-
-
-def fisher_p(table: list[list[int]]) -> float:
-    """Return the p-value of Fisher's exact test, two-sided."""
-    from scipy.stats import fisher_exact
-
-    return min(1.0, float(fisher_exact(table).pvalue))
-
-
-def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
-    """Test each item by Fisher's exact test, with Holm's correction over all items."""
-    p = [fisher_p(one.table) for one in outcomes]
-    return [
-        ItemTest(one.id, one.difference, odds_ratio(one.table), raw, corrected)
-        for one, raw, corrected in zip(outcomes, p, holm(p), strict=True)
-    ]
-
-
 def _count(tests: Sequence[ItemTest], sign: int, name: str) -> int:
     """Count the items with a p-value below .05 and a difference of one sign."""
     return sum(getattr(one, name) < _LEVEL and sign * one.difference > 0 for one in tests)
@@ -313,30 +176,3 @@ def _compare_single_draws(outcomes: Sequence[ItemOutcome]) -> McNemar | None:
     lost = sum(one.difference < 0 for one in outcomes)
     won = sum(one.difference > 0 for one in outcomes)
     return McNemar(lost, won, float(binomtest(lost, lost + won).pvalue) if lost + won else 1.0)
-
-
-def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | None:
-    """Correlate the difference with the negative log-likelihood; None if no item has one."""
-    known = [(one.nll, one.difference) for one in outcomes if one.nll is not None]
-    if not known:
-        return None
-    nll, difference = np.array(known).T
-    median = float(np.median(nll))
-    below, above = nll < median, nll > median
-    return Likelihood(
-        median,
-        _correlate(nll, difference),
-        _correlate(nll[below], difference[below]),
-        _correlate(nll[above], difference[above]),
-    )
-
-
-def _correlate(a: Floats, b: Floats) -> RankCorrelation:
-    """Compute Spearman's correlation; None under three items, or if a side is constant."""
-    from scipy.stats import spearmanr
-
-    n = len(a)
-    if n < _FEWEST or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return RankCorrelation(n, None, None)
-    found = spearmanr(a, b)
-    return RankCorrelation(n, float(found.statistic), float(found.pvalue))

@@ -92,7 +92,10 @@ def evaluate(
     outcomes, crashes = count_successes(recorded)
     outcomes = {model: found for model, found in outcomes.items() if found}
     if not outcomes:
-        raise InputError("no item has a draw on both sides")
+        lost = sum(count for sides in crashes.values() for count in sides.values())
+        raise InputError(
+            f"no item has a draw on both sides; {lost:,} of {len(recorded.draws):,} draws crashed"
+        )
     ids = [{one.id for one in found if one.is_balanced} for found in outcomes.values()]
     kept = frozenset().union(*ids)
     studies = {model: study_success(found, kept) for model, found in outcomes.items()}

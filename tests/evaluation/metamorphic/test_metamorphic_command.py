@@ -227,3 +227,18 @@ def test_a_killed_study_asks_for_nothing_on_record(study, tmp_path):
     assert subprocess.run(other, capture_output=True).returncode == 0
     found = json.loads((tmp_path / "other" / "metamorphic.json").read_text())
     assert found["tools"] == json.loads(whole)["tools"]
+
+
+def test_a_tool_that_always_crashes_is_told(tmp_path):
+    items = tmp_path / "items.jsonl"
+    items.write_text(
+        '{"id": "a", "language": "python", "source": "def f(n):\\n    return n\\n", "label": "x"}\n'
+    )
+    variants = tmp_path / "variants.jsonl"
+    assert run("perturb", "code", "--jsonl", items, "-o", variants).returncode == 0
+    words = ("--items", items, "--variants", variants, "--command", "false", "--out", tmp_path / "out")
+    done = run("evaluate", "metamorphic", *words)
+    assert (done.returncode, done.stderr) == (
+        2, "simllm: error: no item has a draw on both sides; 2 of 2 draws crashed\n"
+    )  # fmt: skip
+    assert "answers.jsonl" in json.loads((tmp_path / "out" / ".simllm").read_text())["files"]

@@ -101,7 +101,7 @@ def find_nodes(root: Node, *types: str) -> list[Node]:
 
 
 def field(node: Node, name: str) -> Node | None:
-    """Return the child in a field; comments do not count."""
+    """Return the child of a node in a field of the grammar, never a comment; None without one."""
     for child in node.children_by_field_name(name):
         if "comment" not in child.type:
             return child

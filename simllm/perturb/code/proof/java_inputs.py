@@ -35,8 +35,8 @@ class JavaType:
     """The type of a parameter.
 
     Attributes:
-        name: The simple name without type arguments; `[]` for an array.
-        arguments: The type arguments; the type of the items of an array.
+        name: The simple name without type arguments, such as `List`; `[]` for an array.
+        arguments: The type arguments; for an array, only the type of its items.
     """
 
     name: str

@@ -235,7 +235,7 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
 
 
 def run_case(case: dict[str, Any]) -> None:
-    """Run all sides of a case, each in a process of its own."""
+    """Run the original and each variant of a case in own processes; write results to `RESULTS`."""
     number = case["number"]
     write("begin", number)
     broken = set()

@@ -23,7 +23,7 @@ def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
 
 
 class Calls:
-    """The calls in a unit."""
+    """Finds the calls of functions, and their keywords, in the code that is rewritten."""
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
         self._unit = unit

@@ -1,0 +1,49 @@
+"""How often a tool succeeded on an item, in its original form and rewritten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ItemOutcome:
+    """How often a tool succeeded on an item.
+
+    Attributes:
+        id: The item.
+        original: The number of successes on the original code, and the number of draws.
+        transformed: The same on the variant.
+        nll: The mean negative log-likelihood of the original code a token, in nats; None if unknown.
+        group: The group of the item; empty if it has none.
+        rules: The rules that rewrote a place of the item; None if unknown.
+        unchanged: Whether the variant equals the original.
+    """
+
+    id: str
+    original: tuple[int, int]
+    transformed: tuple[int, int]
+    nll: float | None = None
+    group: str = ""
+    rules: tuple[str, ...] | None = None
+    unchanged: bool = False
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The shares of successes on the original and on the variant."""
+        return self.original[0] / self.original[1], self.transformed[0] / self.transformed[1]
+
+    @property
+    def difference(self) -> float:
+        """The success rate on the variant minus that on the original."""
+        original, transformed = self.rates
+        return transformed - original
+
+    @property
+    def table(self) -> list[list[int]]:
+        """Successes and failures on the original (first row) and on the variant."""
+        return [[done, draws - done] for done, draws in (self.original, self.transformed)]
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether the published filter keeps the item: not without success, nor without failure, on both."""
+        return self.rates not in ((0.0, 0.0), (1.0, 1.0))
