@@ -144,7 +144,7 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the text of an expression, in parentheses if it has several lines or is an assignment (`:=`)."""
+        """Return the text of an expression, in parentheses if it has several lines or is a `:=`."""
         span = Span(node.start_byte, node.end_byte)
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
             return [b"(", span, b")"]
