@@ -15,7 +15,7 @@ from pathlib import Path
 from simllm.execution import Limits, Sandbox
 from simllm.execution.program_judge import JudgeTest, ProgramFiles, judge
 
-LIMITS = Limits(time=2, memory=128)
+MEMORY = 128  # MiB
 
 
 def others_of_the_same_user(supervisors):
@@ -37,8 +37,10 @@ def one(sandbox, case, port):
     given = f"{port}\n" if "port" in case["holds"] else ""
     tests = [JudgeTest(given, case.get("output", ""))]
     files = ProgramFiles(**case["files"]) if "files" in case else None
+    endless = "TL" in case.get("verdicts", [])
+    limits = Limits(time=2 if endless else 10, memory=MEMORY)  # the search of a cold disk takes seconds
     begun = time.monotonic()
-    judgement = judge(sandbox, case["language"], case["code"], tests, LIMITS, files)
+    judgement = judge(sandbox, case["language"], case["code"], tests, limits, files)
     return {
         "verdict": judgement.verdict,
         "seconds": time.monotonic() - begun,
