@@ -6,8 +6,8 @@
 The Python items are functions of the standard library in which some names and lines were changed. Other items
 are mined repayments; their candidate is the reference with two changed names. `SATD_tool.py` is the code that
 Sheikhaei et al. published (SATD-Auto-Repayment); it needs the packages black, crystalbleu, Levenshtein and
-pandas. Each way scores the same items, in turns, and the fastest turn counts. If the package apted is
-installed, its tree edit distances are timed, too.
+pandas. Each way scores the same items, in turns, and the fastest turn counts. The tree edit distances of the
+packages apted, zss and edist are timed, too, if they are installed.
 """
 
 import argparse
@@ -166,21 +166,76 @@ def tree_pairs(count):
 
 
 def apted_distance(first, second):
-    """Compute the distance by the package apted; return it with its seconds, without making its trees."""
+    """Return a function that computes the distance of two trees by the package apted."""
     from apted import APTED
     from apted.helpers import Tree
 
-    trees = []
+    trees = [nested(tree, lambda label, children: Tree(label, *children)) for tree in (first, second)]
+    return lambda: APTED(*trees).compute_edit_distance()
+
+
+def zss_distance(first, second):
+    """Return a function that computes the distance of two trees by the package zss."""
+    import zss
+
+    trees = [nested(tree, zss.Node) for tree in (first, second)]
+    return lambda: zss.simple_distance(*trees, label_dist=lambda one, other: int(one != other))
+
+
+def edist_distance(first, second):
+    """Return a function that computes the distance of two trees by the package edist."""
+    from edist import ted
+
+    lists = []
     for tree in (first, second):
-        stack = []
-        for node, label in enumerate(tree.labels):
-            count = len(tree.children(node))
-            children = stack[len(stack) - count :]
-            stack[len(stack) - count :] = [Tree(label, *children)]
-        trees.append(stack[0])
-    begun = time.perf_counter()
-    distance = APTED(*trees).compute_edit_distance()
-    return distance, time.perf_counter() - begun
+        lists += [list(tree.labels), [list(tree.children(node)) for node in range(len(tree))]]
+        order = preorder(lists[-1])
+        place = {node: number for number, node in enumerate(order)}
+        lists[-2] = [lists[-2][node] for node in order]
+        lists[-1] = [[place[child] for child in lists[-1][node]] for node in order]
+    return lambda: ted.ted(*lists)
+
+
+PACKAGES = {"apted": apted_distance, "zss": zss_distance, "edist": edist_distance}
+
+
+def nested(tree, make):
+    """Return the root of a tree as a package's node, made by `make(label, children)`."""
+    stack = []
+    for node, label in enumerate(tree.labels):
+        first = len(stack) - len(tree.children(node))
+        stack[first:] = [make(label, stack[first:])]
+    return stack[0]
+
+
+def preorder(children):
+    """Return the numbers of the nodes, parents first; the root has the last number."""
+    order, waiting = [], [len(children) - 1]
+    while waiting:
+        order.append(waiting.pop())
+        waiting += reversed(children[order[-1]])
+    return order
+
+
+def compare_distances(pairs):
+    """Return the speed of our tree edit distance, beside those of the installed packages."""
+    times = {name: [] for name in ("simllm", *filter(find_spec, PACKAGES))}
+    for pair in pairs:
+        ways = {"simllm": lambda pair=pair: tree_edit_distance(*pair)}
+        ways |= {name: PACKAGES[name](*pair) for name in times if name in PACKAGES}
+        distances = set()
+        for name, way in ways.items():
+            begun = time.perf_counter()
+            distances.add(float(way()))
+            times[name].append(time.perf_counter() - begun)
+        assert len(distances) == 1, distances
+    ours = times.pop("simllm")
+    speeds = {"pairs": len(pairs), "median ms": 1000 * statistics.median(ours)}
+    for name, theirs in times.items():
+        ratios = [their / our for their, our in zip(theirs, ours, strict=True)]
+        speeds[f"median times as fast as {name}"] = statistics.median(ratios)
+        speeds[f"in sum times as fast as {name}"] = sum(theirs) / sum(ours)
+    return speeds
 
 
 def compare_speeds(examples, published):
@@ -214,20 +269,7 @@ def main():
     for language, examples in languages.items():
         result["items per second"][language] = compare_speeds(examples, published)
     for name, pairs in tree_pairs(options.trees).items():
-        rows = []
-        for first, second in pairs:
-            begun = time.perf_counter()
-            distance = tree_edit_distance(first, second)
-            rows.append([time.perf_counter() - begun])
-            if find_spec("apted"):
-                expected, seconds = apted_distance(first, second)
-                assert distance == expected
-                rows[-1].append(seconds)
-        found = {"pairs": len(rows), "median ms": 1000 * statistics.median(row[0] for row in rows)}
-        if find_spec("apted"):
-            found["median times as fast as apted"] = statistics.median(row[1] / row[0] for row in rows)
-            found["in sum times as fast as apted"] = sum(row[1] for row in rows) / sum(row[0] for row in rows)
-        result["tree edit distance"][name] = found
+        result["tree edit distance"][name] = compare_distances(pairs)
     print(json.dumps(result, indent=1))
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
