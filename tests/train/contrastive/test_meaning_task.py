@@ -192,6 +192,7 @@ def test_several_processes_compute_the_same_update(run, update_folder, with_head
         assert_equal(result, whole, 5e-6)
 
 
+@pytest.mark.slow
 def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
     """The divergence from the start model is smallest at the start, so its gradient is 0 there."""
     model = without_dropout(update_folder, tmp_path / "model")
