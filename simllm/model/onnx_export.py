@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,9 @@ from simllm.io import files
 from simllm.model.checkpoint import Checkpoint
 from simllm.model.inference import matmul_attention
 from simllm.model.pooling import get_pooling
+
+if TYPE_CHECKING:
+    from torch.onnx import ONNXProgram
 
 
 class PooledEncoder(nn.Module):
@@ -51,24 +55,47 @@ def export_onnx(checkpoint: Checkpoint, file: Path) -> None:
     """
     example = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
     file = files.real(file)
+    program = to_onnx(
+        PooledEncoder(checkpoint),
+        {"input_ids": (example, ("batch", "length")), "attention_mask": ((example != 1).long(), ("batch", "length"))},
+        ["sentence_embedding"],
+    )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns about its own internals
-            program = torch.onnx.export(
-                PooledEncoder(checkpoint).eval(),
-                (example, (example != 1).long()),
-                input_names=["input_ids", "attention_mask"],
-                output_names=["sentence_embedding"],
-                dynamic_shapes={name: {0: "batch", 1: "length"} for name in ("input_ids", "attention_mask")},
-                dynamo=True,
-                verbose=False,
-            )
-        assert program is not None
         with files.temporary(file) as partial:
             program.save(str(partial), external_data=False)
             files.sync(partial)
             partial.replace(file)
-    except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed; install simllm with its extra `onnx`") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+
+
+def to_onnx(
+    module: nn.Module, inputs: dict[str, tuple[Tensor, tuple[str, ...]]], outputs: list[str]
+) -> ONNXProgram:
+    """Convert a network to ONNX.
+
+    Args:
+        module: The network.
+        inputs: For each argument of `module.forward`, in order: an example; and the names of its first
+            dimensions, which may have any size.
+        outputs: The names of the network's outputs.
+
+    Raises:
+        InputError: A package that the export needs is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns about its own internals
+            program = torch.onnx.export(
+                module.eval(),
+                tuple(example for example, _ in inputs.values()),
+                input_names=list(inputs),
+                output_names=outputs,
+                dynamic_shapes={name: dict(enumerate(sizes)) for name, (_, sizes) in inputs.items()},
+                dynamo=True,
+                verbose=False,
+            )
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed; install simllm with its extra `onnx`") from None
+    assert program is not None
+    return program
