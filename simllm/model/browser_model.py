@@ -21,7 +21,7 @@ from simllm.model.inference import matmul_attention
 from simllm.model.onnx_export import to_onnx
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+    from onnx import GraphProto, NodeProto, TensorProto
 
 ENCODER, TOKENS, HEAD = "encoder.onnx", "tokens.bin", "meaning_head.onnx"
 _BLOCK = 32  # int8 weights that share a scale
@@ -85,33 +85,30 @@ def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False
         InputError: A package that the export needs is not installed, or a file cannot be written.
     """
     ids = torch.tensor([[0, 5, 6, 2], [0, 5, 7, 2]])
-    states = TokenStates(checkpoint)
     outputs = ["states", "mapped"] if checkpoint.head else ["states"]
-    encoder = to_onnx(states, {"input_ids": (ids, ("batch", "length"))}, outputs).model_proto
-    _compress(encoder, int8)
+    inputs = {"input_ids": (ids, ("batch", "length"))}
+    encoder = to_onnx(TokenStates(checkpoint), inputs, outputs)
+    _compress(encoder.graph, int8)
     files.write(folder / TOKENS, _move_token_table(encoder.graph))
     files.write(folder / ENCODER, encoder.SerializeToString())
     files.write(folder / TOKENIZER, checkpoint.tokenizer.backend.to_str())
     if checkpoint.head:
         first, second = (torch.zeros(2, length, checkpoint.head.config.width) for length in (5, 4))
         examples = {"first": (first, ("pairs", "length")), "second": (second, ("pairs", "other_length"))}
-        head = to_onnx(PairLogits(checkpoint.head), examples, ["logits"]).model_proto
-        _compress(head, int8)
+        head = to_onnx(PairLogits(checkpoint.head), examples, ["logits"])
+        _compress(head.graph, int8)
         files.write(folder / HEAD, head.SerializeToString())
 
 
-def _compress(model: ModelProto, int8: bool) -> None:
-    """Store the large float32 weights of an ONNX model as float16 or int8, and insert nodes that decode them.
-
-    The notes of the exporter, such as the source line of each node, are removed.
+def _compress(graph: GraphProto, int8: bool) -> None:
+    """Store the large float32 weights of an ONNX graph as float16 or int8, and insert nodes that decode them.
 
     Args:
-        model: The model; it is changed.
+        graph: The graph; it is changed.
         int8: Whether to use int8.
     """
     from onnx import numpy_helper
 
-    graph = model.graph
     nodes = [*graph.node]
     tables = {node.input[0] for node in nodes if node.op_type == "Gather"}
     decoding: list[NodeProto] = []
@@ -125,10 +122,6 @@ def _compress(model: ModelProto, int8: bool) -> None:
             graph.initializer.remove(weight)
             graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in parts.items())
             decoding += steps
-    for node in nodes:
-        del node.metadata_props[:]
-    for value in graph.value_info:
-        del value.metadata_props[:]
     del graph.node[:]
     graph.node.extend([*decoding, *nodes])
 
