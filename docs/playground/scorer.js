@@ -43,7 +43,9 @@ export class Scorer {
     const tokens = { path: "tokens.bin", data: files["model/tokens.bin"] };
     const encoder = await ort.InferenceSession.create(files["model/encoder.onnx"], { externalData: [tokens] });
     const head = settings.meaning && (await ort.InferenceSession.create(files["model/meaning_head.onnx"]));
-    return new Scorer(settings, new Tokenizer(tokenizer, settings), encoder, head);
+    const scorer = new Scorer(settings, new Tokenizer(tokenizer, settings), encoder, head);
+    await scorer.score("warm up", "the kernels"); // the first run takes far longer than the next ones
+    return scorer;
   }
 
   constructor(settings, tokenizer, encoder, head) {
@@ -207,7 +209,9 @@ function sum(numbers) {
 }
 
 function dot(a, b) {
-  return a.reduce((total, value, i) => total + value * b[i], 0);
+  let total = 0;
+  for (let i = 0; i < a.length; i++) total += a[i] * b[i];
+  return total;
 }
 
 function norm(vector) {
@@ -221,7 +225,9 @@ function cosine(a, b) {
 
 /** Return the mean of vectors. */
 function mean(vectors) {
-  return vectors[0].map((_, i) => sum(vectors.map((vector) => vector[i])) / vectors.length);
+  const total = new Float64Array(vectors[0].length);
+  for (const vector of vectors) for (let i = 0; i < total.length; i++) total[i] += vector[i];
+  return total.map((value) => value / vectors.length);
 }
 
 /** Round to twelve digits, so that rounding errors do not break ties. */
