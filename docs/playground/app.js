@@ -104,10 +104,10 @@ function showWords(sides, changing) {
     }),
   );
   element("contributions").replaceChildren(
-    row("th", ["text", "word", "adds", "most similar word", "similarity"]),
+    row("th", ["text", "word", "adds", "most similar word", "similarity"], [2, 4]),
     ...sides.flatMap((words, side) =>
-      words.map((word) =>
-        row("td", [names[side], word.text, signed(word.contribution), word.match, word.similarity.toFixed(2)]),
+      words.map(({ text, contribution, match, similarity }) =>
+        row("td", [names[side], text, signed(contribution), match, similarity.toFixed(2)], [2, 4]),
       ),
     ),
   );

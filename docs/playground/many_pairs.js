@@ -93,7 +93,11 @@ function finish(scorer, rows, wanted) {
     reference,
   ];
   const names = [...columns, "candidate", "reference"];
-  element("scores").replaceChildren(row("th", names), ...rows.slice(0, SHOWN).map((each) => row("td", cells(each))));
+  const numbers = [...columns.keys()];
+  element("scores").replaceChildren(
+    row("th", names, numbers),
+    ...rows.slice(0, SHOWN).map((each) => row("td", cells(each), numbers)),
+  );
   element("preview").hidden = rows.length === 0;
   const mean = rows.reduce((total, { score }) => total + score, 0) / rows.length;
   const count = (name) => rows.filter((each) => each[name]).length;

@@ -37,7 +37,7 @@ export class Scorer {
    */
   static async load(onProgress) {
     const settings = await (await request("model/settings.json")).json();
-    const files = await download({ [RUNTIME]: settings.runtime, ...settings.files }, onProgress);
+    const files = await download(settings.files, onProgress);
     ort.env.wasm.wasmBinary = files[RUNTIME].buffer;
     const tokenizer = JSON.parse(new TextDecoder().decode(files["model/tokenizer.json"]));
     const tokens = { path: "tokens.bin", data: files["model/tokens.bin"] };

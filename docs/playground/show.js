@@ -15,14 +15,15 @@ export function show(id, text) {
  *
  * @param {"td"|"th"} kind The kind of its cells.
  * @param {string[]} values The texts of the cells.
+ * @param {number[]} numbers The places of the columns that hold numbers.
  */
-export function row(kind, values) {
+export function row(kind, values, numbers) {
   const made = document.createElement("tr");
-  for (const value of values) {
+  for (const [place, value] of values.entries()) {
     const cell = document.createElement(kind);
     cell.textContent = value;
+    cell.className = numbers.includes(place) ? "number" : "text";
     if (kind === "th") cell.scope = "col";
-    else if (/^[−+-]?[\d.]+$/.test(value)) cell.className = "number";
     made.append(cell);
   }
   return made;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from simllm.scoring.scores import SAME, SIMILAR
 from simllm.text_cleaning import LONGEST
 
 MODEL, SETTINGS = "model", "settings.json"
-_RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"
+_RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"  # ONNX Runtime Web
 
 
 def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
@@ -33,22 +33,17 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         InputError: The metric has another pooling or similarity, a package that the export needs is not
             installed, or the folder cannot be written.
     """
-    page = page_folder()
     with folders.replacing(folder) as partial:
-        for source in _page_files(page):
-            target = partial / source.relative_to(page)
-            target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(source, target)
-        (partial / MODEL).mkdir()
-        write_model(metric, partial / MODEL, int8)
+        shutil.copytree(page_folder(), partial, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        write_model(metric, partial, int8)
 
 
 def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the model and the settings of the playground into an existing folder.
+    """Write the model and its settings beside the page of the playground.
 
     Args:
         metric: A metric with mean pooling and cosine.
-        folder: The folder `model` of the playground.
+        folder: The folder of the page.
         int8: Store the weights of the model as int8, not as float16.
 
     Raises:
@@ -57,14 +52,14 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("the playground needs a model with mean pooling and cosine")
-    write_browser_model(metric.checkpoint, folder, int8)
-    sizes = {f"{MODEL}/{file.name}": file.stat().st_size for file in sorted(folder.iterdir())}
+    (folder / MODEL).mkdir(exist_ok=True)
+    write_browser_model(metric.checkpoint, folder / MODEL, int8)
+    written = sorted((folder / MODEL).iterdir())
     meaning, calibration = metric.meaning, metric.calibration
     settings: dict[str, Any] = {
         "signature": metric.signature,
         "weights": "int8" if int8 else "float16",
-        "runtime": (page_folder() / _RUNTIME).stat().st_size,
-        "files": sizes,
+        "files": {str(file.relative_to(folder)): file.stat().st_size for file in (folder / _RUNTIME, *written)},
         "max_length": metric.checkpoint.encoder.config.max_length,
         "max_characters": LONGEST,
         "unicode": _unicode_classes(),
@@ -74,7 +69,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         "same": SAME,
         "gain": SMALLEST_GAIN,
     }
-    files.write(folder / SETTINGS, json.dumps(settings))
+    files.write(folder / MODEL / SETTINGS, json.dumps(settings))
 
 
 def page_folder() -> Path:
@@ -89,11 +84,6 @@ def page_folder() -> Path:
         if folder.is_dir():
             return folder
     raise InputError(f"no page of the playground in {installed} or {checkout}")
-
-
-def _page_files(page: Path) -> Iterator[Path]:
-    """Yield the files of the page; a model that lies beside the page is left out."""
-    yield from (path for path in page.rglob("*") if path.is_file() and MODEL not in path.parts[-2:-1])
 
 
 def _unicode_classes() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 import tempfile
 import webbrowser
@@ -30,6 +31,7 @@ def add_options(playground: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm playground` with the parsed options: serve the page until Ctrl+C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the temporary folder is removed
     with tempfile.TemporaryDirectory(prefix="simllm-playground-") as parent:
         folder = Path(parent) / "playground"
         with loopback_server.serving(folder, options.port) as server:
