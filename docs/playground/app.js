@@ -4,6 +4,7 @@ import { showPairs } from "./many_pairs.js";
 import { Scorer } from "./scorer.js";
 import { element, row, show } from "./show.js";
 
+const MOST_WORDS = 80; // each word that is left out costs a run of the model; longer texts would take minutes
 const WAIT = 120; // milliseconds without a key stroke, before the texts are scored
 const candidate = element("candidate");
 const reference = element("reference");
@@ -27,7 +28,7 @@ async function start() {
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   const { signature, weights } = scorer.settings;
   show("model", `Loaded in ${seconds} s. Weights: ${weights}. ${signature}`);
-  document.documentElement.dataset.ready = "yes";
+  globalThis.scorer = scorer; // for the console of the browser
   showPairs(scorer);
   await update();
 }
@@ -48,7 +49,7 @@ async function update() {
   showComparison(comparison);
   showWords(sides, []);
   show("time", `Computed in ${time.toFixed(0)} ms.`);
-  if (!comparison.changed) return;
+  if (!comparison.changed || sides.flat().length > MOST_WORDS) return;
   const changing = await scorer.changingWords(comparison, isWanted);
   if (isWanted() && changing.length) {
     show("note", `The meaning may have changed: ${changing.join(", ")}.`);

@@ -5,6 +5,7 @@ import { Tokenizer } from "./tokenizer.js";
 
 ort.env.wasm.numThreads = 1; // threads need headers that a plain file server does not send
 const RUNTIME = "vendor/ort-wasm-simd-threaded.wasm";
+const REMEMBERED = 64; // texts whose states are kept: somebody who types changes only one text
 const EMPTY = 2; // tokens of an empty text: <s> and </s>
 
 /**
@@ -50,6 +51,7 @@ export class Scorer {
 
   constructor(settings, tokenizer, encoder, head) {
     Object.assign(this, { settings, tokenizer, encoder, head });
+    this.texts = new Map();
     this.last = Promise.resolve(); // a session cannot run twice at once, so runs wait for each other
   }
 
@@ -59,8 +61,21 @@ export class Scorer {
     return this.last;
   }
 
-  /** @returns {Promise<Text>} */
+  /**
+   * Read a text with the encoder, or remember it.
+   *
+   * @returns {Promise<Text>}
+   */
   async read(raw) {
+    if (!this.texts.has(raw)) {
+      this.texts.set(raw, await this.encode(raw));
+      if (this.texts.size > REMEMBERED) this.texts.delete(this.texts.keys().next().value);
+    }
+    return this.texts.get(raw);
+  }
+
+  /** @returns {Promise<Text>} */
+  async encode(raw) {
     const { ids, truncated } = this.tokenizer.encode(raw);
     const input = new ort.Tensor("int64", BigInt64Array.from(ids, BigInt), [1, ids.length]);
     const { states, mapped } = await this.run(this.encoder, { input_ids: input });
@@ -137,16 +152,12 @@ export class Scorer {
   async changingWords(comparison, isWanted) {
     const sides = this.explain(comparison);
     const texts = sides.map((side) => side.map((word) => word.text));
-    const read = new Map(); // texts without a word occur in several pairs
-    const without = async (side, place) => {
-      const rest = texts[side].filter((_, i) => i !== place).join(" ");
-      if (!read.has(rest)) read.set(rest, await this.read(rest));
-      return read.get(rest);
-    };
+    const without = (side, place) => this.read(texts[side].filter((_, i) => i !== place).join(" "));
     const chosen = [];
     for (const side of [0, 1]) {
       const gains = [];
       for (const [place, word] of sides[side].entries()) {
+        await new Promise((resume) => setTimeout(resume)); // lets the page react
         if (!isWanted()) return null;
         const rest = await without(side, place);
         const others = [await without(1 - side, -1), await without(1 - side, texts[1 - side].indexOf(word.match))];

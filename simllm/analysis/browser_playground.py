@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,9 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     settings: dict[str, Any] = {
         "signature": metric.signature,
         "weights": "int8" if int8 else "float16",
-        "files": {str(file.relative_to(folder)): file.stat().st_size for file in (folder / _RUNTIME, *written)},
+        "files": {
+            str(file.relative_to(folder)): file.stat().st_size for file in (folder / _RUNTIME, *written)
+        },
         "max_length": metric.checkpoint.encoder.config.max_length,
         "max_characters": LONGEST,
         "unicode": _unicode_classes(),
@@ -96,20 +98,22 @@ def _unicode_classes() -> dict[str, str]:
     """
     from tokenizers import normalizers
 
-    decompose, strip = normalizers.NFKD().normalize_str, normalizers.StripAccents().normalize_str
+    characters = [chr(code) for code in [*range(0x80, 0xD800), *range(0xE000, 0x110000)]]  # no surrogates
+    lines = "\n".join(characters)
+    decomposed = normalizers.NFKD().normalize_str(lines).split("\n")
+    stripped = normalizers.StripAccents().normalize_str(lines).split("\n")
     return {
-        "decomposed": _character_class(lambda character: decompose(character) != character),
-        "marks": _character_class(lambda character: not strip(character)),
+        "decomposed": _ranges(one for one, new in zip(characters, decomposed, strict=True) if new != one),
+        "marks": _ranges(one for one, new in zip(characters, stripped, strict=True) if not new),
     }
 
 
-def _character_class(belongs: Callable[[str], bool]) -> str:
-    r"""Write the characters beyond ASCII for which a function is true, as ranges such as `\u{300}-\u{36f}`."""
+def _ranges(characters: Iterable[str]) -> str:
+    r"""Write characters, in the order of their numbers, as ranges such as `\u{300}-\u{36f}`."""
     ranges: list[list[int]] = []
-    for code in [*range(0x80, 0xD800), *range(0xE000, 0x110000)]:  # without surrogates
-        if belongs(chr(code)):
-            if ranges and ranges[-1][1] == code - 1:
-                ranges[-1][1] = code
-            else:
-                ranges.append([code, code])
+    for code in map(ord, characters):
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
     return "".join(f"\\u{{{first:x}}}-\\u{{{last:x}}}" for first, last in ranges)

@@ -82,7 +82,9 @@ class Explanation:
             gains = sorted(
                 ((word.same_without or 0.0) - self.same, -i, word.text) for i, word in enumerate(side)
             )
-            chosen += [text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)]
+            chosen += [
+                text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)
+            ]
         return list(dict.fromkeys(chosen))
 
 

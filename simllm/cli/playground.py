@@ -23,9 +23,7 @@ _PORT = 8643
 
 def add_options(playground: argparse.ArgumentParser) -> None:
     """Add the options of `simllm playground` to its parser."""
-    playground.add_argument(
-        "--port", type=int, default=_PORT, help=f"default: {_PORT}; 0 takes a free one"
-    )
+    playground.add_argument("--port", type=int, default=_PORT, help=f"default: {_PORT}; 0 takes a free one")
     playground.add_argument("--open", action="store_true", help="open the page in a browser")
 
 

@@ -118,7 +118,9 @@ def _compress(graph: GraphProto, int8: bool) -> None:
             # Blocks run along a table's rows, and along the inputs of a linear layer, which are its rows.
             columns = 1 if weight.name in tables else values.shape[-1]
             exact = not int8 or values.size % (_BLOCK * columns)
-            parts, steps = _as_float16(weight.name, values) if exact else _as_int8(weight.name, values, columns)
+            parts, steps = (
+                _as_float16(weight.name, values) if exact else _as_int8(weight.name, values, columns)
+            )
             graph.initializer.remove(weight)
             graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in parts.items())
             decoding += steps
