@@ -169,7 +169,7 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
 
 
 def _move_token_table(graph: GraphProto) -> bytes:
-    """Mark the largest weight of a graph as stored in the file `tokens.bin`; return the content of that file."""
+    """Mark the largest weight of a graph as stored in `tokens.bin`; return the content of that file."""
     from onnx import external_data_helper
 
     table: TensorProto = max(graph.initializer, key=lambda tensor: len(tensor.raw_data))

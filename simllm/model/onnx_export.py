@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,7 @@ def export_onnx(checkpoint: Checkpoint, file: Path) -> None:
 
 
 def to_onnx(
-    module: nn.Module, inputs: dict[str, tuple[Tensor, tuple[str, ...]]], outputs: list[str]
+    module: nn.Module, inputs: Mapping[str, tuple[Tensor, tuple[str, ...]]], outputs: list[str]
 ) -> ModelProto:
     """Convert a network to ONNX.
 

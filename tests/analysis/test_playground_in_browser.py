@@ -1,5 +1,6 @@
 """The page of the playground in Chromium: it scores as Python does, and sends nothing anywhere."""
 
+import itertools
 import json
 import random
 import shutil
@@ -25,7 +26,7 @@ HOSTILE = [
     "<img src=x onerror=\"document.title='taken'\">",
     "\u202eright to left \u05d0\u05d1\u05d2 \u2260 =\u0323\u0338 \U0001fbf3 \ufb01 \u00bd na\u00efve",
     "returns the value of the list " * 2000,
-    "e\u0301x" * 20_000,
+    "e\u0301x" * 4000,
 ]
 
 
@@ -96,7 +97,7 @@ def test_cleaning_and_tokens_equal_those_of_python(page, metric, texts, comments
 
 
 def test_scores_equal_those_of_python(page, metric, texts):
-    pairs = list(zip(texts, texts[1:], strict=False))
+    pairs = list(itertools.pairwise(texts))
     assert len(pairs) == 1000
     started = time.perf_counter()
     found = page.evaluate(
@@ -116,9 +117,7 @@ def test_scores_equal_those_of_python(page, metric, texts):
         expected = metric.score(*zip(*pairs, strict=True))
     score, same, percentile = np.array(found).T
     differences = np.abs(score - expected.values).max(), np.abs(same - expected.same).max()
-    print(
-        f"\n1,000 pairs in {seconds:.1f} s; largest difference: score {differences[0]:.1e}, same {differences[1]:.1e}"
-    )
+    print(f"\n1,000 pairs in {seconds:.1f} s; largest differences (score, same): {differences}")
     assert max(differences) < 1e-3
     assert np.abs(percentile - expected.percentiles).max() < 0.1
 
@@ -143,13 +142,10 @@ def test_explanations_equal_those_of_python(page, metric):
 def test_typed_texts_are_scored_and_explained(page):
     page.fill("#candidate", "opens the file")
     page.fill("#reference", "closes the file")
+    page.wait_for_function("document.getElementById('score').textContent === '0.6948'")
     page.wait_for_function("document.getElementById('note').textContent.endsWith(': opens, closes.')")
-    assert page.inner_text("#score") == "0.6948"
     assert page.inner_text("#verdict") == "No"
     assert page.locator(".changing").all_inner_texts() == ["opens", "closes"]
-    for _ in range(3):
-        page.fill("#candidate", f"opens the file {_}")
-        page.wait_for_function(f"document.querySelector('.words').textContent.includes('file {_}')")
     print("\n", page.inner_text("#time"), page.inner_text("#model"))
 
 
