@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,22 +77,21 @@ def to_onnx(
     Raises:
         InputError: A package that the export needs is not installed.
     """
-    content = io.BytesIO()
     try:
         import onnx
 
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), tempfile.NamedTemporaryFile(suffix=".onnx") as file:
             warnings.simplefilter("ignore")  # torch warns about its own internals
             torch.onnx.export(
                 module.eval(),
                 tuple(example for example, _ in inputs.values()),
-                content,
+                file.name,
                 input_names=list(inputs),
                 output_names=outputs,
                 dynamic_axes={name: dict(enumerate(sizes)) for name, (_, sizes) in inputs.items()},
                 dynamo=False,  # the other exporter takes twenty times as long
                 opset_version=_OPSET,
             )
+            return onnx.load(file.name)
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed; install simllm with its extra `onnx`") from None
-    return onnx.load_from_string(content.getvalue())

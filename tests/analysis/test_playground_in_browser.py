@@ -3,7 +3,6 @@
 import itertools
 import json
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -11,15 +10,13 @@ import urllib.request
 import warnings
 
 import numpy as np
-import playwright.sync_api as playwright
 import pytest
 
 from simllm.analysis.explanation import explain
 from simllm.metric import SimLLM
+from tests.browser import needs_browser, visit
 from tests.command import run
 from tests.conftest import ROOT
-
-pytestmark = pytest.mark.slow
 
 HOSTILE = [
     "</script><script>document.title = 'taken'</script>",
@@ -48,26 +45,17 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser
-        browser.close()
+def shown(address):
+    """Open the page, and wait until the model is loaded."""
+    with visit(address) as shown:
+        shown.page.wait_for_selector("#run:enabled", timeout=120_000)
+        yield shown
+        assert shown.errors == []
 
 
 @pytest.fixture(scope="module")
-def page(address, browser):
-    """Open the page, and collect its requests and errors."""
-    page = browser.new_page()
-    page.requests, page.errors = [], []
-    page.on("request", lambda request: page.requests.append(request.url))
-    page.on("pageerror", lambda error: page.errors.append(str(error)))
-    page.on("console", lambda message: message.type == "error" and page.errors.append(message.text))
-    page.goto(address)
-    page.wait_for_selector("#run:enabled", timeout=120_000)
-    yield page
-    assert page.errors == []
-    page.close()
+def page(shown):
+    return shown.page
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +72,7 @@ def texts(comments):
     return summaries[:700] + random.Random(0).sample(other, 301 - len(HOSTILE)) + HOSTILE
 
 
+@needs_browser
 def test_cleaning_and_tokens_equal_those_of_python(page, metric, texts, comments):
     noise = random.Random(0)
     marks = (
@@ -96,6 +85,7 @@ def test_cleaning_and_tokens_equal_those_of_python(page, metric, texts, comments
     assert found == expected
 
 
+@needs_browser
 def test_scores_equal_those_of_python(page, metric, texts):
     pairs = list(itertools.pairwise(texts))
     assert len(pairs) == 1000
@@ -122,6 +112,7 @@ def test_scores_equal_those_of_python(page, metric, texts):
     assert np.abs(percentile - expected.percentiles).max() < 0.1
 
 
+@needs_browser
 def test_explanations_equal_those_of_python(page, metric):
     pair = ("Opens the file and reads its first line.", "Closes the file and reads its first line.")
     sides, changing = page.evaluate(
@@ -139,6 +130,7 @@ def test_explanations_equal_those_of_python(page, metric):
         assert contributions == pytest.approx([word.contribution for word in side], abs=1e-4)
 
 
+@needs_browser
 def test_typed_texts_are_scored_and_explained(page):
     page.fill("#candidate", "opens the file")
     page.fill("#reference", "closes the file")
@@ -149,6 +141,7 @@ def test_typed_texts_are_scored_and_explained(page):
     print("\n", page.inner_text("#time"), page.inner_text("#model"))
 
 
+@needs_browser
 def test_keyboard_reaches_everything(page):
     page.focus("#candidate")
     names = []
@@ -160,6 +153,7 @@ def test_keyboard_reaches_everything(page):
     assert "pairs" in names
 
 
+@needs_browser
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_are_shown_as_text(page, text):
     page.fill("#candidate", text)
@@ -170,6 +164,7 @@ def test_hostile_texts_are_shown_as_text(page, text):
     assert page.title() == "simllm playground"
 
 
+@needs_browser
 def test_pasted_pairs_are_scored_and_downloaded(page, metric):
     pairs = [("adds two lists", "combines 2 arrays"), (HOSTILE[0], HOSTILE[1]), ("", "a"), ("=1+1", "\u00e9")]
     pasted = "candidate\treference\r\n" + "\r\n".join("\t".join(pair) for pair in pairs)
@@ -194,21 +189,39 @@ def test_pasted_pairs_are_scored_and_downloaded(page, metric):
     assert page.inner_text("#batch") == "Line 2: expected two columns with a tab between them, found 1."
 
 
-def test_nothing_leaves_the_browser(page, address):
-    assert all(url.startswith((address, "data:")) for url in page.requests)
-    with urllib.request.urlopen(address) as reply:
-        assert "default-src 'none'" in reply.read().decode()
-    refused = page.evaluate(
-        "fetch('http://127.0.0.1:9/').then(() => 'sent', (error) => error.message + scorer.settings.weights)"
+@needs_browser
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 1100), ("light", 390)])
+def test_the_page_has_no_serious_fault_of_accessibility(shown, scheme, width):
+    page = shown.page
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.fill("#candidate", "opens the file")
+    page.fill("#reference", "closes the file")
+    page.wait_for_selector(".changing")
+    page.locator("details").evaluate("details => { details.open = true; }")
+    assert shown.faults() == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@needs_browser
+def test_nothing_leaves_the_browser(shown, address):
+    assert all(url.startswith((address, "data:")) for url in shown.requests)
+    before = len(shown.requests)
+    send = "fetch('http://127.0.0.1:9/').then(() => 'sent', (error) => error.message)"
+    assert shown.page.evaluate(send) == "Failed to fetch"
+    send = "new Promise((done) => addEventListener('securitypolicyviolation', (event) => done(event.blockedURI)))"
+    refused = shown.page.evaluate(
+        f"(async () => {{ const seen = {send}; new Image().src = 'http://127.0.0.1:9/x'; return seen; }})()"
     )
-    assert refused == "Failed to fetch" + "float16"
-    page.errors.clear()  # the browser reports the refused request
+    assert refused == "http://127.0.0.1:9/x"
+    assert len(shown.requests) == before
 
 
-def test_a_missing_model_is_told(browser, address, tmp_path):
-    page = browser.new_page()
-    page.route("**/encoder.onnx", lambda route: route.fulfill(status=404))
-    page.goto(address)
-    page.wait_for_selector(".error")
-    assert page.inner_text("#status").startswith("The model cannot be loaded. model/encoder.onnx: 404")
-    page.close()
+@needs_browser
+def test_a_missing_model_is_told(page, address):
+    other = page.context.new_page()
+    other.route("**/encoder.onnx", lambda route: route.fulfill(status=404))
+    other.goto(address)
+    other.wait_for_selector(".error")
+    assert other.inner_text("#status").startswith("The model cannot be loaded. model/encoder.onnx: 404")
+    other.close()
