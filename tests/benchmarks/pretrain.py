@@ -37,6 +37,7 @@ from train.pretrain.task import PretrainingTask
 from train.runtime import config_file
 from train.runtime.distributed import World, join_processes
 from train.runtime.flops import peak_flops
+from train.runtime.gradient_exchange import GradientExchange
 from train.runtime.optimizer_and_schedule import make_optimizer
 from train.tokens import shards
 
@@ -66,15 +67,17 @@ class Stepper:
 
     def __init__(self, task, losses):
         self.task, self.losses = task, losses
+        self.exchange = GradientExchange(task.model, task.world)
         self.adam = make_optimizer(task.model, task.config)
         self.update, self.tokens, self.times = 0, [], []
 
     def step(self):
         started, tokens = time.perf_counter(), 0
-        for loss, count in self.losses(self.update):
-            loss.backward()
+        parts = self.losses(self.update)
+        for number, compute in enumerate(parts, 1):
+            loss, count = compute()
+            self.exchange.backward(loss, is_last=number == len(parts))
             tokens += count
-        self.task.world.sum_gradients(self.task.model)
         nn.utils.clip_grad_norm_(self.task.model.parameters(), self.task.config.clip_norm)
         self.adam.step()
         self.adam.zero_grad()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from train.pretrain.objective import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch, pad_streams
 from train.runtime.distributed import World
 from train.runtime.flops import training_flops
+from train.runtime.gradient_exchange import LossPart
 from train.runtime.prefetch import Prefetcher
 from train.tokens.shards import Shards
 
@@ -82,8 +84,8 @@ class PretrainingTask:
                 layer.compile(dynamic=False)
         self._prefetcher = Prefetcher(self._prepare_batches)
 
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Compute the losses of this process's batches in an update (optimizer step).
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Prepare the losses of this process's batches in an update (optimizer step).
 
         A batch's loss is divided by the number of predicted tokens in the whole update. Therefore the sum
         over all batches and processes is the mean loss per predicted token, in nats.
@@ -91,12 +93,15 @@ class PretrainingTask:
         Args:
             update: The number of the update, from 0.
 
-        Yields:
-            For each batch, its loss and its number of tokens.
+        Returns:
+            For each batch, a function that computes its loss and its number of tokens.
         """
         batches, predicted = self._prefetcher[update]
-        for batch in batches:
-            yield self._loss(batch) / predicted, batch.text_tokens
+        return [partial(self._loss_part, batch, predicted) for batch in batches]
+
+    def _loss_part(self, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
+        """Compute a batch's loss, divided by `predicted`, and the number of its text tokens."""
+        return self._loss(batch) / predicted, batch.text_tokens
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Compute the perplexity on the held-out texts.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from tqdm import tqdm
 
 from simllm.errors import InputError
@@ -19,6 +19,7 @@ from train.pretrain.batches import combined_seed
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
+from train.runtime.gradient_exchange import GradientExchange, LossPart
 from train.runtime.optimizer_and_schedule import learning_rate, make_optimizer
 from train.runtime.signals import Interrupted, StopRequest
 from train.runtime.training_state import Progress, TrainingState
@@ -35,15 +36,15 @@ class Task(Protocol):
     def flops_per_token(self) -> float:
         """Floating-point operations of training per text token, for the reported hardware utilization."""
 
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Compute this process's parts of the loss for one update (optimizer step).
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Prepare this process's parts of the loss for one update (optimizer step).
 
         Args:
             update: Number of the update, from 0.
 
-        Yields:
-            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
-            processes add up to the loss of the update.
+        Returns:
+            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
+            tokens in that part. The parts from all processes add up to the loss of the update.
         """
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
@@ -91,6 +92,7 @@ def train(
         InputError: A state cannot be read or written, or the processes find different states.
     """
     states = Path(config.out) / "states"
+    exchange = GradientExchange(task.model, world)
     adam = make_optimizer(task.model, config)
     scaler = torch.amp.GradScaler(world.device.type, enabled=config.precision == "fp16")
     state = TrainingState(task.model, adam, scaler, run)
@@ -123,11 +125,12 @@ def train(
         torch.manual_seed(combined_seed(config.seed, progress.update, world.rank))  # for dropout
         task.model.train()
         own_loss, own_tokens = torch.zeros((), device=world.device), 0
-        for part, count in task.losses(progress.update):
-            scaler.scale(part).backward()
+        parts = task.losses(progress.update) or [exchange.no_loss]
+        for number, compute in enumerate(parts, 1):
+            part, count = compute()
+            exchange.backward(scaler.scale(part), is_last=number == len(parts))
             own_loss += part.detach()
             own_tokens += count
-        world.sum_gradients(task.model)
         scaler.unscale_(adam)
         norm = float(nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm))
         loss, tokens, stop_requested = world.sum_values(float(own_loss), own_tokens, stop.requested)

@@ -14,6 +14,7 @@ from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime.config_file import load
 from train.runtime.distributed import World
+from train.runtime.gradient_exchange import GradientExchange
 from train.tokens.shards import Shards
 
 OPTIONS = [
@@ -35,10 +36,11 @@ def update(world, batch_tokens, accumulation, packing):
     config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
     task = PretrainingTask(config, shards(), shards(), world)
     loss = 0.0
-    for part, _ in task.losses(2):
-        part.backward()
+    exchange, parts = GradientExchange(task.model, world), task.losses(2)
+    for number, compute in enumerate(parts, 1):
+        part, _ = compute()
+        exchange.backward(part, is_last=number == len(parts))
         loss += part.item()
-    world.sum_gradients(task.model)
     perplexity, _ = task.evaluate()
     gradients = {name: p.grad for name, p in task.model.named_parameters()}
     return gradients | {
@@ -77,8 +79,8 @@ def test_more_processes_than_batches():
     ]
     alone, idle = PretrainingTask(config, shards(), shards(), world), 0
     for update in range(12):
-        counts = [[count for _, count in task.losses(update)] for task in tasks]
-        assert sum(map(sum, counts)) == sum(count for _, count in alone.losses(update))
+        counts = [[part()[1] for part in task.losses(update)] for task in tasks]
+        assert sum(map(sum, counts)) == sum(part()[1] for part in alone.losses(update))
         idle += sum(not own for own in counts)
     assert idle
 
