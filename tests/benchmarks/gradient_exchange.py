@@ -39,7 +39,8 @@ def random_shards(config: ModelConfig, texts=20_000, longest=64):
     """Return texts of random tokens; their mean length is about half of `longest`."""
     random = np.random.default_rng(0)
     lengths = random.integers(8, min(longest, config.max_length) + 1, texts).astype(np.int64)
-    return Shards([random.integers(5, config.vocab_size, lengths.sum())], lengths)
+    share = random.random(lengths.sum()) ** 3  # some tokens are frequent, so that there is something to learn
+    return Shards([(5 + share * (config.vocab_size - 5)).astype(np.int64)], lengths)
 
 
 def sum_in_one_message(model):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder
-from train.corpus.build import TRAIN
+from train.corpus.corpus_folder import TRAIN
 from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
@@ -38,7 +38,7 @@ class PretrainingTask:
         vectors: (V, D) initial token embeddings for V tokens; None: random.
 
     Raises:
-        InputError: No text is long enough to predict a token.
+        InputError: No text is long enough to predict a token, or `compile` is set where it has no effect.
     """
 
     def __init__(
@@ -66,6 +66,8 @@ class PretrainingTask:
         )
         # FlexAttention is made for GPUs and does not support dropout of attention weights.
         self.compiled = world.device.type == "cuda" and not config.model.attention_probs_dropout_prob
+        if config.compile and not self.compiled:  # the shapes of `grouped_attention` vary too much
+            raise InputError("compile: pretraining needs a GPU and attention_probs_dropout_prob 0 for it")
         if not (self.test_batches.texts < config.test_texts).any():
             raise InputError("test_texts: none of these texts is long enough to predict a token of")
         torch.manual_seed(config.seed)

@@ -108,18 +108,20 @@ def join_processes() -> Iterator[World]:
             does not fit.
     """
     for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
-        if os.environ.get(f"ACCELERATE_USE_{engine}", "false") == "true":
+        if _accelerate_flag(f"USE_{engine}"):
             raise InputError(f"accelerate: {engine} is not supported; launch without --use_{engine.lower()}")
     rank, size, local = 0, 1, 0
     for names in _LAUNCHERS:
         if all(name in os.environ for name in names):
             rank, size, local = (int(os.environ[name]) for name in names)
             break
-    use_cpu = not torch.cuda.is_available() or os.environ.get("ACCELERATE_USE_CPU", "false") == "true"
+    use_cpu = not torch.cuda.is_available() or _accelerate_flag("USE_CPU")
     local %= 1 if use_cpu else torch.cuda.device_count()  # a process may see its own GPU only
     if not use_cpu:
         torch.cuda.set_device(local)
     if size == 1:
+        if _accelerate_flag("USE_CPU") and "MASTER_ADDR" in os.environ and "RANK" not in os.environ:
+            raise InputError("`accelerate launch` starts one process only on CPUs; use torchrun")
         yield World(device=torch.device("cpu") if use_cpu else torch.device("cuda", local))
         return
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
@@ -139,3 +141,8 @@ def join_processes() -> Iterator[World]:
     finally:
         state.destroy_process_group()
         AcceleratorState._reset_state(reset_partial_state=True)  # for a later run of the same process
+
+
+def _accelerate_flag(name: str) -> bool:
+    """Return whether `accelerate launch` has set one of its environment variables to true."""
+    return os.environ.get(f"ACCELERATE_{name}", "").lower() == "true"

@@ -15,6 +15,7 @@ from torch import nn
 from tqdm import tqdm
 
 from simllm.errors import InputError
+from simllm.model.encoder import Encoder
 from train.pretrain.batches import combined_seed
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
@@ -61,6 +62,16 @@ class Task(Protocol):
         """Describe the training texts of one update (optimizer step), to help find a bad text."""
 
 
+def set_up_encoders(model: nn.Module, config: TrainingConfig) -> None:
+    """Apply the keys `gradient_checkpointing` and `compile` of a configuration to the encoders in a model."""
+    for encoder in model.modules():
+        if isinstance(encoder, Encoder):
+            encoder.gradient_checkpointing = config.gradient_checkpointing
+            for layer in encoder.layers:
+                if config.compile and not layer._compiled_call_impl:  # the pretraining task may have done it
+                    layer.compile(dynamic=True)
+
+
 class DivergedError(Exception):
     """Exception for diverged training: too many optimizer steps in a row had no finite loss or gradient."""
 
@@ -92,6 +103,7 @@ def train(
         InputError: A state cannot be read or written, or the processes find different states.
     """
     states = Path(config.out) / "states"
+    set_up_encoders(task.model, config)
     exchange = GradientExchange(task.model, world)
     adam = make_optimizer(task.model, config)
     scaler = torch.amp.GradScaler(world.device.type, enabled=config.precision == "fp16")
