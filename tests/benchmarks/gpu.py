@@ -48,8 +48,9 @@ TOLERANCE = {"fp32": 2e-3, "bf16": 0.05, "fp16": 0.02}  # of losses and gradient
 TARGETS = {"mfu": 0.45, "ratio": 5.0, "pairs_per_second": 40_000}
 REDUCED = {
     "base": ["model.num_hidden_layers=2", "model.vocab_size=2000", "batch_tokens=512", "accumulation=1"],
-    "mini": ["model.num_hidden_layers=2", "model.vocab_size=2000", "batch_tokens=512"],
+    "mini": ["model.num_hidden_layers=2", "model.vocab_size=800", "batch_tokens=512"],
 }
+REDUCED["mini"] += ["model.hidden_size=64", "model.intermediate_size=128", "model.num_attention_heads=2"]
 REDUCED["base"] += ["model.hidden_size=96", "model.intermediate_size=192", "model.num_attention_heads=3"]
 FULL = {"base": [], "mini": ["batch_tokens=65536"]}  # small batches cannot fill a GPU
 

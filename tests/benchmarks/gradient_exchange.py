@@ -71,6 +71,8 @@ def measure(config, world, updates):
             nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm)
             adam.step()
             adam.zero_grad()
+            if world.device.type == "cuda":
+                torch.cuda.synchronize()
             world.sum_values(0)  # the update ends when all processes have ended it
             seconds[way].append(time.perf_counter() - started)
     parameters = sum(p.numel() for p in task.model.parameters())

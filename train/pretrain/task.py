@@ -22,6 +22,7 @@ from train.runtime.distributed import World
 from train.runtime.flops import training_flops
 from train.runtime.gradient_exchange import LossPart
 from train.runtime.prefetch import Prefetcher
+from train.runtime.sharding import shard
 from train.tokens.shards import Shards
 
 
@@ -77,6 +78,9 @@ class PretrainingTask:
         if vectors is not None:
             self.model.encoder.embeddings.token.weight.data.copy_(torch.from_numpy(vectors))
         self.model.to(world.device)
+        self.is_sharded = config.sharding and world.size > 1
+        if self.is_sharded and self.update_batches * config.model.max_length > config.update_tokens:
+            raise InputError("sharding: each process needs texts in each update; raise batch_tokens")
         if self.compiled:
             torch._dynamo.config.recompile_limit = 64  # shapes of batches, in training and evaluation
             torch._dynamo.config.fail_on_recompile_limit_hit = (
@@ -84,7 +88,14 @@ class PretrainingTask:
             )
             for layer in self.model.encoder.layers:
                 layer.compile(dynamic=False)
+        if self.is_sharded:
+            shard(self.model, self.model.encoder.layers, world)
         self._prefetcher = Prefetcher(self._prepare_batches)
+
+    @property
+    def update_batches(self) -> int:
+        """Number of batches in an update, over all processes; each process has equally many."""
+        return -(-self.config.accumulation // self.world.size) * self.world.size
 
     def losses(self, update: int) -> Sequence[LossPart]:
         """Prepare the losses of this process's batches in an update (optimizer step).
@@ -115,7 +126,8 @@ class PretrainingTask:
         """
         loss, count = 0.0, 0
         parts = self.test_batches.evaluation_texts(self.config.test_texts, self.config.batch_tokens)
-        for texts in parts[self.world.rank :: self.world.size]:
+        # The processes of a sharded model compute together, so each computes all parts.
+        for texts in parts if self.is_sharded else parts[self.world.rank :: self.world.size]:
             batch = self.test_batches.make_batch(np.zeros_like(texts), texts)
             loss += self._loss(self._pad_and_pin(batch)).item()
             count += batch.predicted
@@ -146,9 +158,8 @@ class PretrainingTask:
         Returns:
             The batches, and the number of predicted tokens in the batches of all processes.
         """
-        size = self.world.size
-        parts = self.batches.texts_of_update(update, -(-self.config.accumulation // size) * size)
-        own = [part for part in parts[self.world.rank :: size] if len(part[1])]
+        parts = self.batches.texts_of_update(update, self.update_batches)
+        own = [part for part in parts[self.world.rank :: self.world.size] if len(part[1])]
         batches = [self._pad_and_pin(self.batches.make_batch(*part)) for part in own]
         return batches, self.batches.count_predicted(parts)
 

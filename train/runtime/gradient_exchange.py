@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from train.runtime.distributed import World
+from train.runtime.sharding import is_sharded
 
 # Computes one part of the loss of an update (a scalar), and the number of text tokens in that part.
 LossPart = Callable[[], tuple[Tensor, int]]
@@ -20,6 +21,7 @@ class GradientExchange:
     accelerate wraps the model in torch's DDP (distributed data parallel). DDP sends gradients in buckets,
     while the last backward pass of an update (optimizer step) still runs. Earlier backward passes only add
     up gradients. Any method of any part of the model may compute a loss, and need not use all parameters.
+    A sharded model is not wrapped: it exchanges its gradients itself, in each backward pass.
 
     Args:
         model: The model. Its parameters become equal in all processes.
@@ -29,7 +31,8 @@ class GradientExchange:
     def __init__(self, model: nn.Module, world: World) -> None:
         self.world = world
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        if world.size > 1:
+        self.uses_ddp = world.size > 1 and not is_sharded(model)
+        if self.uses_ddp:
             from accelerate import Accelerator, DistributedDataParallelKwargs
 
             options = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
@@ -48,7 +51,7 @@ class GradientExchange:
             is_last: Whether this is the last part of this process in the update (optimizer step). The
                 gradients of all parts are then summed over all processes.
         """
-        if self.world.size > 1 and is_last:
+        if self.uses_ddp and is_last:
             # The forward pass of DDP would prepare the exchange, too. But after the first update it also
             # changes the order of summation: a resumed run would end with other weights.
             with self.accelerator.trigger_sync_in_backward(self.ddp):
