@@ -109,7 +109,8 @@ def join_processes() -> Iterator[World]:
     """
     for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
         if _accelerate_flag(f"USE_{engine}"):
-            raise InputError(f"accelerate: {engine} is not supported; launch without --use_{engine.lower()}")
+            instead = "; set `sharding: true` in the configuration" if engine == "FSDP" else ""
+            raise InputError(f"accelerate: {engine} is not supported{instead}")
     rank, size, local = 0, 1, 0
     for names in _LAUNCHERS:
         if all(name in os.environ for name in names):

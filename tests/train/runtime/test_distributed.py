@@ -15,6 +15,7 @@ from train.pretrain.task import PretrainingTask
 from train.runtime.config_file import load
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import GradientExchange
+from train.runtime.training_loop import set_up_encoders
 from train.tokens.shards import Shards
 
 OPTIONS = [
@@ -30,11 +31,12 @@ def shards():
     return Shards([ids.numpy()], lengths)
 
 
-def update(world, batch_tokens, accumulation, packing):
+def update(world, batch_tokens, accumulation, packing, *more):
     """Return the loss and the gradients of update 2, summed over all processes."""
     sizes = [f"batch_tokens={batch_tokens}", f"accumulation={accumulation}", f"packing={packing}"]
-    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
+    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes, *more])
     task = PretrainingTask(config, shards(), shards(), world)
+    set_up_encoders(task.model, config)
     loss = 0.0
     exchange, parts = GradientExchange(task.model, world), task.losses(2)
     for number, compute in enumerate(parts, 1):
@@ -83,6 +85,11 @@ def test_more_processes_than_batches():
         assert sum(map(sum, counts)) == sum(part()[1] for part in alone.losses(update))
         idle += sum(not own for own in counts)
     assert idle
+
+
+def test_gradient_checkpointing_changes_no_gradient(whole):
+    packing, expected = whole
+    assert_equal(update(World(), 8192, 1, packing, "gradient_checkpointing=true"), expected)
 
 
 @pytest.mark.parametrize("processes", [3, pytest.param(2, marks=pytest.mark.slow)])
