@@ -125,7 +125,7 @@ class Checks:
         """Train in each precision; stop and resume a run in bfloat16."""
         with tempfile.TemporaryDirectory() as folder:
             runs = {name: self._train(Path(folder) / name, name) for name in PRECISIONS}
-            resumed = self._train(Path(folder) / "resumed", "bf16", stop_after=4)
+            resumed = self._train(Path(folder) / "resumed", "bf16", stop_after=2)
         perplexities = {name: lines[-1]["test_perplexity"] for name, (_, lines) in runs.items()}
         pairs = [(runs["bf16"][0][key], value) for key, value in resumed[0].items()]
         difference = max(float((a.float() - b.float()).abs().max()) for a, b in pairs)
@@ -144,7 +144,7 @@ class Checks:
         """Train in a folder; return the weights and the lines of the log."""
         settings = self.settings(
             "mini", f"out={out}", f"precision={precision}", "token_vectors=random", "warmup_updates=4",
-            f"updates={40 if self.on_gpu else 8}", "evaluate_every=4", "test_texts=50",
+            f"updates={40 if self.on_gpu else 6}", "evaluate_every=2", "test_texts=50",
         )  # fmt: skip
         data, lines = self.data(settings), []
 
@@ -213,7 +213,7 @@ class Checks:
     def scoring(self):
         """Measure the included model on random pairs of about 20 tokens."""
         device, random = str(self.world.device), np.random.default_rng(0)
-        count = 50_000 if self.on_gpu else 200
+        count = 50_000 if self.on_gpu else 50
         words = "adds two lists and returns the number of elements which are in a file of given name".split()
         made = [" ".join(random.choice(words, 14)) + f" {n}" for n in range(2 * count)]
         exact = SimLLM(mode="exact", device=device)
