@@ -75,10 +75,11 @@ def measure(config, world, updates):
                 torch.cuda.synchronize()
             world.sum_values(0)  # the update ends when all processes have ended it
             seconds[way].append(time.perf_counter() - started)
-    parameters = sum(p.numel() for p in task.model.parameters())
-    return {way: round(1 / statistics.median(times[1:]), 3) for way, times in seconds.items()} | {
-        "megabytes": round(4 * parameters / 1e6, 1)
-    }
+    result = {way: round(1 / statistics.median(times[1:]), 3) for way, times in seconds.items()}
+    for way in WAYS[:2]:  # on a busy machine, neighbouring updates are slowed down equally
+        pairs = zip(seconds[way][1:], seconds["none"][1:], strict=True)
+        result[f"{way}, time over none"] = round(statistics.median(a / b for a, b in pairs), 3)
+    return result | {"megabytes": round(4 * sum(p.numel() for p in task.model.parameters()) / 1e6, 1)}
 
 
 def main():

@@ -9,7 +9,16 @@ import pytest
 
 from tests.conftest import ROOT
 
-ABSENT = ["datasets", "rensa", "sentence_transformers", "nltk", "scipy", "matplotlib", "tree_sitter", "pandas"]
+ABSENT = [
+    "datasets",
+    "rensa",
+    "sentence_transformers",
+    "nltk",
+    "scipy",
+    "matplotlib",
+    "tree_sitter",
+    "pandas",
+]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
@@ -98,7 +99,10 @@ def test_several_processes_compute_the_same_update(run, whole, processes, tmp_pa
     ranks = run.ranks(processes, "tests.train.runtime.test_distributed", packing, tmp_path)
     assert [rank.finish() for rank in ranks] == [0] * processes, ranks[0].errors
     for rank in range(processes):
-        assert_equal(load_file(tmp_path / f"{rank}.safetensors"), expected)
+        found = load_file(tmp_path / f"{rank}.safetensors")
+        assert found.pop("used").eq(processes - 1).all()
+        assert found.pop("unused").eq(0).all()
+        assert_equal(found, expected)
 
 
 @pytest.mark.slow
@@ -111,7 +115,17 @@ def test_by_torchrun(whole, tmp_path):
         cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, check=True, timeout=300,
     )  # fmt: skip
     for rank in range(2):
-        assert_equal(load_file(tmp_path / f"{rank}.safetensors"), expected)
+        found = load_file(tmp_path / f"{rank}.safetensors")
+        assert_equal({name: found[name] for name in expected}, expected)
+
+
+def one_process_without_a_loss(world):
+    """Return the gradients of a parameter that the other processes use, and of one that nobody uses."""
+    model = nn.Linear(3, 2)
+    exchange = GradientExchange(model, world)
+    loss = exchange.no_loss()[0] if world.is_first else model.weight.sum()
+    exchange.backward(loss, is_last=True)
+    return model.weight.grad, model.bias.grad
 
 
 if __name__ == "__main__":  # entry point of one of several processes
@@ -119,4 +133,5 @@ if __name__ == "__main__":  # entry point of one of several processes
 
     with join_processes() as world:
         result = update(world, 2048, 4, sys.argv[1])
+        result["used"], result["unused"] = one_process_without_a_loss(world)
         save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")
