@@ -36,11 +36,15 @@ class GradientExchange:
             from accelerate import Accelerator, DistributedDataParallelKwargs
 
             options = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
-            # The configuration of the run decides the precision, not that of `accelerate launch`.
+            # The configuration of the run decides precision and compilation, not `accelerate launch`.
             self.accelerator = Accelerator(
-                cpu=world.device.type == "cpu", mixed_precision="no", kwargs_handlers=[options]
+                cpu=world.device.type == "cpu",
+                mixed_precision="no",
+                dynamo_backend="no",
+                kwargs_handlers=[options],
             )
             self.ddp = self.accelerator.prepare_model(model)
+            assert isinstance(self.ddp, nn.parallel.DistributedDataParallel)  # otherwise nothing is summed
             self.ddp.register_comm_hook(None, _sum_bucket)
 
     def backward(self, loss: Tensor, is_last: bool) -> None:
