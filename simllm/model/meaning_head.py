@@ -75,7 +75,7 @@ class MeaningHead(nn.Module):
             a_mask: (P, L) bool, true for tokens that are not padding.
             b: (P, M, W) mapped states of the second texts, with M tokens.
             b_mask: (P, M) bool, true for tokens that are not padding.
-            attention: Computes the attention; another function with the arguments of
+            attention: Computes the attention of the head's layers; another function with the arguments of
                 `simllm.model.encoder.attention` may replace that function.
 
         Returns:
@@ -103,18 +103,19 @@ class MeaningHead(nn.Module):
             other: (P, M, W) mapped states of the second text.
             other_mask: (P, M) bool, true for tokens of `other` that are not padding.
             scores: (P, L, M) alignment scores between the tokens of the two texts.
-            attention: Computes the attention.
+            attention: Computes the attention of the head's layers.
 
         Returns:
             (P, 2 W) mean and maximum of the comparison over the tokens of the first text.
         """
-        weights = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min).softmax(-1)
-        aligned = weights @ other
+        scores = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min)
+        # In float32: bfloat16 cannot tell position 300 from 301, and its softmax is slow.
+        weights = scores.softmax(-1, dtype=torch.float32)
+        aligned = weights.to(other.dtype) @ other
         columns = torch.arange(other.shape[1], device=own.device)
         positions = torch.arange(own.shape[1], device=own.device)[None]
-        # In float32: bfloat16 cannot tell position 300 from 301.
-        offset = torch.tanh(((weights.float() * columns).sum(-1) - positions) / 4)
-        numbers = torch.stack([offset.to(own.dtype), weights.amax(-1)], dim=-1)
+        offset = torch.tanh(((weights * columns).sum(-1) - positions) / 4)
+        numbers = torch.stack([offset, weights.amax(-1)], dim=-1).to(own.dtype)
         x = self.compare(torch.cat([own, aligned, own - aligned, own * aligned, numbers], dim=-1))
         bias = self.relative_bias(positions, positions)
         bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)
