@@ -3,14 +3,15 @@
 import itertools
 import json
 import random
+import re
 import subprocess
 import sys
 import time
-import urllib.request
 import warnings
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from simllm.analysis.explanation import explain
 from simllm.metric import SimLLM
@@ -134,8 +135,8 @@ def test_explanations_equal_those_of_python(page, metric):
 def test_typed_texts_are_scored_and_explained(page):
     page.fill("#candidate", "opens the file")
     page.fill("#reference", "closes the file")
-    page.wait_for_function("document.getElementById('score').textContent === '0.6948'")
-    page.wait_for_function("document.getElementById('note').textContent.endsWith(': opens, closes.')")
+    expect(page.locator("#score")).to_have_text("0.6948")
+    expect(page.locator("#note")).to_have_text(re.compile(r": opens, closes\.$"))
     assert page.inner_text("#verdict") == "No"
     assert page.locator(".changing").all_inner_texts() == ["opens", "closes"]
     print("\n", page.inner_text("#time"), page.inner_text("#model"))
@@ -158,8 +159,7 @@ def test_keyboard_reaches_everything(page):
 def test_hostile_texts_are_shown_as_text(page, text):
     page.fill("#candidate", text)
     page.fill("#reference", "returns the value of the list")
-    page.wait_for_function("text => document.title === text", arg="simllm playground")
-    page.wait_for_function("!document.getElementById('result').hidden")
+    expect(page.locator("#result")).to_be_visible()
     assert page.locator("#words script, #words img, #contributions script, #contributions img").count() == 0
     assert page.title() == "simllm playground"
 
@@ -206,15 +206,15 @@ def test_the_page_has_no_serious_fault_of_accessibility(shown, scheme, width):
 @needs_browser
 def test_nothing_leaves_the_browser(shown, address):
     assert all(url.startswith((address, "data:")) for url in shown.requests)
-    before = len(shown.requests)
     send = "fetch('http://127.0.0.1:9/').then(() => 'sent', (error) => error.message)"
     assert shown.page.evaluate(send) == "Failed to fetch"
-    send = "new Promise((done) => addEventListener('securitypolicyviolation', (event) => done(event.blockedURI)))"
     refused = shown.page.evaluate(
-        f"(async () => {{ const seen = {send}; new Image().src = 'http://127.0.0.1:9/x'; return seen; }})()"
+        """new Promise((done) => {
+            addEventListener("securitypolicyviolation", (event) => done(event.blockedURI));
+            new Image().src = "http://127.0.0.1:9/x";
+        })"""
     )
     assert refused == "http://127.0.0.1:9/x"
-    assert len(shown.requests) == before
 
 
 @needs_browser
