@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -68,7 +69,8 @@ def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
     kept = {name for name, _ in sizes.most_common(_MOST)}
     rest = f"{len(sizes) - len(kept)} smaller groups"
     names = np.array([value if value in kept else rest for value in values], dtype=object)
-    found, tested = [], []
+    found: list[GroupMean] = []
+    tested: list[tuple[int, float]] = []
     for name in sorted({*names}, key=lambda name: (name == rest, _order(name))):
         inside = names == name
         group = mean_with_interval(name, scores[inside])
@@ -83,20 +85,23 @@ def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
     return found
 
 
-def length_groups(texts: Sequence[str]) -> list[str]:
-    """Sort n texts by their number of words into up to four groups of similar size, such as "4 to 6"."""
-    lengths = np.array([len(text.split()) for text in texts])
-    edges = np.unique(np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).astype(int))
+def number_ranges(numbers: Sequence[int]) -> list[str]:
+    """Sort n whole numbers into up to four ranges with similar counts.
+
+    Returns:
+        The range of each number, such as "4 to 6".
+    """
+    edges = np.unique(np.quantile(numbers, [0, 0.25, 0.5, 0.75, 1]).astype(int))
     starts = edges[:-1] if len(edges) > 1 else edges
     ends = [*(starts[1:] - 1), edges[-1]]
     names = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True)]
-    return [names[place] for place in np.searchsorted(starts, lengths, side="right") - 1]
+    return [names[place] for place in np.searchsorted(starts, numbers, side="right") - 1]
 
 
 def _order(name: str) -> tuple[float, str]:
     """Return a sorting key: by the number with which a name begins, otherwise by the name."""
     first = name.partition(" ")[0]
-    return (float(first), "") if first.isdigit() else (float("inf"), name)
+    return (float(first), name) if re.fullmatch(r"-?[0-9]+", first) else (float("inf"), name)
 
 
 def _welch(a: Floats, b: Floats) -> float:

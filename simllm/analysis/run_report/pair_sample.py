@@ -30,7 +30,7 @@ def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
     n = len(run)
     if n <= MOST:
         return np.arange(n)
-    main = np.nan_to_num(run.main, nan=np.nanmedian(run.main))
+    main = run.ranking
     orders = [np.argsort(main), np.argsort(-main), np.argsort(run.surprise), np.argsort(-run.surprise)]
     changed = np.flatnonzero(run.any_changed)
     orders.append(changed[np.argsort(-main[changed])])
@@ -49,7 +49,7 @@ def describe_choice(run: ScoredRun) -> str:
         return f"All {len(run):,} pairs are here."
     systems = ", the largest differences between systems" if run.has_systems else ""
     return (
-        f"The table holds {MOST:,} of the {len(run):,} pairs: {_OF_A_KIND} each with the lowest scores, the highest "
-        f"scores, the most and the fewest common words for their score, a changed meaning{systems}, and random "
-        "pairs. All means, intervals and figures are those of all pairs."
+        f"The table holds {MOST:,} of the {len(run):,} pairs: {_OF_A_KIND} each with the lowest scores, "
+        "the highest scores, the most and the fewest common words for their score, a changed "
+        f"meaning{systems}, and random pairs. All means, intervals and figures are those of all pairs."
     )

@@ -13,8 +13,8 @@ from simllm.analysis.run_report.group_means import (
     LENGTH,
     GroupMean,
     group_means,
-    length_groups,
     mean_with_interval,
+    number_ranges,
 )
 from simllm.analysis.run_report.pair_sample import choose_pairs, describe_choice
 from simllm.analysis.run_report.score_figures import draw_distribution, draw_scatter
@@ -23,6 +23,7 @@ from simllm.io import tables
 from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
 
+_NONE = "\u2013"  # a dash, for a number that there is not
 _LONGEST = 2_000  # characters of a text that the page shows
 
 
@@ -35,7 +36,7 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         comparison: The comparison of the systems; None for a single system.
     """
     means = [mean_with_interval(name, values) for name, values in run.scores.items()]
-    fields = {**run.groups, LENGTH: length_groups(run.references)}
+    fields = {**run.groups, LENGTH: number_ranges([len(text.split()) for text in run.references])}
     return render(
         Path(__file__).with_name("report_page.html"),
         run=run,
@@ -48,8 +49,8 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         length=LENGTH,
         choice=describe_choice(run),
         data=_script_data(run),
-        number=lambda value: "–" if value is None else format_number(value),
-        probability=lambda p: "–" if p is None else format_p_value(p),
+        number=lambda value: _NONE if value is None else format_number(value),
+        probability=lambda p: _NONE if p is None else format_p_value(p),
         command=command,
     )
 
@@ -70,12 +71,12 @@ def write_sentences(run: ScoredRun, mean: GroupMean) -> list[str]:
         sentences.append(text + ".")
         sentences += _on_the_scale(run)
     if changed := int(run.any_changed.sum()):
-        sentences.append(
-            f"In {_share(changed, n)}, the texts are similar, but the meaning may have changed."
-        )
+        sentences.append(f"In {_share(changed, n)}, the texts are similar, but the meaning may have changed.")
     if empty := int(run.empty.sum()):
         sentences.append(f"In {_share(empty, n)}, a text is empty after cleaning.")
-    sentences += [f"{count:,} {name}." for name, count in run.counts.items() if count]
+    if run.truncated:
+        texts = "text is" if run.truncated == 1 else "texts are"
+        sentences.append(f"{run.truncated:,} {texts} longer than the model reads.")
     return sentences
 
 
@@ -90,10 +91,10 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
     rating = float(scale.rating(run.main).mean())
     return [
         f"The mean is above {min(percentile, 99.9):.1f}% of the scores of random pairs.",
-        f"{_share(low, n)[0].upper() + _share(low, n)[1:]} could be random: they score below {format_number(bar)}, "
+        f"{_share(low, n)} might as well be random: they score below {format_number(bar)}, "
         "as 95% of random pairs do.",
-        f"People would give these pairs a rating of {rating:.1f} on average, if they rated like those of the "
-        f"model's scale (from {scale.ratings[0]:.1f} for the lowest scores to {scale.ratings[-1]:.1f} for the highest).",
+        f"The mean expected human rating is {rating:.1f}; "
+        f"the model's scale goes from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}.",
     ]
 
 

@@ -35,11 +35,8 @@ def draw_distribution(run: ScoredRun) -> str:
             axes.hist(points, bins.tolist(), weights=weights, color=GREY, alpha=0.5, label="random pairs")
         for (name, values), colour in zip(known.items(), COLOURS * (1 + len(known) // 8), strict=False):
             weights = np.full(len(values), 100 / max(1, len(values)))
-            kind = "step" if run.has_systems else "stepfilled"
-            alpha = 1.0 if run.has_systems else 0.8
-            axes.hist(
-                values, bins.tolist(), weights=weights, color=colour, histtype=kind, alpha=alpha, label=name, lw=1.4
-            )  # fmt: skip
+            style_ = {"histtype": "step", "lw": 1.4} if run.has_systems else {"alpha": 0.8}
+            axes.hist(values, bins.tolist(), weights=weights, color=colour, label=name, **style_)
         axes.set_xlabel("score")
         axes.set_ylabel("% of the pairs")
         axes.legend(frameon=False)

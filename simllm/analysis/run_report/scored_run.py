@@ -16,7 +16,6 @@ from simllm.model.score_scale import ScoreScale
 from simllm.text_cleaning import clean
 
 
-
 @dataclass(frozen=True)
 class ScoredRun:
     """n scored pairs of one system (source of candidates), or of several systems with the same references.
@@ -28,7 +27,7 @@ class ScoredRun:
             first metric is the main one. Of several systems, each column is the score of one system.
         same: For each column that has them, the (n,) probabilities that the two texts have the same meaning.
         changed: For each of these columns, (n,) bool: similar texts that probably differ in meaning.
-        counts: Numbers of unusual pairs or texts by name, such as "truncated texts".
+        truncated: Number of texts that are longer than the model's longest input.
         signature: Text that names everything that can change a score.
         calibration: The map from scores to percentiles and human ratings; None if there is none.
         ids: n identifiers that the user chose; None without them.
@@ -40,7 +39,7 @@ class ScoredRun:
     scores: Mapping[str, Floats]
     same: Mapping[str, Floats] = field(default_factory=dict)
     changed: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
+    truncated: int = 0
     signature: str = ""
     calibration: ScoreScale | None = None
     ids: Sequence[Any] | None = None
@@ -56,9 +55,15 @@ class ScoredRun:
 
     @cached_property
     def main(self) -> Floats:
-        """(n,) scores by which pairs are ranked: those of the first metric, or the mean over systems."""
+        """(n,) main scores: those of the first metric, or the means over all systems."""
         columns = list(self.scores.values())
         return np.mean(columns, axis=0) if self.has_systems else columns[0]
+
+    @property
+    def ranking(self) -> Floats:
+        """(n,) main scores, in which the median replaces NaN: pairs without a score rank in the middle."""
+        known = self.main[~np.isnan(self.main)]
+        return np.nan_to_num(self.main, nan=float(np.median(known)) if len(known) else 0.0)
 
     @cached_property
     def overlap(self) -> Floats:
@@ -76,7 +81,7 @@ class ScoredRun:
 
         Near 1: many common words, but a low score. Near -1: few common words, but a high score.
         """
-        return _rank(self.overlap) - _rank(self.main)
+        return _rank(self.overlap) - _rank(self.ranking)
 
     @cached_property
     def empty(self) -> NDArray[np.bool_]:
@@ -87,13 +92,13 @@ class ScoredRun:
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true if the meaning of a candidate may have changed."""
-        return np.any([np.zeros(len(self), bool), *self.changed.values()], axis=0)
+        flags: NDArray[np.bool_] = np.any([np.zeros(len(self), bool), *self.changed.values()], axis=0)
+        return flags
 
 
 def _rank(values: Floats) -> Floats:
-    """Return the ranks of n values as shares of n; equal values get their mean rank, and NaN gets 0.5."""
+    """Return the ranks of n values as shares of n; equal values get their mean rank."""
     from scipy.stats import rankdata
 
-    ranks = rankdata(np.nan_to_num(values, nan=np.nanmedian(values)))
-    shares: Floats = ranks / len(values)
+    shares: Floats = rankdata(values) / len(values)
     return shares
