@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simllm.analysis.run_report.scored_run import ScoredRun
     from simllm.scoring.scores import Scores
 
+Groups = Mapping[str, Sequence[str]]  # for each field's name, its value in each pair
 _FEW = 12  # different whole numbers, up to which each is a group
 
 
@@ -60,45 +61,29 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
         import scipy  # noqa: F401
 
 
-def check_groups(options: argparse.Namespace) -> None:
-    """Check the option `--group-by`.
+def read_groups(options: argparse.Namespace) -> Groups:
+    """Read the fields in the option `--group-by` from the JSON lines, before the command does long work.
 
     Args:
         options: The parsed options; `group_by`, `report` and `jsonl` are read.
-
-    Raises:
-        InputError: There is no report, or no JSON-lines file that can be read again.
-    """
-    if options.group_by is None:
-        return
-    if options.report is None:
-        raise InputError("--group-by goes with --report FILE")
-    if options.jsonl is None or not options.jsonl.is_file():
-        raise InputError("--group-by goes with --jsonl FILE, and not with standard input or a pipe")
-
-
-def read_groups(options: argparse.Namespace, pairs: int) -> dict[str, list[str]]:
-    """Read the values of the fields in `--group-by` from the JSON lines.
-
-    Args:
-        options: The parsed options; `group_by` and `jsonl` are read.
-        pairs: Number of scored pairs.
 
     Returns:
         The value of each pair, for each field. Many different whole numbers become ranges.
 
     Raises:
-        InputError: A line lacks a field, or the file does not have a line for each pair.
+        InputError: There is no report, the JSON lines cannot be read twice, or a line lacks a field.
     """
     if options.group_by is None:
         return {}
+    if options.report is None:
+        raise InputError("--group-by goes with --report FILE")
+    if options.jsonl is None or not options.jsonl.is_file():
+        raise InputError("--group-by goes with --jsonl FILE, and not with standard input or a pipe")
     fields = list(dict.fromkeys(name.strip() for name in options.group_by.split(",")))
     columns: dict[str, list[Any]] = {name: [] for name in fields}
     for where, row in files.objects(options.jsonl):
         for name, values in columns.items():
             values.append(files.value_under(row, name, where))
-    if any(len(values) != pairs for values in columns.values()):
-        raise InputError(f"{options.jsonl}: changed while it was read")
     return {encodable(name): _group_names(values) for name, values in columns.items()}
 
 
@@ -135,9 +120,14 @@ def write(options: argparse.Namespace, run: ScoredRun, comparison: Comparison | 
         options: The parsed options; `report` and `quiet` are read.
         run: The scored pairs.
         comparison: The comparison of the systems; None for a single system.
+
+    Raises:
+        InputError: The groups are not those of the pairs, because the file has changed.
     """
     from simllm.analysis.run_report import render_report
 
+    if any(len(values) != len(run) for values in run.groups.values()):
+        raise InputError(f"{options.jsonl}: changed while it was read")
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
     files.write(options.report, render_report(run, command, comparison))
     if not options.quiet:

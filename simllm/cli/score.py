@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from simllm.cli import metrics_option, run_report_option, score_files, score_with_metrics
+from simllm.cli.run_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
 from simllm.io.partial_file import PartialFile
@@ -105,9 +106,9 @@ def run(options: argparse.Namespace) -> None:
     output: Path | None = options.output
     files.check_output(output, source.files, options.overwrite)
     run_report_option.check(options, source.files)
-    run_report_option.check_groups(options)
+    groups = run_report_option.read_groups(options)
     if options.metrics is not None:
-        score_with_metrics.run(options, source)
+        score_with_metrics.run(options, source, groups)
         return
     # A file is written when all pairs are scored. Standard output, pipes and devices get them as they come.
     target = files.real(output) if output and (output.is_file() or not output.exists()) else None
@@ -140,7 +141,7 @@ def run(options: argparse.Namespace) -> None:
     if target is None:
         rows = iter(pairs) if options.report else source.rows()
         scores = _write(options, scale, metric, _with_bar(metric.stream(rows), bar))
-        _write_report(options, pairs, scores)
+        _write_report(options, groups, pairs, scores)
         return
     with files.locked(target):
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
@@ -154,7 +155,7 @@ def run(options: argparse.Namespace) -> None:
         files.check_output(target, (), options.overwrite)  # another program may have just written it
         scores = _write(options, scale, metric, resumable.read_chunks(partial, metric.no_scores))
         partial.remove()
-    _write_report(options, pairs, scores)
+    _write_report(options, groups, pairs, scores)
 
 
 def _choose_source(options: argparse.Namespace) -> PairSource:
@@ -222,11 +223,14 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
     return scores
 
 
-def _write_report(options: argparse.Namespace, pairs: Sequence[PairWithId], scores: Scores) -> None:
+def _write_report(
+    options: argparse.Namespace, groups: Groups, pairs: Sequence[PairWithId], scores: Scores
+) -> None:
     """Write the report, if the option `--report` asks for it.
 
     Args:
         options: The parsed options of `simllm score`.
+        groups: For each field's name, its n values.
         pairs: The n pairs.
         scores: The scores of the n pairs.
     """
@@ -239,7 +243,7 @@ def _write_report(options: argparse.Namespace, pairs: Sequence[PairWithId], scor
         {"": [pair.candidate for pair in pairs]},
         {"score": scores.values},
         ids=[pair.id for pair in pairs] if options.id_field else None,
-        groups=run_report_option.read_groups(options, len(pairs)),
+        groups=groups,
         **run_report_option.columns_of({"score": scores}),
     )
     run_report_option.write(options, run)

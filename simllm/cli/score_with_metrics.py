@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simllm.cli import metrics_option, run_report_option
+from simllm.cli.run_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.read_text_pairs import PairSource, PairWithId, shown_id
@@ -31,12 +32,13 @@ class _Read:
     facts: dict[str, Any]
 
 
-def run(options: argparse.Namespace, source: PairSource) -> None:
+def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None:
     """Score all examples by each metric in `--metrics`, and write a table with a column for each metric.
 
     Args:
         options: The parsed options of `simllm score`.
         source: The text pairs. Metrics for code need JSON lines and read further keys from them.
+        groups: For the report: for each field's name, its n values.
 
     Raises:
         InputError: A metric is unknown or unavailable, or an option does not go with `--metrics`.
@@ -70,16 +72,20 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
     )
     tables.write(table, form, options.output)
     if options.report:
-        _write_report(options, read.rows, scored)
+        _write_report(options, groups, read.rows, scored)
 
 
 def _write_report(
-    options: argparse.Namespace, rows: Sequence[PairWithId], scored: Mapping[str, MetricScores]
+    options: argparse.Namespace,
+    groups: Groups,
+    rows: Sequence[PairWithId],
+    scored: Mapping[str, MetricScores],
 ) -> None:
     """Write the report of pairs that several metrics scored; the first metric is the main one.
 
     Args:
         options: The parsed options of `simllm score`.
+        groups: For each field's name, its n values.
         rows: The n pairs.
         scored: For each metric's name, its scores of the n pairs.
     """
@@ -96,7 +102,7 @@ def _write_report(
         {"": [row.candidate for row in rows]},
         {name: scores.values for name, scores in scored.items()},
         ids=[row.id for row in rows] if options.id_field else None,
-        groups=run_report_option.read_groups(options, len(rows)),
+        groups=groups,
         **fields,
     )
     run_report_option.write(options, run)

@@ -9,10 +9,7 @@
   const columns = [
     { name: "pair", value: (pair) => pair.number },
     ...data.columns.map((name, i) => ({ name, value: (pair) => pair.scores[i] })),
-    ...data.same.map((name, i) => ({
-      name: several ? `same ${name}` : "same",
-      value: (pair) => pair.same[i],
-    })),
+    ...(several ? [] : data.same.map((name, i) => ({ name: "same", value: (pair) => pair.same[i] }))),
     { name: "words", value: (pair) => pair.overlap },
   ];
   const main = (pair) => (several ? mean(pair.scores) : pair.scores[0]);
@@ -69,9 +66,14 @@
       const reference = [...wordsOf(pair.reference)];
       const candidate = wordsOf(pair.candidates[0]);
       const missing = reference.filter((word) => !candidate.has(word)).length;
-      if (missing) found.push(`${missing} of ${reference.length} words of the reference are missing`);
+      if (missing) found.push(`${missing} of ${reference.length} reference words missing`);
     }
     return found.join("; ");
+  }
+
+  function systemLine(pair, i) {
+    const same = data.same.length ? `, same ${rounded(pair.same[i])}` : "";
+    return `${data.systems[i]}: ${rounded(pair.scores[i])}${same}`;
   }
 
   const rounded = (value) => (value === null ? "n/a" : value.toFixed(3));
@@ -89,12 +91,12 @@
     for (const column of columns.slice(1)) cell(column.name, "", rounded(column.value(pair)));
     const reference = wordsOf(pair.reference);
     const candidates = pair.candidates.flatMap((text, i) => [
-      ...(several ? [element("span", { className: "system", textContent: data.systems[i] })] : []),
+      ...(several ? [element("span", { className: "soft", textContent: systemLine(pair, i) })] : []),
       marked(text, reference),
     ]);
     cell("candidate", "text", ...candidates);
     cell("reference", "text", marked(pair.reference, wordsOf(pair.candidates.join(" "))));
-    cell("note", "text note", notes(pair));
+    cell("note", pair.empty || pair.changed ? "text note" : "text soft", notes(pair));
     return row;
   }
 
@@ -177,6 +179,7 @@
     const fields = { pair: pair.number };
     if (pair.id !== undefined) fields.id = pair.id;
     for (const column of columns.slice(1)) fields[column.name] = column.value(pair);
+    if (several) data.same.forEach((name, i) => { fields[`same ${name}`] = pair.same[i]; });
     data.fields.forEach((name, i) => { fields[`group ${name}`] = pair.groups[i]; });
     pair.candidates.forEach((text, i) => { fields[several ? `candidate ${data.systems[i]}` : "candidate"] = text; });
     return { ...fields, reference: pair.reference };

@@ -42,7 +42,7 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         run=run,
         means=means,
         comparison=comparison,
-        sentences=write_sentences(run, means[0]),
+        sentences=write_sentences(run, means[0], comparison),
         distribution=draw_distribution(run),
         scatters=_scatters(run),
         groups={name: group_means(values, run.main) for name, values in fields.items()},
@@ -55,16 +55,19 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
     )
 
 
-def write_sentences(run: ScoredRun, mean: GroupMean) -> list[str]:
+def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | None) -> list[str]:
     """Write the main results as English sentences.
 
     Args:
         run: The scored pairs.
         mean: The mean of the main metric; not used for several systems.
+        comparison: The comparison of the systems; None for a single system.
     """
     n = len(run)
     sentences = []
-    if not run.has_systems:
+    if comparison is not None:
+        sentences.append(_on_the_best(comparison))
+    else:
         text = f"The mean score of {n:,} pairs is {format_number(mean.mean)}"
         if mean.low is not None and mean.high is not None:
             text += f" (95% interval {format_number(mean.low)} to {format_number(mean.high)})"
@@ -78,6 +81,23 @@ def write_sentences(run: ScoredRun, mean: GroupMean) -> list[str]:
         texts = "text is" if run.truncated == 1 else "texts are"
         sentences.append(f"{run.truncated:,} {texts} longer than the model reads.")
     return sentences
+
+
+def _on_the_best(comparison: Comparison) -> str:
+    """Name the system with the highest mean, and say whether its lead may be chance."""
+    best = max(comparison.systems, key=lambda system: system.mean)
+    text = f"{best.name} has the highest mean score, {format_number(best.mean)}"
+    own = [one for one in comparison.differences if best.name in (one.a, one.b)]
+    p = max(max(one.bootstrap_p, one.permutation_p) for one in own)
+    if p < 0.05:
+        return f"{text}. Its lead over every other system is more than chance (p {_p_text(p)})."
+    return f"{text}, but its lead may be chance (p {_p_text(p)})."
+
+
+def _p_text(p: float) -> str:
+    """Return a p-value with its sign, such as "= .012" or "< .001"."""
+    text = format_p_value(p)
+    return text if text.startswith("<") else f"= {text}"
 
 
 def _on_the_scale(run: ScoredRun) -> list[str]:

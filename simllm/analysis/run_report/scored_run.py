@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from simllm.metrics import registry
 from simllm.metrics.protocol import Example, Floats
@@ -87,13 +87,18 @@ class ScoredRun:
     def empty(self) -> NDArray[np.bool_]:
         """(n,) bool, true if the reference or a candidate has no words after cleaning."""
         columns = [self.references, *self.candidates.values()]
-        return np.array([[not clean(text) for text in column] for column in columns]).any(axis=0)
+        return _any([[not clean(text) for text in column] for column in columns])
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true if the meaning of a candidate may have changed."""
-        flags: NDArray[np.bool_] = np.any([np.zeros(len(self), bool), *self.changed.values()], axis=0)
-        return flags
+        return _any([np.zeros(len(self), bool), *self.changed.values()])
+
+
+def _any(columns: Sequence[ArrayLike]) -> NDArray[np.bool_]:
+    """Return (n,) bool, true where any of several columns of n truth values is true."""
+    flags: NDArray[np.bool_] = np.logical_or.reduce(np.array(columns))
+    return flags
 
 
 def _rank(values: Floats) -> Floats:
