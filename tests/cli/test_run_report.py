@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.analysis.run_report.test_report_page import data_of
+from tests.analysis.run_report.test_pairs_page import data_of
 from tests.command import run
 
 PAIRS = [

@@ -38,7 +38,7 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
     means = [mean_with_interval(name, values) for name, values in run.scores.items()]
     fields = {**run.groups, LENGTH: number_ranges([len(text.split()) for text in run.references])}
     return render(
-        Path(__file__).with_name("report_page.html"),
+        Path(__file__).with_name("pairs_page.html"),
         run=run,
         means=means,
         comparison=comparison,
@@ -111,8 +111,8 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
     rating = float(scale.rating(run.main).mean())
     return [
         f"The mean is above {min(percentile, 99.9):.1f}% of the scores of random pairs.",
-        f"{_share(low, n)} might as well be random: they score below {format_number(bar)}, "
-        "as 95% of random pairs do.",
+        f"{_share(low, n) if low else 'No pair'} might as well be random: below {format_number(bar)}, "
+        "as 95% of random pairs are.",
         f"The mean expected human rating is {rating:.1f}; "
         f"the model's scale goes from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}.",
     ]
