@@ -12,6 +12,7 @@ Shapes: P pairs, L and M tokens of the two texts, D hidden size of the encoder, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -57,7 +58,14 @@ class MeaningHead(nn.Module):
         self.hidden = nn.Linear(2 * width, width)
         self.logit = nn.Linear(width, 1)
 
-    def forward(self, a: Tensor, a_mask: Tensor, b: Tensor, b_mask: Tensor) -> Tensor:
+    def forward(
+        self,
+        a: Tensor,
+        a_mask: Tensor,
+        b: Tensor,
+        b_mask: Tensor,
+        attention: Callable[..., Tensor] = attention,
+    ) -> Tensor:
         """Compare P pairs of texts.
 
         The inputs are the encoder's hidden states, mapped by the layer `project` to the head's width W.
@@ -67,16 +75,26 @@ class MeaningHead(nn.Module):
             a_mask: (P, L) bool, true for tokens that are not padding.
             b: (P, M, W) mapped states of the second texts, with M tokens.
             b_mask: (P, M) bool, true for tokens that are not padding.
+            attention: Computes the attention of the head's layers; another function with the arguments of
+                `simllm.model.encoder.attention` may replace that function.
 
         Returns:
             (P,) logits of the probability that the two texts have the same meaning.
         """
         scores = self.align(a) @ self.align(b).transpose(1, 2) / self.config.width**0.5
-        of_a = self._read(a, a_mask, b, b_mask, scores)
-        of_b = self._read(b, b_mask, a, a_mask, scores.transpose(1, 2))
+        of_a = self._read(a, a_mask, b, b_mask, scores, attention)
+        of_b = self._read(b, b_mask, a, a_mask, scores.transpose(1, 2), attention)
         return self.logit(F.gelu(self.hidden(of_a + of_b))).squeeze(-1)
 
-    def _read(self, own: Tensor, mask: Tensor, other: Tensor, other_mask: Tensor, scores: Tensor) -> Tensor:
+    def _read(
+        self,
+        own: Tensor,
+        mask: Tensor,
+        other: Tensor,
+        other_mask: Tensor,
+        scores: Tensor,
+        attention: Callable[..., Tensor],
+    ) -> Tensor:
         """Compare each token of one text with the tokens of the other text that it is aligned with.
 
         Args:
@@ -85,17 +103,19 @@ class MeaningHead(nn.Module):
             other: (P, M, W) mapped states of the second text.
             other_mask: (P, M) bool, true for tokens of `other` that are not padding.
             scores: (P, L, M) alignment scores between the tokens of the two texts.
+            attention: Computes the attention of the head's layers.
 
         Returns:
             (P, 2 W) mean and maximum of the comparison over the tokens of the first text.
         """
-        weights = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min).softmax(-1)
-        aligned = weights @ other
+        scores = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min)
+        # In float32: bfloat16 cannot tell position 300 from 301, and its softmax is slow.
+        weights = scores.softmax(-1, dtype=torch.float32)
+        aligned = weights.to(other.dtype) @ other
         columns = torch.arange(other.shape[1], device=own.device)
         positions = torch.arange(own.shape[1], device=own.device)[None]
-        # In float32: bfloat16 cannot tell position 300 from 301.
-        offset = torch.tanh(((weights.float() * columns).sum(-1) - positions) / 4)
-        numbers = torch.stack([offset.to(own.dtype), weights.amax(-1)], dim=-1)
+        offset = torch.tanh(((weights * columns).sum(-1) - positions) / 4)
+        numbers = torch.stack([offset, weights.amax(-1)], dim=-1).to(own.dtype)
         x = self.compare(torch.cat([own, aligned, own - aligned, own * aligned, numbers], dim=-1))
         bias = self.relative_bias(positions, positions)
         bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)

@@ -102,7 +102,7 @@ class MeaningScorer:
                 chosen = order[rows]
                 a, a_mask = _padded([first[i] for i in chosen])
                 b, b_mask = _padded([second[i] for i in chosen])
-                logits[chosen] = self.head(a, a_mask, b, b_mask).double().cpu().numpy()
+                logits[chosen] = self.head(a, a_mask, b, b_mask, self.engine.attention).double().cpu().numpy()
         return logits
 
 

@@ -8,6 +8,9 @@ All scorers score the same pairs with the same model folder, in turns, and the f
 counts. sentence-transformers' `encode` is called at its defaults, and the cosines of what it
 returns are compared with our scores. Without --source, the pairs are the first
 paragraphs of neighbouring docstrings of the installed Python.
+For simllm's modes, the share of the machine's rate is printed, too: the arithmetic of the encoder's matrix
+products, over that of one large product with the same precision in the same time. Repeated texts and padding
+do not count. With the meaning head, its arithmetic does not count either.
 If only one core is allowed, processor time is measured instead of clock time: on an idle
 machine they are equal, and on a busy machine processor time excludes the waiting.
 """
@@ -22,6 +25,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
@@ -30,6 +34,7 @@ from simllm.io import files
 from simllm.model import checkpoint
 from simllm.model.checkpoint import default_model
 from simllm.model.encoder import Encoder
+from simllm.model.inference import MODES, prepare_module
 from simllm.text_cleaning import clean
 from tests.benchmarks import machine
 from train.corpus import sources
@@ -88,9 +93,8 @@ def of_size(config, folder):
     return folder
 
 
-def measure(scorers, candidates, references, turns):
+def measure(scorers, candidates, references, turns, clock):
     """Return the seconds of the fastest turn and the scores of each scorer, by name."""
-    clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter
     seconds, values = dict.fromkeys(scorers, float("inf")), {}
     for score in scorers.values():
         score(candidates[:64], references[:64])  # warms up
@@ -98,7 +102,30 @@ def measure(scorers, candidates, references, turns):
         started = clock()
         values[name] = score(candidates, references)
         seconds[name] = min(seconds[name], clock() - started)
-    return seconds, values, clock.__name__
+    return seconds, values
+
+
+def encoder_flops(model, texts):
+    """Return the operations of the encoder for the distinct texts; a multiply-add counts as two."""
+    config = model.checkpoint.encoder.config
+    hidden, inner = config.hidden_size, config.intermediate_size
+    distinct = {window for windows in model.tokenize(texts).inputs for window in windows}
+    lengths = np.array([len(ids) for ids in distinct], float)
+    layer = (8 * hidden**2 + 4 * hidden * inner) * lengths + 4 * hidden * lengths**2
+    return config.num_hidden_layers * float(layer.sum())
+
+
+def matrix_rate(mode, clock, size=1024):
+    """Return the operations a second of a product of square matrices, in the precision of a mode."""
+    with torch.inference_mode():
+        layer = prepare_module(torch.nn.Linear(size, size, device="cpu"), mode)
+        matrix = torch.randn(size, size, dtype=MODES[mode])
+        times = []
+        while len(times) < 2 or sum(times) < 1:
+            started = clock()
+            layer(matrix)
+            times.append(clock() - started)
+    return 2 * size**3 / min(times)
 
 
 def main():
@@ -117,7 +144,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         model = of_size(options.size, Path(folder) / "model") if options.size else options.model
         scorers = ways(model)
-    seconds, values, clock = measure(scorers, candidates, references, options.turns)
+        flops = encoder_flops(SimLLM(model, device="cpu"), candidates + references)
+    clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter
+    seconds, values = measure(scorers, candidates, references, options.turns, clock)
     baseline = values["sentence-transformers"]
     result = {
         name: {
@@ -128,11 +157,19 @@ def main():
         }
         for name in seconds
     }
+    rates = {mode: matrix_rate(mode, clock) for mode in ("exact", "fast")}
     for name, row in result.items():
+        mode = name.split()[0]
+        share = ""
+        if mode in rates:
+            row["share_of_matrix_rate"] = round(flops / seconds[name] / rates[mode], 3)
+            share = f"   {row['share_of_matrix_rate']:.0%} of the matrix rate"
         print(f"{name:22} {row['pairs_per_second']:>9,} pairs/s   {row['ratio']:>5.2f} x   off by "
-              f"{row['largest_difference']:.1e}   Spearman {row['spearman']:.5f}")  # fmt: skip
+              f"{row['largest_difference']:.1e}   Spearman {row['spearman']:.5f}{share}")  # fmt: skip
+    gflops = {mode: round(rate / 1e9) for mode, rate in rates.items()}
+    print(f"matrix rate in GFLOP/s: {gflops}")
     if options.json:
-        machine.write(options.json, pairs=len(candidates), clock=clock, ways=result)
+        machine.write(options.json, pairs=len(candidates), clock=clock.__name__, gflops=gflops, ways=result)
 
 
 if __name__ == "__main__":

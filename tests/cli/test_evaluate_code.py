@@ -77,6 +77,7 @@ def test_correlations_of_the_papers_systems(shared, tmp_path):
             assert row.pearson == pytest.approx(expected[row.metric.removeprefix("column=")], abs=5e-3)
 
 
+@pytest.mark.slow
 def test_grades_of_generated_code(real_files):
     names = ["exact-match", "token-bleu", "crystalbleu", "code-chrf", "edit-similarity"]
     rows = correlate(*real_files("rated/conala2023.jsonl"), names).rows

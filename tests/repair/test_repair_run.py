@@ -179,6 +179,7 @@ def test_wrong_prices(run, write_items, tmp_path, text):
         run(write_items(ITEM), prices=tmp_path / "prices.json")
 
 
+@pytest.mark.slow
 def test_a_full_disk(run, server, write_items, tmp_path):
     """The error names the file; the run goes on when there is room again."""
     server.reply = by_content

@@ -72,6 +72,8 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, given, options.overwrite)
     metamorphic_report.check(options.out)
     items = _read_items(options)
+    if options.command and not options.judge:
+        _check_judged_by(options, items)
     variants = metamorphic.read_variants(options.variants, items) if options.variants else []
     metric = registry.load(options.metric, options.model) if options.metric else None
     if options.recorded:
@@ -130,6 +132,15 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
         for item, value in zip(items.values(), values, strict=True):
             item["nll"] = value
     return items
+
+
+def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
+    """Check, before anything is asked, that each item has the field that judges its answers."""
+    field = "label" if options.threshold is None else "reference"
+    for name, item in items.items():
+        if item.get(field) is None:
+            how = "; give one, --judge or --threshold" if field == "label" else ""
+            raise InputError(f"{options.items}: the item {name} has no {field}{how}")
 
 
 def _ask(

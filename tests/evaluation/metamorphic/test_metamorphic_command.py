@@ -199,6 +199,14 @@ def test_unknown_items_and_commands_that_do_not_exist_are_named(study, tmp_path)
     assert (done.returncode, "./nowhere: cannot be started" in done.stderr) == (2, True)
 
 
+def test_items_that_cannot_be_judged_are_named_before_anything_is_asked(study, tmp_path):
+    done = run("evaluate", "metamorphic", *study, "--metric", "rouge-l", "--threshold", ".5")
+    assert done.returncode == 2
+    assert done.stderr == f"simllm: error: {study[1]}: the item item0 has no reference\n"
+    assert not (tmp_path / "asked").exists()
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 def test_a_killed_study_asks_for_nothing_on_record(study, tmp_path):
     tool = (tmp_path / "tool.py").read_text()

@@ -181,7 +181,7 @@ def test_embeddings_are_computed_once_and_stored_in_shards(teachers, short_texts
     assert [(len(shard), shard.dtype) for shard in shards] == [(50, "f2"), (50, "f2"), (20, "f2")]
     expected = module.load(teachers["bert"], CPU)(texts)
     found = module.gather_embeddings(shards, np.arange(120)).numpy()
-    assert found == pytest.approx(expected, abs=2e-3)
+    assert found == pytest.approx(expected, abs=1e-2)  # bfloat16 in other batches, then float16
     numbers = np.array([119, 3, 50, 49, 3])
     assert (module.gather_embeddings(shards, numbers).numpy() == found[numbers]).all()
     monkeypatch.setattr(module, "load", refuse)

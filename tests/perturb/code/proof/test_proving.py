@@ -24,6 +24,7 @@ def test_rejects_unknown_languages(sandbox):
         list(prove([ProofCase("a", "ruby", "", "")], sandbox))
 
 
+@pytest.mark.slow
 def test_proofs_do_not_depend_on_batches_and_threads(sandbox):
     cases = python_cases(150)
     cases[70] = ProofCase("70", "python", "def f(n: int): return n\n", "def f(n: int): return n + 1\n")
