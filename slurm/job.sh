@@ -79,6 +79,31 @@ train() {
     exit "$status"
 }
 
+# on_ray COMMAND …: start a Ray cluster on all of the job's nodes, run the command on the first one, with
+# --engine ray and the address of the cluster at its end, and stop the cluster.
+on_ray() {
+    local first ip nodes=$SLURM_JOB_NUM_NODES status=0
+    first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+    ip=$(scontrol --oneliner show node "$first" | field NodeAddr) || ip=$first
+    port=$((20000 + SLURM_JOB_ID % 12000)) # Ray's own processes take ports from 10002 to 19999
+    RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))') # nobody else may use this cluster
+    export ip port RAY_AUTH_TOKEN RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
+    export OMP_NUM_THREADS=1 # Ray starts a process for each processor
+
+    # shellcheck disable=SC2016 # the processes expand the variables
+    srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --cpus-per-task="$SLURM_CPUS_ON_NODE" --export=ALL \
+        bash -c '
+            options=(--address "$ip:$port")
+            [ "$SLURM_PROCID" != 0 ] || options=(--head --node-ip-address "$ip" --port "$port" --include-dashboard=false)
+            exec ray start --block --num-cpus "$SLURM_CPUS_ON_NODE" "${options[@]}"
+        ' &
+    local ray=$!
+    trap 'kill $ray 2>/dev/null || true' EXIT
+    python -m simllm.io.ray_cluster "$ip:$port" "$nodes" || exit
+    "$@" --engine ray --address "$ip:$port" || status=$?
+    exit "$status"
+}
+
 # field NAME: print the value of NAME=VALUE in the output of scontrol; fail if there is none.
 field() {
     grep -o " $1=[^ ]*" | head -n 1 | cut -d= -f2

@@ -1,10 +1,17 @@
-"""Connection to a Ray cluster; every problem of the cluster is one line."""
+"""Connection to a Ray cluster; every problem of the cluster is one line.
+
+    python -m simllm.io.ray_cluster ADDRESS NODES
+
+waits until the cluster has this number of nodes. Exit status: 0, or 2 after two minutes.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import socket
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,3 +73,38 @@ def _check_address(address: str | None) -> None:
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+def wait_for_nodes(address: str, count: int, patience: float = 120.0) -> None:
+    """Wait until a starting cluster has enough nodes.
+
+    Args:
+        address: The address of the cluster, HOST:PORT.
+        count: The number of nodes.
+        patience: How long to wait, in seconds.
+
+    Raises:
+        InputError: The cluster does not have enough nodes in time, or Ray is not installed.
+    """
+    end = time.monotonic() + patience
+    problem = ""
+    while time.monotonic() < end:
+        try:
+            with connected(address) as ray:
+                while time.monotonic() < end:
+                    found = sum(node["Alive"] for node in ray.nodes())
+                    if found >= count:
+                        return
+                    problem = f"{found} of {count} nodes"
+                    time.sleep(0.2)
+        except InputError as error:
+            problem = str(error)
+            time.sleep(0.5)
+    raise InputError(f"the Ray cluster did not start in {patience:.0f} s: {problem}")
+
+
+if __name__ == "__main__":
+    try:
+        wait_for_nodes(sys.argv[1], int(sys.argv[2]))
+    except InputError as error:
+        sys.exit(f"error: {error}")

@@ -6,6 +6,8 @@ import pytest
 
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
+from train.corpus import build
+from train.corpus.config import CorpusConfig
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +50,37 @@ def test_contrastive_job_is_requeued_and_its_model_is_evaluated(
     )  # fmt: skip
     cluster.finish(job)
     assert cluster.output(job).startswith("metric\tspearman")
+
+
+def test_corpus_job_builds_the_same_corpus_on_ray(cluster, comments, tmp_path):
+    source = tmp_path / "comments.txt"
+    source.write_text("".join(f"{clean(text)}\n" for text in comments[:300]))
+    job = cluster.submit(
+        "--nodes=2", "--cpus-per-task=1", "slurm/corpus.sbatch", source, "--out", tmp_path / "ray"
+    )
+    cluster.finish(job)
+    build.build(CorpusConfig((str(source),)), tmp_path / "here")
+    for name in ("train.txt", "test.txt", "report.json"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+
+
+def test_scoring_job_writes_a_table_for_each_file(cluster, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b"):
+        pair = {"candidate": f"adds {name}", "reference": "adds lists"}
+        (tmp_path / "in" / f"{name}.jsonl").write_text(json.dumps(pair) + "\n")
+    job = cluster.submit(
+        "--nodes=2",
+        "--cpus-per-task=1",
+        "slurm/score.sbatch",
+        "--jsonl",
+        f"{tmp_path}/in/*",
+        "-o",
+        tmp_path / "out",
+    )
+    cluster.finish(job)
+    tables = sorted(file.name for file in (tmp_path / "out").glob("[a-z]*"))
+    assert tables == ["a.tsv", "b.tsv", "summary.json"]
 
 
 def test_acceptance_job_writes_the_figures_of_a_node(cluster, tmp_path):

@@ -26,7 +26,7 @@ __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 
 
 def build(
-    config: CorpusConfig, folder: Path, engine: Engine = OneMachine(), allow_download: bool = False
+    config: CorpusConfig, folder: Path, engine: Engine | None = None, allow_download: bool = False
 ) -> dict[str, Any]:
     """Build a corpus of code comments, or resume a build that was killed.
 
@@ -44,7 +44,8 @@ def build(
     Args:
         config: The configuration of the corpus.
         folder: The corpus folder: missing, empty, or written by simllm.
-        engine: Makes the parts and compares their texts: here, or on a cluster. The corpus is the same.
+        engine: Makes the parts and compares their texts; by default on this machine. The corpus does not
+            depend on the engine.
         allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
     Returns:
@@ -54,6 +55,7 @@ def build(
         InputError: Too few texts are left. Or `folder` may not be replaced, is inside or above a source,
             or is being written by another process.
     """
+    engine = engine or OneMachine()
     config_values = json.loads(json.dumps(asdict(config)))
     real = files.real(folder)
     scratch = real.parent / f".{real.name}.parts"

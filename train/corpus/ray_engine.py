@@ -94,7 +94,7 @@ class RayEngine:
     def remote(self, function: Callable[..., Any], results: int = 1) -> Callable[..., Any]:
         """Return a function that starts a task; a task whose node is lost is started again."""
         options = {"max_retries": _RETRIES, "num_returns": results}
-        return self.ray.remote(**options)(function).remote  # type: ignore[no-any-return]
+        return self.ray.remote(**options)(function).remote
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from tests.train.corpus.conftest import lines, rows
 from train.corpus import __main__ as corpus_command
 from train.corpus import build, make_part, part_workers, source_trees
 from train.corpus.config import CorpusConfig
-from train.corpus.one_machine import OneMachine
 from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.one_machine import OneMachine
 from train.corpus.skip_counts import Tally
 
 COMMAND = [sys.executable, "-m", "train.corpus", "build"]
