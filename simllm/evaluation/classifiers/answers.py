@@ -1,4 +1,4 @@
-"""Findings of significance tests, and their answers in words after Holm's correction."""
+"""Results of significance tests: first as computed, then corrected for multiple tests and put in words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from simllm.stats.multiple_testing import holm
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of the test of one question, before any correction.
+    """The result of one significance test, before the correction for multiple tests.
 
     Attributes:
-        question: The question, in words.
-        classifiers: The classifiers in question.
+        question: The question that the test answers, in words.
+        classifiers: The names of the classifiers that the question is about.
         outcome: The outcome of the test; the p-value is NaN without a test.
-        why: Why this test was chosen, with the numbers that decided.
+        why: The reason for choosing this test, with the numbers on which the choice depends.
         effect: The effect, such as a difference of accuracies; None if there is none.
-        words: What was observed: a sentence without its full stop.
+        words: The observed result as a sentence, without the full stop.
         interval: The ends of the effect's 95% interval; None if there is none.
         assumptions: What the test assumes.
     """
@@ -37,14 +37,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question, for the report; None where a number does not exist.
+    """The answer to a question of the study, as the report shows it. Numbers that do not exist are None.
 
     Attributes:
         question: The question, in words.
-        split: The rows that answer it, such as "test".
+        split: The split whose predictions were tested, such as "test".
         classifiers: The classifiers in question.
         test: The name of the test.
-        why: Why this test was chosen, with the numbers that decided.
+        why: The reason for choosing this test, with the numbers on which the choice depends.
         assumptions: What the test assumes.
         statistic: The test statistic.
         df: Degrees of freedom.
@@ -53,7 +53,7 @@ class Answer:
         effect: The effect, such as a difference of accuracies.
         low: The lower end of its 95% interval.
         high: The upper end.
-        verdict: What the test says about the data, in words.
+        verdict: The observed result, and whether it is significant, as a sentence.
     """
 
     question: str
@@ -73,11 +73,11 @@ class Answer:
 
 
 def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: bool = False) -> list[Answer]:
-    """Correct the p-values of findings that belong together, and say what they mean.
+    """Turn the results of related tests into answers, with p-values after Holm's correction.
 
     Args:
-        findings: The findings for one question: of several classifiers, or of several pairs.
-        split: The rows that answer it, such as "test".
+        findings: The test results for one question, one for each classifier or each pair of classifiers.
+        split: The split whose predictions were tested, such as "test".
         alpha: The significance level.
         is_corrected: Whether the p-values are corrected already.
     """
@@ -113,7 +113,13 @@ def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: 
 
 
 def _verdict(finding: Finding, p: float, alpha: float) -> str:
-    """Say what was observed, and whether it is more than chance; `p` is the corrected p-value, or NaN."""
+    """Write the observed result as a sentence that says whether it is significant.
+
+    Args:
+        finding: The test result.
+        p: The corrected p-value; NaN without a test.
+        alpha: The significance level.
+    """
     if math.isnan(p) or finding.effect == 0:
         return f"{finding.words}."
     name = "p" if p == finding.outcome.p else "corrected p"

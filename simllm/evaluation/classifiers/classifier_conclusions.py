@@ -41,7 +41,7 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
 
 
 def _warn(study: ClassifierStudy) -> Iterator[str]:
-    """Warn about items in two splits, labels that no item has, and items that a classifier lacks."""
+    """Yield warnings: items in two splits, predicted labels that no item has, and missing predictions."""
     if study.leaks:
         named = ", ".join(study.leaked[:5])
         yield f"{study.leaks:,} items are in two splits of the same fold ({named}): the results are too good."
@@ -60,7 +60,7 @@ def _warn(study: ClassifierStudy) -> Iterator[str]:
 
 
 def _describe(study: ClassifierStudy, name: str, found: Performance, split: str) -> str:
-    """Describe the quality of one classifier by the metric that selects, and by accuracy."""
+    """Describe the quality of one classifier: the metric that selects the best classifier, and accuracy."""
     if name in study.published:
         return f"{name} (published counts of {found.n:,} items): MCC {format_estimate(found.metrics['mcc'])}."
     metrics = [
@@ -81,7 +81,7 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
 
 
 def _compare(study: ClassifierStudy) -> Iterator[str]:
-    """Say what the comparisons of classifiers found."""
+    """Yield a sentence for each comparison of classifiers."""
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]
     for one in study.tests:

@@ -1,4 +1,7 @@
-"""The figures of a study of classifiers, as SVG elements: calibration (S8), and curves (S10)."""
+"""The figures of a study of classifiers, as SVG elements.
+
+They show calibration (step S8 of the protocol), and ROC and precision-recall curves (step S10).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _COLORS = (BLUE, "#c1571b", "#4a7c2f", "#8a4fa0", "#b0912b", "#2f6f6f", "#a33b4f
 
 
 def draw_calibration(study: ClassifierStudy) -> str | None:
-    """Draw reliability diagrams of the main split of each classifier; None without probabilities."""
+    """Draw the reliability diagram of each classifier on its main split; None without probabilities."""
     shown = []
     for name, found in study.classifiers.items():
         kinds = found.splits[main_split(found.splits)].calibration
@@ -51,7 +54,10 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
 
 
 def draw_curves(study: ClassifierStudy) -> str | None:
-    """Draw ROC and precision-recall curves of two classes; a classifier without scores is a point."""
+    """Draw ROC and precision-recall curves for two classes; None for more classes.
+
+    A classifier that gives no scores is a single point.
+    """
     if len(study.labels) != 2:
         return None
     from sklearn.metrics import precision_recall_curve, roc_curve
@@ -86,7 +92,7 @@ def draw_curves(study: ClassifierStudy) -> str | None:
 
 
 def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return whether items are positive, and their scores, for the main split of a classifier."""
+    """Return the true classes (true: positive) and the scores of a classifier's items in its main split."""
     rows: DataFrame = study.predictions.rows
     own = rows[(rows["classifier"] == name) & (rows["variant"] == "") & rows["predicted"].notna()]
     if own.empty:

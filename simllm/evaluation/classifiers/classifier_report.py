@@ -64,7 +64,7 @@ def read_about(file: Path | None) -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    """Return a TOML value as text; a list as its parts, separated by commas."""
+    """Return a TOML value as text; the parts of a list are separated by commas."""
     if isinstance(value, list):
         return ", ".join(map(_shown, value))
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
@@ -114,7 +114,7 @@ def numbers(study: ClassifierStudy) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Replace the bins of calibration by JSON objects with the names of the report."""
+    """Convert a value for JSON: bins of a calibration become objects with the report's names."""
     if isinstance(value, Bin):
         return {"bin": value.number, "n": value.size, "confidence": value.probability, "rate": value.share}
     if isinstance(value, dict):

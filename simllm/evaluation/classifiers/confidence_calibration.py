@@ -1,4 +1,4 @@
-"""Calibration of a classifier: do its probabilities agree with frequencies?"""
+"""Calibration of a classifier: of the predictions with probability .8, are 80% right?"""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from simllm.stats.probability_calibration import Bin, calibration_errors, consis
 
 @dataclass(frozen=True)
 class Calibration:
-    """Agreement of probabilities with frequencies.
+    """How well the probabilities of a classifier agree with the observed frequencies.
 
     Attributes:
-        ece: The expected calibration error, in bins of equal width.
+        ece: The expected calibration error: the mean gap between probability and frequency over bins of
+            equal width, weighted by the number of predictions in a bin.
         mce: The largest gap in these bins.
         ece_equal_mass: The expected calibration error in bins of about equally many predictions.
-        mce_equal_mass: The largest gap in those.
+        mce_equal_mass: The largest gap in the bins of equally many predictions.
         bins: The bins of equal width.
         brier: The mean squared error of probabilities of the positive class; None for other probabilities.
-        log_loss: Their mean negative log-likelihood, in nats.
-        expected_if_calibrated: The mean ECE of labels that are drawn from the probabilities.
-        p: The share of such draws with an ECE as large as that of the data.
+        log_loss: The mean negative log-likelihood of the true classes, in nats; None like `brier`.
+        expected_if_calibrated: The ECE that a calibrated classifier would have: the mean ECE of random labels
+            that are drawn with the given probabilities.
+        p: The share of these random draws that have an ECE at least as large as `ece`.
     """
 
     ece: float
@@ -49,7 +51,7 @@ def calibrate(
     bins: int,
     details: bool,
 ) -> tuple[dict[str, Calibration], int | None]:
-    """Measure calibration of parsed rows with probabilities.
+    """Measure the calibration of predictions that have a label and probabilities.
 
     Returns:
         The calibration of P(positive) and of the confidence in the predicted label; and the number of rows

@@ -35,13 +35,14 @@ class ClassifierResult:
     """The figures of one classifier.
 
     Attributes:
-        splits: Its performance in each split, on original items.
+        splits: For each split, such as "test", the performance on the original items (without variants).
         fairness: For each group column, differences between its groups; with two classes only.
-        robustness: What variants of the items change.
+        robustness: The comparison of predictions for rewritten variants of the items with those for the
+            original items.
         overfitting: For each metric, its mean on test data minus that on training data.
         degradation: For each metric, its mean on test data minus that on validation data.
         costs: For each reported cost, its sum, mean per item and sum per right answer.
-        dominated_by: The classifiers that cost no more and are at least as good.
+        dominated_by: The names of classifiers that cost no more and are at least as good.
 
     Fairness, robustness and costs are those of the test split or, without one, of the validation split.
     """
@@ -94,7 +95,7 @@ def evaluate(
     bins: int = 10,
     matrices: Mapping[str, Sequence[int]] | None = None,
 ) -> ClassifierStudy:
-    """Carry out the protocol on predictions of one or more classifiers.
+    """Evaluate one or more classifiers by the protocol ECSER-LLM.
 
     Args:
         predictions: The predictions.
@@ -151,7 +152,7 @@ def evaluate(
 
 
 def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
-    """Fill the columns of groups; a missing value belongs to no group."""
+    """Return the rows with all group columns. An empty text stands for a missing value, which is no group."""
     allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
     rows = rows.copy()
     for group in groups:
@@ -174,7 +175,9 @@ def _check_probabilities(rows: DataFrame) -> None:
 
 
 def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
-    """Find predicted labels that are no true class; with two true classes, count them as unparsed.
+    """Find invented labels: predicted labels that are not the true class of any item.
+
+    With two true classes, an invented label counts as an output that could not be parsed.
 
     Returns:
         The rows, and the number of rows with each such label.
@@ -190,7 +193,7 @@ def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
 
 
 def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
-    """Find the classes; with a positive class and more than one other, join the others.
+    """Find the classes. If a positive class is given, all other classes become one.
 
     Returns:
         The rows, and the classes: with two, the positive one is the first.
@@ -267,7 +270,10 @@ def _measure_classifier(
 
 
 def main_split(splits: Mapping[str, object]) -> str:
-    """Return the split that fairness, robustness and costs are about: test, else validation, else train."""
+    """Return the split for which fairness, robustness and costs are reported.
+
+    It is "test" if there are such rows, otherwise "validation", otherwise "train".
+    """
     return next(split for split in ("test", "validation", "train") if split in splits)
 
 
@@ -280,7 +286,7 @@ def _add_dominated(results: dict[str, ClassifierResult], metric: str) -> dict[st
 
 
 def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> Performance:
-    """Measure a classifier of another study, of which only the counts are known."""
+    """Measure a classifier of which only the four counts of the confusion matrix are known."""
     if len(labels) != 2:
         raise InputError(f"the matrix {name} needs two classes, but the rows have {len(labels)}")
     if len(cells) != 4 or min(cells) < 0 or not 0 < sum(cells) <= _MOST_COUNTS:
@@ -299,7 +305,7 @@ def _find_leaks(rows: DataFrame) -> list[str]:
 def _ask_all(
     rows: DataFrame, labels: Sequence[str], groups: Sequence[str], metric: str, alpha: float
 ) -> list[Answer]:
-    """Ask all questions about validation and test rows, and about the step from one to the other."""
+    """Run the tests of all questions: on validation rows, on test rows, and on the change between them."""
     answers: list[Answer] = []
     original = rows[rows["variant"] == ""]
     classes = original["gold"].nunique()

@@ -10,7 +10,7 @@ Z = 1.959963984540054  # half the width of a 95% interval, in standard errors
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric with its 95% interval; None if it is not defined."""
+    """The value of a metric with its 95% interval. Numbers that are not defined, such as 0 / 0, are None."""
 
     value: float | None
     low: float | None = None
@@ -18,7 +18,7 @@ class Estimate:
 
 
 def make_estimate(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
-    """Make an estimate; NaN means that a number is not defined."""
+    """Make an estimate from numbers, in which NaN stands for a number that is not defined."""
     return Estimate(*(finite(number) for number in (value, low, high)))
 
 

@@ -20,10 +20,10 @@ _SAME_ITEM = [name for name in KEYS if name != "variant"]
 
 @dataclass(frozen=True)
 class GroupRates:
-    """The rates of a classifier in one group of items; None if a rate is not defined.
+    """The rates of a classifier on one group of items, such as one language. Undefined rates are None.
 
     Attributes:
-        n: The number of parsed rows.
+        n: The number of rows with a label; outputs that could not be parsed have none.
         selection_rate: The share of positive predictions.
         tpr: The share of positive items that are predicted positive.
         fpr: The share of negative items that are predicted positive.
@@ -39,12 +39,13 @@ class GroupRates:
 
 @dataclass(frozen=True)
 class Fairness:
-    """Differences of a classifier between groups of items; undefined rates are left out.
+    """How different a classifier's rates are in different groups of items. Undefined rates are left out.
 
     Attributes:
         groups: For each group, its rates.
-        dpd: Demographic parity difference: largest - smallest rate of positive predictions.
-        eod: Equalized odds difference: the larger one of the gaps in TPR and FPR.
+        dpd: Demographic parity difference: the largest minus the smallest rate of positive predictions.
+        eod: Equalized odds difference: the gap between the largest and the smallest TPR, or the same gap of
+            the FPR, whichever is larger.
     """
 
     groups: dict[str, GroupRates]
@@ -82,17 +83,20 @@ def _gap(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class VariantRobustness:
-    """What a variant of the items changes; an unparsed output is wrong.
+    """How predictions for one kind of rewritten items (a variant) differ from those for the originals.
+
+    An output that could not be parsed counts as wrong.
 
     Attributes:
-        n: The number of items that have both.
+        n: The number of items with a prediction for the original and for the variant.
         pdr: Performance drop rate: 1 - accuracy on the variant / accuracy on the originals.
-        asr: Attack success rate: items right before and wrong after, of those right before.
-        lost: The number of items right before and wrong after.
-        recovered: The number of items wrong before and right after.
-        flipped: The share of items whose label differs.
-        test: The test that compares the numbers lost and recovered.
-        p: Its p-value.
+        asr: Attack success rate: of the items that are right originally, the share that is wrong in the
+            variant.
+        lost: The number of items that are right originally, and wrong in the variant.
+        recovered: The number of items that are wrong originally, and right in the variant.
+        flipped: The share of items whose predicted label changes.
+        test: The name of the test that compares `lost` with `recovered`.
+        p: The p-value of that test.
         auc: The AUC on originals and on the variant, and DeLong's test of their difference; None without
             scores.
     """
@@ -110,12 +114,12 @@ class VariantRobustness:
 
 @dataclass(frozen=True)
 class Robustness:
-    """Robustness against variants of the items.
+    """The robustness of a classifier: what happens to its predictions if the items are rewritten.
 
     Attributes:
-        variants: For each variant, what it changes.
-        robust_items: The number of items that have all variants.
-        robust_accuracy: The share of these that are right on the original and on all variants.
+        variants: For each kind of rewriting (variant), the comparison with the original items.
+        robust_items: The number of items that were rewritten in all ways.
+        robust_accuracy: The share of these items for which all predictions are right.
     """
 
     variants: dict[str, VariantRobustness] = field(default_factory=dict)
@@ -229,7 +233,10 @@ def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
 def find_dominated(
     quality: dict[str, float | None], costs: dict[str, dict[str, dict[str, float | None]]]
 ) -> dict[str, list[str]]:
-    """Find classifiers that another one beats: it costs no more and is at least as good, and one is strict.
+    """Find classifiers that another classifier dominates.
+
+    A classifier dominates another one if it costs no more, is at least as good, and is strictly cheaper or
+    better.
 
     Only classifiers that report the same costs are compared.
 

@@ -36,7 +36,7 @@ def classify(
         acceptable: Pairs with this mean rating or a higher one are acceptable.
         metrics: The metrics.
         folds: The number of folds.
-        perturb: Whether to add variants of the candidates with an edit that keeps the meaning.
+        perturb: Whether to predict also for edited candidates, with edits that keep the meaning.
 
     Returns:
         A row for each pair and metric, with its fold, its prediction, and the probability that it is
@@ -68,7 +68,11 @@ def classify(
 
 
 def _variants(examples: Sequence[Example]) -> Iterator[tuple[str, NDArray[np.int_], list[Example]]]:
-    """Yield, for each kind of edit that keeps the meaning, the pairs that it fits."""
+    """Yield edited pairs, for each kind of edit that keeps the meaning.
+
+    Yields:
+        The kind of edit, the indices of the pairs that it can edit, and these pairs with edited candidates.
+    """
     words, random = lexicon.load(), np.random.default_rng(_SEED)
     for kind, edit in meaning_preserving_edits.KINDS.items():
         numbers, edited = [], []

@@ -32,12 +32,13 @@ class Performance:
         labels: The k classes; with two classes, the positive one is the first.
         matrix: (k, k) counts of true classes (rows) and predicted classes, without unparsed outputs.
         metrics: For each metric, its value and interval over parsed rows.
-        strict: For each metric of labels, its value if an unparsed output is a wrong answer.
-        undefined: The metrics that are 0 / 0 and therefore 0.
+        strict: For each metric that needs labels only, its value if each unparsed output counts as wrong.
+        undefined: The names of metrics that would be 0 / 0; their value is 0.
         per_class: With three or more classes, the metrics of each class against the rest.
         calibration: Under "positive" that of P(positive), under "top" that of the confidence in the predicted
             label. A key is missing if it cannot be computed.
-        other_side: The number of rows whose P(positive) is on the other side of .5 than their label.
+        other_side: The number of rows in which the predicted label contradicts P(positive): positive with
+            less than .5, or negative with more.
         groups: For each group column, for each of its values, the performance on these rows.
         variants: For each variant of the items, the performance on its rows.
     """
@@ -63,7 +64,7 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
         rows: Rows of `Predictions`.
         labels: The classes; with two, the positive one is the first.
         bins: The number of bins for calibration.
-        details: Whether to test calibration by drawing labels.
+        details: Whether to test calibration, which draws many random labels and takes time.
     """
     gold, predicted = class_numbers(rows, labels)
     repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
@@ -84,14 +85,17 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
 
 
 def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the numbers of true and predicted classes; k for an unparsed output."""
+    """Return the index of each row's true class, and of its predicted class; k for an unparsed output."""
     number = {label: index for index, label in enumerate(labels)}
     predicted = rows["predicted"].map(number).fillna(len(labels))
     return rows["gold"].map(number).to_numpy(int), predicted.to_numpy(int)
 
 
 def strict_value(found: Performance, metric: str) -> float | None:
-    """Return a metric with unparsed outputs as wrong answers, if it has such a value; higher is better."""
+    """Return the value of a metric, negated if lower values are better.
+
+    Unparsed outputs count as wrong if the metric allows that.
+    """
     value = (
         found.strict[metric] if metric in found.strict else found.metrics.get(metric, Estimate(None)).value
     )
@@ -99,12 +103,12 @@ def strict_value(found: Performance, metric: str) -> float | None:
 
 
 def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]]:
-    """Return the function that computes the metrics of two classes, or of more."""
+    """Return the function that computes metrics from counts: one for two classes, another for more."""
     return classification.binary_metrics if len(labels) == 2 else classification.multiclass_metrics
 
 
 def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) -> Performance:
-    """Measure a classifier of which only the counts are known.
+    """Measure a classifier from the counts of its true and predicted classes.
 
     Args:
         counts: (k, k + 1) counts; the last column counts unparsed outputs.
@@ -144,7 +148,7 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
 
 
 def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
-    """Return the metrics that are 0 / 0; with more than two classes, those of each class."""
+    """Return the names of metrics that would be 0 / 0; with more than two classes, those of each class."""
     if len(labels) == 2:
         return sorted(name for name, (_, denominator) in ratios.items() if not denominator)
     sums = {"precision": parsed[:, :-1].sum(axis=0), "recall": parsed.sum(axis=1)}

@@ -1,7 +1,8 @@
 """Predictions of classifiers, read from CSV files or JSON lines.
 
-Each row is a prediction. `item`, `gold` and `predicted` are required; an empty `predicted` is an output that
-could not be parsed. `COLUMNS` lists all columns. Other columns can name groups of items.
+Each row is the prediction of a classifier for an item. The columns `item`, `gold` (the true class) and
+`predicted` are required. If `predicted` is empty, the output of the classifier could not be parsed.
+`COLUMNS` lists all columns. Other columns can name groups of items.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ def read(
         paths: Files: JSON lines if the name ends in `.jsonl` or `.jsonl.gz`, otherwise CSV with a header,
             with commas, tabs, semicolons or spaces between the values. Without the column `classifier`, the
             name of a file is the classifier.
-        columns: For a column of this module, such as "gold", the name it has in the files.
-        threshold: In rows without `predicted`, a probability or score from here on predicts `positive`.
+        columns: Names of columns in the files, for columns with other names than here: {"gold": "truth"}.
+        threshold: For rows without `predicted`: a probability or score of at least this value means that
+            `positive` is predicted.
         positive: The positive class; needed with `threshold`.
 
     Raises:
@@ -108,7 +110,7 @@ def read(
 
 
 def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> Predictions:
-    """Add missing columns and labels to rows, and check them."""
+    """Add the missing columns, make labels from scores if a threshold is given, and check all rows."""
     for name in (*KEYS, "gold"):
         if name in rows:
             rows[name] = rows[name].fillna("")
@@ -158,7 +160,7 @@ def read_table(path: Path, names: Iterable[str] = ()) -> DataFrame:
 
     Args:
         path: The file.
-        names: Names of columns besides `COLUMNS` that a CSV file may have; they tell its separator.
+        names: Names of further columns. The separator of a CSV file is recognized by the names of columns.
 
     Raises:
         InputError: The file cannot be read, or has no rows.
@@ -254,7 +256,7 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
 
 
 def _check(rows: DataFrame) -> None:
-    """Check all rows together; an error names the first row that is wrong."""
+    """Check all rows; raise an error that names the first wrong row."""
     chances = [name for name in rows if str(name).startswith(_OF_CLASS)]
     _refuse(rows, rows["item"] == "", "empty item")
     _refuse(rows, rows["gold"] == "", "empty gold")
@@ -290,7 +292,7 @@ def _check(rows: DataFrame) -> None:
 
 
 def _check_gold(rows: DataFrame) -> None:
-    """Check that an item of a data set has one true class in all rows."""
+    """Check that all rows of the same item and data set have the same true class."""
     first = rows.groupby(["data_set", "item"], sort=False)["gold"].transform("first")
     other = first != rows["gold"]
     if other.any():

@@ -1,6 +1,7 @@
-"""Questions about one classifier: chance, bias to a label, groups of items, degradation (step S11).
+"""Significance tests about one classifier (step S11 of the protocol).
 
-An unparsed output is a wrong answer.
+The questions: Is it better than chance? Does it prefer a label? Is it equally good for all groups of items?
+Is it worse on test data than on validation data? An output that could not be parsed counts as wrong.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from simllm.stats import classifier_tests as tests
 
 
 def is_right(rows: DataFrame) -> Series:
-    """Return whether each prediction is right."""
+    """Return for each row whether the prediction is right."""
     return rows["predicted"] == rows["gold"]
 
 
 def mean_by_item(values: Series, rows: DataFrame) -> Series:
-    """Return the mean of a value over the runs and folds of each item, by data set and item."""
+    """Return the mean value of each item over its runs and folds, indexed by data set and item."""
     return values.astype(float).groupby([rows["data_set"], rows["item"]], sort=False).mean()
 
 
@@ -71,7 +72,10 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
 
 
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
-    """Ask whether a classifier answers one of two labels more often than it is true, in parsed outputs."""
+    """Ask whether a classifier predicts one of two labels more often than the label is true.
+
+    Outputs that could not be parsed are left out.
+    """
     parsed = rows[rows["predicted"].notna()]
     if len(parsed.drop_duplicates(["data_set", "item"])) < len(parsed):
         return _ask_bias_of_runs(name, parsed, labels)
@@ -96,7 +100,7 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
 
 
 def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Finding:
-    """Ask about a bias to a label if items have several runs or folds, which are averaged first."""
+    """Ask about a preferred label if items have several runs or folds. These are averaged first."""
     claims, truth = (parsed[column] == labels[0] for column in ("predicted", "gold"))
     surplus = mean_by_item(claims.astype(float) - truth.astype(float), parsed).to_numpy()
     outcome = tests.paired_permutation(surplus)
@@ -149,7 +153,7 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 
 
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
-    """Compare groups of items by their shares of right runs."""
+    """Test whether groups of items differ in the shares of right predictions over several runs."""
     shares = [mean_by_item(is_right(own), own).to_numpy() for _, own in rows.groupby(group, sort=False)]
     return tests.compare_group_means(shares)
 
@@ -196,7 +200,10 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Say on which side of the limit for the exact test a number of discordant items is."""
+    """Say whether the number of discordant items is small enough for an exact test, as text for the report.
+
+    Discordant items are those on which only one of two classifiers is right.
+    """
     side = "below" if count < tests.FEW_DISCORDANT else "at least"
     return f"{count} discordant items are {side} {tests.FEW_DISCORDANT}"
 
@@ -205,8 +212,8 @@ def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[fl
     """Compute the difference of two paired proportions, with its 95% interval (Agresti and Min, 2005).
 
     Args:
-        only_a: The number of items that count for the first one only.
-        only_b: The number for the second one only.
+        only_a: The number of items that count for the first proportion, but not for the second.
+        only_b: The number of items that count for the second proportion, but not for the first.
         n: The number of all items.
     """
     if not n:

@@ -1,6 +1,7 @@
-"""Questions that compare classifiers: on common items, over data sets, and by AUC (step S11).
+"""Significance tests that compare classifiers (step S11 of the protocol).
 
-An unparsed output is a wrong answer. Classifiers are compared on the items that all of them have.
+They compare accuracy on common items, a metric over several data sets, and the AUC. An output that could not
+be parsed counts as wrong. Classifiers are compared on the items that all of them have.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ _INDEPENDENT_SETS = "The data sets are independent of each other."
 def compare_classifiers(
     rows: DataFrame, labels: Sequence[str], metric: str, split: str, alpha: float
 ) -> Iterator[Answer]:
-    """Compare all classifiers of a split; their number, data sets and runs decide the test.
+    """Compare all classifiers on a split.
+
+    The test depends on the number of classifiers, on the number of data sets, and on whether there are
+    several runs.
 
     Args:
         rows: The rows of the split, without variants.
@@ -65,7 +69,7 @@ def compare_classifiers(
 
 
 def _right_by_item(rows: DataFrame) -> DataFrame:
-    """Return a table of items and classifiers: whether the answer is right, averaged over runs."""
+    """Return a table with a row for each item and a column for each classifier: the share of right runs."""
     table = rows.assign(right=is_right(rows)).groupby([*ITEM, "classifier"], sort=False)["right"].mean()
     return table.unstack()[list(dict.fromkeys(rows["classifier"]))].astype(float)
 
@@ -120,8 +124,9 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
 def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[Finding]:
     """Compare a metric of each two classifiers on common items, by a bootstrap interval of the difference.
 
-    The items are resampled with the answers of both classifiers. There are no findings with several runs,
-    with too many classes, or for a metric that the matrix of counts does not give.
+    The bootstrap resamples items, each with the predictions of both classifiers. The result is empty if there
+    are several runs or too many classes, or if the metric cannot be computed from counts of predicted and
+    true classes.
     """
     number = {label: index for index, label in enumerate(labels)}
     compute, findings = compute_metrics(labels), []

@@ -19,7 +19,7 @@ LEAST_PROBABILITY = 1e-15  # in the log loss
 
 
 def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:
-    """Return how sure a classifier is that items are positive.
+    """Return the scores of a classifier: the higher a score, the surer is the positive class.
 
     Args:
         rows: n rows of `Predictions`; all are parsed.
@@ -43,13 +43,15 @@ def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tu
 def auc_within(
     positive: NDArray[np.bool_], scores: Floats, folds: NDArray[np.object_], repeats: float
 ) -> tuple[float, float, float]:
-    """Compute the AUC within folds, with its interval; the scores of two folds have no common order.
+    """Compute the AUC within each fold, and the mean over folds with its interval.
+
+    Scores of different folds come from different trained models, and cannot be compared.
 
     Args:
         positive: (n,) whether an item is positive.
         scores: (n,) scores.
         folds: (n,) the fold of each row.
-        repeats: How often an item occurs.
+        repeats: How many rows an item has, because of several runs.
 
     Returns:
         The mean AUC, weighted by the pairs of each fold, and the ends of its 95% interval (DeLong); NaN if it
@@ -82,7 +84,7 @@ def rank_two_classes(
         rows: n rows of `Predictions`; all are parsed.
         gold: (n,) the numbers of the true classes.
         labels: The classes; the positive one is the first.
-        repeats: How often an item occurs.
+        repeats: How many rows an item has, because of several runs.
 
     Returns:
         The two metrics; undefined with one true class, or without scores.

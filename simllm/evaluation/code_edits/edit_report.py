@@ -132,11 +132,12 @@ def _equals(p: float) -> str:
 
 @dataclass(frozen=True)
 class EditColumn:
-    """An edit in the report.
+    """The column of the report that shows the edit of one system, or of the reference.
 
     Attributes:
         title: The name of the system, with its LEMOD, or "reference".
-        lines: For each line of the edit, its text with a sign, and whether it is in the other edit, too.
+        lines: For each line of the edit: its text after a sign (+ or -), and whether the other edit has the
+            same line.
     """
 
     title: str

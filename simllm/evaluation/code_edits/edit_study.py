@@ -53,7 +53,8 @@ class System:
         name: The name of the system, with its variant after a slash.
         family: The name without the variant.
         attempts: For each item, by its id, one or more candidates.
-        scores: For each metric, (n,) mean scores of the attempts at n items; NaN without a score.
+        scores: For each metric, (n,) scores of n items: the mean over an item's candidates; NaN without a
+            score.
     """
 
     name: str
@@ -73,7 +74,8 @@ class EditStudy:
             of every system.
         summaries: For each system, by its name, further figures by name.
         coverage: Items that all systems solve, at least one solves, and exactly one solves.
-        best: For each family with several variants, for each metric, the mean of each item's best variant.
+        best: For each family with several variants and for each metric, the mean score if the best variant
+            is chosen for each item.
         easy: Whether each item is easy: its reference inserts at most two lines.
     """
 
@@ -224,7 +226,7 @@ def _compare(systems: Sequence[System], name: str) -> Comparison:
 def _summarize(
     system: System, names: Sequence[str], ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
 ) -> dict[str, float | None]:
-    """Compute the figures of one system besides the means of metrics.
+    """Compute the further figures of one system, such as the share of solved items.
 
     Args:
         system: The system.
@@ -269,7 +271,7 @@ def inserted_lines(example: Example) -> int:
 
 
 def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield, for each family with several variants, the mean score of each item's best variant by metric."""
+    """Yield each family with several variants, with the mean score of each item's best variant by metric."""
     for family in dict.fromkeys(system.family for system in systems):
         variants = [system for system in systems if system.family == family]
         if len(variants) > 1:

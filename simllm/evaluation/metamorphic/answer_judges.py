@@ -39,7 +39,10 @@ def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
 
 
 def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
-    """Return a judge: an answer is a success if it is the label of its item (without white space)."""
+    """Return a judge for which an answer is a success if it equals the label of its item.
+
+    White space around the answer is ignored.
+    """
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
         return [(draw.output or "").strip() == str(_field(items, draw, "label")).strip() for draw in draws]
@@ -48,12 +51,12 @@ def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
 
 
 def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
-    """Return a judge: an answer is a success if a command that reads it exits with status 0.
+    """Return a judge that runs a command on each answer; exit status 0 means success.
 
     Args:
         command: The words of the command; `{id}` and `{side}` in them are replaced.
         parallel: The number of commands that run at the same time.
-        timeout: The most seconds of a command; a longer one is no success.
+        timeout: The longest time of a command, in seconds; a command that takes longer means failure.
     """
 
     def judge_one(draw: Draw) -> bool:
@@ -68,7 +71,10 @@ def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
 
 
 def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, Any]]) -> Judge:
-    """Return a judge: an answer is a success if a metric of it and the reference reaches a threshold."""
+    """Return a judge that scores each answer against the reference of its item by a metric.
+
+    An answer is a success if its score reaches the threshold.
+    """
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
         examples = [Example(draw.output or "", str(_field(items, draw, "reference"))) for draw in draws]
@@ -87,12 +93,13 @@ def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
 
 @dataclass(frozen=True)
 class OutputAgreement:
-    """How alike a tool's answers are, as means over items.
+    """How similar a tool's answers about the same item are. All figures are means over items.
 
     Attributes:
         items: The number of items.
-        across: The mean score of an answer about the original and one about the variant.
-        within: The mean score of two answers about the original: the noise of the draws.
+        across: The mean score of an answer about the original code against one about the rewritten code.
+        within: The mean score of two answers about the original code against each other. It shows how much
+            answers differ by chance.
         difference: `across` - `within`; negative if rewriting changes the answers.
         low: The lower end of the 95% bootstrap interval of the difference; None with fewer than 2 items.
         high: The upper end.
@@ -109,10 +116,10 @@ class OutputAgreement:
 
 
 def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement | None:
-    """Score the answers of a tool against each other; None without items with two answers about the original.
+    """Score the answers of a tool against each other; None if no item has two answers about the original.
 
     Args:
-        draws: The draws of one tool and arm.
+        draws: The answers of one tool, all about originals and one kind of variants.
         metric: The metric.
     """
     answers: dict[str, dict[str, list[str]]] = {}

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ItemOutcome:
-    """How often a tool succeeded on an item.
+    """How often a tool succeeded on an item: in its original form, and rewritten (the variant).
 
     Attributes:
         id: The item.
-        original: The number of successes on the original code, and the number of draws.
-        transformed: The same on the variant.
-        nll: The mean negative log-likelihood of the original code a token, in nats; None if unknown.
+        original: The number of successes on the original code, and the number of tries (draws).
+        transformed: The number of successes on the variant, and the number of draws.
+        nll: The mean negative log-likelihood per token of the original code, in nats; None if unknown.
         group: The group of the item; empty if it has none.
-        rules: The rules that rewrote a place of the item; None if unknown.
+        rules: The names of the rules that rewrote a place of the item; None if unknown.
         unchanged: Whether the variant equals the original.
     """
 
@@ -45,5 +45,5 @@ class ItemOutcome:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether the published filter keeps the item: not without success, nor without failure, on both."""
+        """Whether the published filter keeps the item: it has both successes and failures."""
         return self.rates not in ((0.0, 0.0), (1.0, 1.0))

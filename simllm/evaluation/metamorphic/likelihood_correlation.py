@@ -1,4 +1,7 @@
-"""The correlation of the loss on rewritten code with the likelihood of the original code."""
+"""Do tools lose more on code that a model finds likely? A correlation over items.
+
+The difference of an item is its success rate on the rewritten code minus that on the original.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ _FEWEST = 3  # items for a correlation
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's correlation of negative log-likelihood and difference; None if it is not defined."""
+    """Spearman's correlation between negative log-likelihood and difference, over some items.
+
+    The numbers are None if the correlation is not defined.
+    """
 
     n: int
     rho: float | None
@@ -25,13 +31,14 @@ class RankCorrelation:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The correlation of difference and negative log-likelihood (NLL).
+    """Correlations between the difference of items and their negative log-likelihood (NLL).
 
     Attributes:
         median: The median NLL.
-        all: Over all items.
-        below_median: Over the items with a smaller NLL, which a model may have read; the published figure.
-        above_median: Over the items with a larger NLL.
+        all: The correlation over all items.
+        below_median: The correlation over the items whose NLL is below the median. A model may have read
+            their code in training. The published study gives this figure.
+        above_median: The correlation over the items whose NLL is above the median.
     """
 
     median: float
@@ -57,7 +64,7 @@ def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | N
 
 
 def _correlate(a: Floats, b: Floats) -> RankCorrelation:
-    """Compute Spearman's correlation; None under three items, or if a side is constant."""
+    """Compute Spearman's correlation; not defined for fewer than three items, or if all values are equal."""
     from scipy.stats import spearmanr
 
     n = len(a)

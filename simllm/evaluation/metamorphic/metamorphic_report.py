@@ -111,7 +111,7 @@ def _p(value: float | None) -> str:
 
 
 def _signed(mean: MeanDifference) -> str:
-    """Describe a difference and its interval."""
+    """Return a mean difference with its sign and interval, as text."""
     text = f"the difference is {mean.difference:+.3f}"
     if mean.low is not None and mean.high is not None:
         text += f" (95% interval {mean.low:+.3f} to {mean.high:+.3f})"
@@ -123,7 +123,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _warnings(name: str, found: ToolResult) -> list[str]:
-    """Warn about crashes, and say what unchanged variants tell about the noise."""
+    """Write warnings about crashes, and the difference on unchanged variants, which is chance alone."""
     sentences = []
     original, transformed = found.crashes["original"], found.crashes["transformed"]
     if original or transformed:
@@ -136,7 +136,7 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
 
 
 def draw(study: SuccessStudy) -> str:
-    """Draw the differences of all items, and their means by percentile of the NLL if it is known."""
+    """Draw the differences of all items; and, if the NLL is known, the mean differences by its percentile."""
     known = [one for one in study.outcomes if one.nll is not None]
     with style():
         figure = Figure(figsize=(9, 2.8))
@@ -155,7 +155,7 @@ def draw(study: SuccessStudy) -> str:
 
 
 def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
-    """Draw the mean difference in parts of equally many items, by percentile of the NLL."""
+    """Draw the mean difference in groups of equally many items, which are sorted by their NLL."""
     ranked = sorted(known, key=lambda one: one.nll or 0.0)
     parts = np.array_split(np.array([one.difference for one in ranked]), min(10, len(ranked)))
     ends = np.cumsum([len(part) for part in parts]) / len(ranked) * 100
@@ -169,7 +169,7 @@ def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
 def worst_items(
     study: MetamorphicStudy, found: ToolResult
 ) -> list[tuple[ItemOutcome, list[tuple[str, str]]]]:
-    """Return the items that lose most, with the lines of a diff of original and variant.
+    """Return the items whose success rate falls most, with the diff between original and variant.
 
     A line of a diff has a kind ("+", "-" or " ") and a text.
     """

@@ -21,8 +21,8 @@ class ItemTest:
     """Fisher's test of one item, as published.
 
     Attributes:
-        odds_ratio: The odds of success on the original over those on the variant; None for 0/0, infinity for
-            x/0.
+        odds_ratio: The odds of success on the original divided by the odds on the variant; None for 0/0,
+            infinity for x/0.
         fisher_p: The p-value.
         holm_p: The p-value after Holm's correction over all items.
     """
@@ -56,7 +56,7 @@ def pool(outcomes: Sequence[ItemOutcome]) -> Pooled:
 
 
 def odds_ratio(table: list[list[int]]) -> float | None:
-    """Return the odds of success on originals over those on variants; None for 0/0, infinity for x/0."""
+    """Return the odds on originals divided by those on variants; None for 0/0, infinity for x/0."""
     (done, failed), (done_transformed, failed_transformed) = table
     above, below = done * failed_transformed, failed * done_transformed
     if below:

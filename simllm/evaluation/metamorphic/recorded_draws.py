@@ -20,7 +20,7 @@ _FACT_FIELDS = ("model", "arm", "nll", "group", "rules", "unchanged")
 
 @dataclass
 class Draw:
-    """One answer of a tool about one side of an item.
+    """One answer of a tool about the original or the rewritten code of an item.
 
     Attributes:
         id: The item.
@@ -30,7 +30,7 @@ class Draw:
         output: The answer; None if only the success is known, or the tool crashed.
         model: The name of the tool; empty if there is only one.
         arm: The rule that ran alone; empty for the variants of all rules.
-        where: The place of the draw, for errors.
+        where: The place of the draw in its file, for error messages.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class ItemFacts:
-    """What is known of an item besides its draws; see `ItemOutcome`."""
+    """Facts about an item besides its draws; `ItemOutcome` describes the attributes."""
 
     nll: float | None = None
     group: str = ""
@@ -58,9 +58,10 @@ class Recorded:
     """The content of a file of results.
 
     Attributes:
-        draws: The draws that are recorded one by one.
-        counts: The numbers of successes and draws on both sides, by model, arm and item.
-        facts: The facts about each arm of an item, by arm and id.
+        draws: The draws (answers) that are recorded one by one.
+        counts: For results that are recorded as counts: the numbers of successes and of draws on the original
+            and on the variant. The key has the model, the arm (the rule that ran alone) and the item's id.
+        facts: The facts about items, by arm and id.
     """
 
     draws: list[Draw] = field(default_factory=list)
@@ -103,7 +104,7 @@ def read_recorded(file: Path | str) -> Recorded:
 
 
 def _check_fields(row: Mapping[str, Any], where: str) -> None:
-    """Refuse unknown fields that are nearly the name of a known one, and rows of no kind."""
+    """Raise an error for a field that looks like a misspelt name, and for a row without a result."""
     known = (*_DRAW_FIELDS, *SIDES, *_FACT_FIELDS)
     for name in row:
         if name not in known and (close := difflib.get_close_matches(name, known, 1, 0.8)):
@@ -114,7 +115,7 @@ def _check_fields(row: Mapping[str, Any], where: str) -> None:
 
 
 def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
-    """Read a draw."""
+    """Read a draw from a JSON row."""
     if row["side"] not in SIDES:
         raise InputError(f"{where}: expected the side original or transformed, not {row['side']!r}")
     number, success, output = row.get("draw", 0), row.get("success"), row.get("output")
@@ -159,8 +160,8 @@ def count_successes(
     """Count the successes of each tool on each item.
 
     Args:
-        recorded: Results; all draws but crashes have a success.
-        arm: The arm.
+        recorded: The results. It is known whether each draw is a success, except for crashes.
+        arm: The rule that ran alone; empty for the variants of all rules.
 
     Returns:
         For each tool, its items; and for each tool, the number of crashes on each side. Crashes are left out
@@ -198,7 +199,7 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Yield the draws of an arm, and those of the originals of its items, which all arms share."""
+    """Yield the draws of an arm, and the draws on the originals of its items, which belong to all arms."""
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}
     has_originals = {(d.model, d.id) for d in draws if d.arm == arm and d.side == SIDES[0]}

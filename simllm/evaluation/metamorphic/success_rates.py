@@ -1,6 +1,6 @@
-"""Success rates on original and rewritten code, and the tests of their difference.
+"""Success rates on original and rewritten code, and significance tests of their difference.
 
-The verdict takes the items as the unit.
+The main test compares the mean rates of items, because several answers about one item are not independent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """The mean difference of success rates over items: the verdict.
+    """The mean difference of success rates over items, which is the main result.
 
     Attributes:
         items: The number of items.
@@ -62,16 +62,18 @@ class SuccessStudy:
 
     Attributes:
         outcomes: The items.
-        mean: The verdict.
+        mean: The mean difference over items, the main result.
         pooled: The published analysis of all draws.
         items: Fisher's test of each item.
-        better: The number of items with p < .05 that are easier when rewritten; then those that are harder,
-            and both after Holm's correction.
-        mcnemar: For single draws; None otherwise.
+        better: Four numbers of items with p < .05: those that are easier when rewritten, those that are
+            harder, and both numbers after Holm's correction.
+        mcnemar: McNemar's test, if each item has a single draw on each side; None otherwise.
         balanced: The ids that the published filter keeps.
-        filtered: The mean difference over these items, which the filter inflates; None without any.
-        likelihood: None if no item has an NLL.
-        unchanged: The mean difference over unchanged variants, the noise of the draws; None without any.
+        filtered: The mean difference over the items in `balanced`; None if there are none. The filter makes
+            the difference larger than it is.
+        likelihood: The correlation with the negative log-likelihood (NLL); None if no item has an NLL.
+        unchanged: The mean difference over variants that equal the original, which is chance alone; None if
+            there are none.
         groups: The mean difference in each group.
         by_rule: For each rule the mean difference of items with and without it; None without such items.
     """

@@ -43,7 +43,7 @@ class Question:
     code: str
 
     def key(self, command: Sequence[str]) -> str:
-        """Return the key of the answer: a digest of the command, the code and the draw."""
+        """Return the key of the answer in the record: a hash of the command, the code and the draw number."""
         parts = json.dumps([list(command), self.language, self.code, self.draw])
         return hashlib.sha256(parts.encode(errors="replace")).hexdigest()
 
@@ -56,7 +56,7 @@ def make_questions(
     Args:
         items: Items with `language` and `source`, by id.
         variants: Variants of these items, with `text` and possibly an `arm`.
-        draws: The number of draws a side.
+        draws: How often each original and each variant is asked about.
     """
     asked: list[Question] = []
     originals = set()
@@ -75,7 +75,7 @@ def make_questions(
 
 
 class AnswerRecord:
-    """The answers that a folder holds; new ones are synced before they count.
+    """The record of a tool's answers in a folder. A new answer is on disk before it counts.
 
     Args:
         folder: A folder of simllm.
@@ -93,7 +93,7 @@ class AnswerRecord:
                 self._known[files.text_under(row, "key", where)] = row
 
     def _cut_half_a_line(self) -> None:
-        """Remove the end of the file after the last line, which a killed run may have left."""
+        """Remove an incomplete last line of the file, which a killed run may have left."""
         content = self._file.read_bytes()
         if content and not content.endswith(b"\n"):
             with self._file.open("r+b") as file:
@@ -119,7 +119,7 @@ class AnswerRecord:
         Args:
             questions: The questions.
             parallel: The number of commands that run at the same time.
-            timeout: The most seconds of a command; longer ones count as crashes.
+            timeout: The longest time of a command, in seconds; a command that takes longer counts as a crash.
 
         Raises:
             InputError: The command cannot be started.
@@ -147,7 +147,10 @@ class AnswerRecord:
 
 
 def _environment(question: Question) -> dict[str, str]:
-    """Return what the command is told besides the code; not the side, so that it is blind."""
+    """Return the environment variables of the command, with facts about the question.
+
+    They do not say whether the code is the original or the variant.
+    """
     return {"SIMLLM_LANGUAGE": question.language, "SIMLLM_DRAW": str(question.draw)}
 
 
@@ -160,7 +163,7 @@ def run_command(
         command: The words of the command.
         text: The text on its standard input.
         environment: Further environment variables.
-        timeout: The most seconds that it may take.
+        timeout: The longest time that the command may take, in seconds.
 
     Returns:
         The exit status, or "timeout", as text; and the standard output.

@@ -35,7 +35,7 @@ class ToolResult:
         holm_p: The p-value of the mean difference after Holm's correction over all tools.
         crashes: The number of crashes on each side.
         arms: For each rule that ran alone, the mean difference.
-        agreement: How alike the answers are; None without a metric, or with single draws.
+        agreement: How similar the answers are to each other; None without a metric, or with single draws.
     """
 
     study: SuccessStudy
@@ -121,7 +121,7 @@ def evaluate(
 
 
 def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
-    """Refuse results of items that the items do not hold."""
+    """Raise an error if a result belongs to an unknown item."""
     named = {draw.id: draw.where for draw in recorded.draws}
     named |= {item: "the results" for _, _, item in recorded.counts}
     for name, where in named.items():
@@ -144,7 +144,7 @@ def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
 def collect_facts(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]]
 ) -> dict[tuple[str, str], ItemFacts]:
-    """Return the facts about each arm of an item: those of the item, and what its variant changed."""
+    """Return the facts about each item in each arm, and the rules that changed its variant."""
     known = {name: ItemFacts(item.get("nll"), str(item.get("group") or "")) for name, item in items.items()}
     facts = {("", name): found for name, found in known.items()}
     for row in variants:
