@@ -1,8 +1,8 @@
-"""Metrics of classification, from counts of true and predicted classes.
+"""Metrics of classification, computed from a confusion matrix.
 
-All functions take arrays of shape (..., k, k + 1): a matrix of counts for k classes, or many of them. A row
-is a true class, a column is a predicted class, and the last column counts unparsed outputs. With two
-classes, the first one is the positive class.
+All functions take arrays of shape (..., k, k + 1): one confusion matrix for k classes, or many of them. A row
+is a true class, and a column is a predicted class. The additional last column counts outputs of a classifier
+from which no class could be read (unparsed outputs). With two classes, the first one is the positive class.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
     """Count true and predicted classes.
 
     Args:
-        gold: (n,) numbers of the true classes, from 0.
-        predicted: (n,) numbers of the predicted classes; `classes` for an unparsed output.
+        gold: (n,) indices of the true classes, from 0.
+        predicted: (n,) indices of the predicted classes; k for an unparsed output.
         classes: The number of classes k.
 
     Returns:
@@ -89,7 +89,7 @@ def binary_metrics(counts: Counts) -> dict[str, Floats]:
 
 
 def _kappa(counts: Counts) -> Floats:
-    """Compute Cohen's kappa: agreement beyond that of independent answers with the same class sizes."""
+    """Compute Cohen's kappa: the agreement beyond chance, where chance keeps the numbers of each class."""
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)
     expected = (rows * columns[..., :-1]).sum(-1)
@@ -151,10 +151,10 @@ def bootstrap(
     seed: int = _SEED,
     items: int | None = None,
 ) -> dict[str, Floats]:
-    """Compute metrics of 10,000 bootstrap resamples, by draws of the cells of a matrix of counts.
+    """Compute metrics of 10,000 bootstrap resamples of a confusion matrix.
 
-    Drawing n items with replacement draws the cells from a multinomial distribution, so that the time does
-    not grow with n.
+    A resample of n items has a confusion matrix with a multinomial distribution. The matrices are drawn from
+    it directly, so that the time does not grow with n.
 
     Args:
         counts: (k, k + 1) counts; at least one is positive.

@@ -83,18 +83,24 @@ def choose_for_degradation(
 
 
 def compare_with_chance(right: int, n: int, chance: float) -> Outcome:
-    """Test by the exact binomial distribution whether accuracy differs from that of guessing."""
+    """Test whether accuracy differs from that of guessing, by the exact binomial test.
+
+    Args:
+        right: The number of right predictions.
+        n: The number of predictions.
+        chance: The accuracy of guessing.
+    """
     from scipy.stats import binomtest
 
     return Outcome("binomial", float(right), float(binomtest(right, n, chance).pvalue))
 
 
 def mcnemar(only_a: int, only_b: int) -> Outcome:
-    """Compare two counts of discordant items by McNemar's test (1947).
+    """Compare two classifiers by McNemar's test (1947), from the items that only one of them gets right.
 
     Args:
         only_a: The number of items that only the first classifier gets right.
-        only_b: The number that only the second one gets right.
+        only_b: The number of items that only the second classifier gets right.
     """
     from statsmodels.stats.contingency_tables import mcnemar as test
 
@@ -108,7 +114,7 @@ def cochran_q(right: Floats) -> Outcome:
     """Compare three or more classifiers by Cochran's Q (1950).
 
     Args:
-        right: (n, k) whether k classifiers get n items right, as 0 or 1.
+        right: (n, k) numbers: 1 if a classifier gets an item right, otherwise 0; n items, k classifiers.
     """
     from statsmodels.stats.contingency_tables import cochrans_q
 
@@ -120,7 +126,7 @@ def cochran_q(right: Floats) -> Outcome:
 
 
 def paired_permutation(differences: Floats) -> Outcome:
-    """Test whether paired differences are symmetric around 0, by changes of their signs.
+    """Test whether paired differences are symmetric around 0, by a permutation test that flips signs.
 
     Args:
         differences: (n,) differences between two classifiers, averaged over runs.
@@ -136,7 +142,7 @@ def wilcoxon(a: Floats, b: Floats) -> Outcome:
 
     Args:
         a: (n,) values of the first classifier.
-        b: (n,) values of the second one.
+        b: (n,) values of the second classifier.
     """
     from scipy.stats import rankdata
     from scipy.stats import wilcoxon as asymptotic
@@ -165,7 +171,7 @@ class Ranks(NamedTuple):
     Attributes:
         outcome: The outcome of Friedman's test.
         mean_ranks: (k,) mean ranks; 1 is the best.
-        critical_difference: The difference of mean ranks that is significant.
+        critical_difference: The smallest difference of mean ranks that is significant.
         p: (k, k) p-values of Nemenyi's test of each pair.
     """
 

@@ -25,7 +25,7 @@ class RaterAgreement:
         alpha_interval: Krippendorff's alpha for the ratings themselves.
         split_half: Spearman's rho between the mean ratings of two random halves of the raters.
         ceiling: The correlation that a perfect metric would have with the mean rating.
-        one_against_rest: For each rater, Spearman's rho with the mean rating of the other raters.
+        one_against_rest: For each rater, Spearman's rho between this rater and the mean of the others.
     """
 
     raters: int

@@ -135,7 +135,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_mode(options: argparse.Namespace) -> None:
-    """Refuse options that belong to ratings without ratings, and the other way round."""
+    """Check that options for ratings come with `--ratings`, and all others without.
+
+    Raises:
+        InputError: An option does not go with the others.
+    """
     of_ratings = {
         "--acceptable": options.acceptable,
         "--metrics": options.metrics,

@@ -99,7 +99,7 @@ _COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Check which options are given together."""
+    """Check that the given options go together; raise InputError if not."""
     if bool(options.recorded) == bool(options.command):
         raise InputError("expected --recorded FILE, or --items, --variants and --command")
     if options.command and not (options.items and options.variants):
@@ -135,7 +135,7 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
-    """Check, before anything is asked, that each item has the field that judges its answers."""
+    """Check that each item has the field by which answers are judged, before the command is asked."""
     field = "label" if options.threshold is None else "reference"
     for name, item in items.items():
         if item.get(field) is None:
@@ -179,7 +179,7 @@ def _judge(
 
 
 def _restore(recorded: Recorded, variants: list[dict[str, Any]]) -> None:
-    """Put the old names into the answers about variants."""
+    """Replace new names by the original ones in the answers about variants with renamed symbols."""
     from simllm.perturb.code import restore
 
     names = {(row["id"], row.get("arm") or ""): row.get("names") or {} for row in variants}

@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_proof(options: argparse.Namespace) -> None:
-    """Check the options of proofs."""
+    """Check that the options for proofs go together; raise InputError if not."""
     if options.prove is None:
         if options.unsafe:
             raise InputError("--unsafe goes with --prove inputs")
@@ -186,7 +186,7 @@ def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
-    """Print on standard error what each rule did, and what became of the sources."""
+    """Print on standard error how often each rule rewrote code, and how many sources were rewritten."""
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
     for rule in rules:
         print(f"{rule:<18}{counts.rewritten[rule]:>11,}{counts.skipped[rule]:>9,}", file=sys.stderr)

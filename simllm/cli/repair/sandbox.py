@@ -1,4 +1,4 @@
-"""`simllm repair sandbox`: try out what contains programs on this machine."""
+"""`simllm repair sandbox`: test how well the sandbox holds hostile programs on this machine."""
 
 from __future__ import annotations
 

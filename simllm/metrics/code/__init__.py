@@ -23,9 +23,10 @@ class CodeMetricKind:
     """Description of a metric for code, from which `simllm.metrics.code.code_metric.load` makes the metric.
 
     Attributes:
-        adapter: The function in `simllm.metrics.code.code_metric` that makes the metric.
+        adapter: The name of the function in `simllm.metrics.code.code_metric` that makes the metric.
         options: Keyword arguments for the adapter.
-        argument: What a user may write after the name and `=`: a word, "FILE" or "NODES"; empty if nothing.
+        argument: The argument that a user may write after the name and `=`: a certain word, "FILE" for a
+            file, or "NODES" for a number of nodes. Empty if the metric takes none.
         needs_source: Whether the examples must have a source, the code before the change.
         lower_is_better: Whether a lower score is better.
     """

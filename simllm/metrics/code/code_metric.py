@@ -77,7 +77,7 @@ class CodeMetric:
 
     @property
     def signature(self) -> str:
-        """Name and version; the version pins the rules of the normal form."""
+        """Name of the metric and version of simllm, because versions may change the normal form of code."""
         return f"{self.name}|version:{simllm.__version__}"
 
     def score(self, examples: Sequence[Example]) -> CodeScores:
@@ -128,23 +128,26 @@ def load(name: str) -> CodeMetric:
 
 
 def exact_match(argument: str) -> Prepare:
-    """Make the metric that is 1 for equal normal forms, and 0 else."""
+    """Make the metric exact match: 1 if candidate and reference have equal normal forms, otherwise 0."""
     return lambda _: line_edits.exact_match
 
 
 def lemod(argument: str, part: str) -> Prepare:
-    """Make LEMOD; the argument "multiset" keeps signs and repeated lines apart."""
+    """Make LEMOD, which compares edited lines.
+
+    With the argument "multiset", an inserted line does not match a deleted one, and repeated lines count.
+    """
     return lambda _: partial(line_edits.lemod, part=part, multiset=bool(argument))
 
 
 def token_bleu(argument: str, of_edits: bool) -> Prepare:
-    """Make BLEU-4 of whole texts or of edits."""
+    """Make BLEU-4 over the tokens of whole texts, or of edited lines."""
     compare = compare_edits if of_edits else compare_whole
     return lambda _: partial(compare, score=bleu_of_tokens)
 
 
 def crystalbleu(argument: str, of_edits: bool) -> Prepare:
-    """Make CrystalBLEU of whole texts or of edits.
+    """Make CrystalBLEU over the tokens of whole texts, or of edited lines.
 
     The argument is the file of the shared n-grams. Without a file, they are counted in the references.
     """
@@ -179,7 +182,7 @@ def code_chrf(argument: str) -> Prepare:
 
 
 def tree_similarity(argument: str) -> Prepare:
-    """Make the similarity of syntax trees; the argument is the size of the largest tree."""
+    """Make the similarity of syntax trees; the argument is the largest number of nodes of a tree."""
     largest = int(argument or tree_distances.LARGEST_TREE)
     return lambda _: partial(tree_distances.tree_similarity, largest=largest)
 
@@ -195,7 +198,10 @@ def codebleu(argument: str) -> Prepare:
 
 
 def patch_size(argument: str, ratio: bool) -> Prepare:
-    """Make RPS or, with `ratio`, RPSR; the argument is the size of the largest tree."""
+    """Make RPS (relative patch size) or, with `ratio`, RPSR (the ratio of it to the reference's).
+
+    The argument is the largest number of nodes of a tree.
+    """
     largest = int(argument or tree_distances.LARGEST_TREE)
     size = tree_distances.relative_patch_size_ratio if ratio else tree_distances.relative_patch_size
     return lambda _: partial(size, largest=largest)

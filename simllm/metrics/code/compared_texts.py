@@ -1,4 +1,7 @@
-"""Comparison of candidate and reference in normal form: of whole texts, or of edits of the source."""
+"""The texts of candidate and reference that metrics for code compare.
+
+These are whole texts in normal form, or only the lines that were edited in the source.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,11 @@ TextScore = Callable[[str, str], float]  # takes the text of the candidate and t
 
 @dataclass(frozen=True)
 class Edits:
-    """The edits that lead from the source to the candidate and to the reference.
+    """The edits that turn the source into the candidate, and into the reference.
 
     Attributes:
-        candidate: The lines that are deleted ("-" before each) and inserted ("+"), in normal form.
-        reference: The same for the reference.
+        candidate: The deleted lines, each after "-", and the inserted lines, each after "+", in normal form.
+        reference: The deleted and inserted lines of the reference, in the same form.
         no_code: Whether the candidate has no code, but the reference has.
     """
 
@@ -48,7 +51,7 @@ def compare_whole(example: Example, score: TextScore) -> float:
     """Compare the normal forms of candidate and reference.
 
     Returns:
-        The score; 1 if both are empty, and 0 if one is.
+        The score; 1 if both normal forms are empty, and 0 if only one is empty.
     """
     return _compare(*whole_lines(example), score)
 
@@ -63,7 +66,7 @@ def compare_edits(example: Example, score: TextScore) -> float:
     """Compare the edits of candidate and reference, without their signs.
 
     Returns:
-        The score; 1 if both edits are empty, and 0 if one is or the candidate has no code.
+        The score; 1 if both edits are empty. It is 0 if only one is empty, or if the candidate has no code.
     """
     return 0.0 if edits(example).no_code else _compare(*edited_lines(example), score)
 
@@ -91,5 +94,5 @@ def tokenize(text: str) -> list[str]:
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Iterator[NGram]:
-    """Return all runs of `order` tokens that follow each other."""
+    """Yield the n-grams of a list of tokens, where n is `order`."""
     return zip(*(tokens[start:] for start in range(order)), strict=False)

@@ -1,4 +1,8 @@
-"""Corpus values of metrics for code: counts are summed over all items before they are divided."""
+"""Corpus values of metrics for code.
+
+A corpus value is not the mean of the items' scores: numerators and denominators are summed over all items
+before the division.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +68,7 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 
 
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
-    """Return the texts of candidate and reference; that of a candidate without code is empty."""
+    """Return the texts of candidate and reference. A candidate without code becomes an empty text."""
     candidate, reference = lines(example)
     return "\n".join(candidate) if whole_lines(example)[0] else "", "\n".join(reference)
 

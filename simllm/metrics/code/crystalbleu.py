@@ -30,7 +30,8 @@ _EPSILON = 1e-4  # smoothing method 1: replaces a numerator of 0
 def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
     """Compute CrystalBLEU of a candidate and a reference.
 
-    The counts of shared n-grams are left out on both sides; the lengths of the texts stay.
+    N-grams that are shared by most code are not counted, neither in the candidate nor in the reference. The
+    brevity penalty still uses the full lengths.
 
     Args:
         candidate: The code to judge.
@@ -64,7 +65,7 @@ def corpus_crystal_bleu(pairs: Iterable[tuple[str, str, Collection[NGram]]]) -> 
 
 
 def _count_matches(tokens: Sequence[str], expected: Sequence[str], shared: Collection[NGram]) -> Ints:
-    """Count, for each order, the candidate's n-grams that the reference has, and all of the candidate's.
+    """Count for each n from 1 to 4 the candidate's n-grams that the reference has, and all its n-grams.
 
     Returns:
         (4, 2) counts; a total of 0 counts as 1.

@@ -1,8 +1,9 @@
 """The data flow of Python and Java code, as CodeBLEU compares it (Ren et al., 2020, section 3.3).
 
-An item says that the value of a name at some place comes from, or is computed from, other places. The code
-is walked in order, with a table of the places where each name was last set. Branches start with the same
-table, and their tables are united afterwards. Loops are walked twice, so that values can flow backwards.
+An item of the data flow says that the value of a variable at some place comes from, or is computed from, the
+values at other places. The code is visited in its order, with a table of the places where each name was last
+set. The branches of an `if` start with the same table, and their tables are united afterwards. Loops are
+visited twice, because values flow from the end of the body back to its start.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def data_flow(root: Node, language: str) -> list[Item]:
 
 @dataclass
 class _Links:
-    """The sources of the values at one place.
+    """The places from which the value at one place comes.
 
     Attributes:
         name: The name at the place.
@@ -48,7 +49,7 @@ class _Links:
 
 
 def _normalize(links: dict[int, _Links]) -> list[Item]:
-    """Turn links into items, in the order of their places.
+    """Convert links between places into the items that are compared, in the order of the places.
 
     Links without sources are dropped if no other link comes from their place.
     """

@@ -76,7 +76,10 @@ def token_bleu(candidate: str, reference: str) -> float:
 
 
 def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
-    """Find the n-grams that CrystalBLEU ignores: those of the k most frequent ones that are characters.
+    """Find the n-grams that the published CrystalBLEU ignores.
+
+    It counts n-grams of words, but compares characters. So of the k most frequent n-grams, only those of
+    single characters have an effect, and only these are returned.
 
     The references are split at white space and strung together, so that most n-grams are of words.
     """

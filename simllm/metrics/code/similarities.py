@@ -4,14 +4,14 @@ from __future__ import annotations
 
 
 def edit_similarity(candidate: str, reference: str) -> float:
-    """Compute 1 - Levenshtein distance / length of the longer text, in characters."""
+    """Compute 1 - (Levenshtein distance) / (length of the longer text), in characters."""
     from rapidfuzz.distance import Levenshtein
 
     return float(Levenshtein.normalized_similarity(candidate, reference))
 
 
 def indel_similarity(candidate: str, reference: str) -> float:
-    """Compute 1 - insertions and deletions / length of both texts, in characters."""
+    """Compute 1 - (number of insertions and deletions) / (sum of both lengths), in characters."""
     from rapidfuzz.distance import Indel
 
     return float(Indel.normalized_similarity(candidate, reference))

@@ -17,10 +17,10 @@ LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no scor
 
 @dataclass(frozen=True)
 class PatchSize:
-    """The size of a patch, in the syntax trees before and after it.
+    """The size of a patch, measured by the syntax trees of the code before and after it.
 
     Attributes:
-        edits: The tree edit distance.
+        edits: The tree edit distance: how many nodes are inserted, deleted or renamed.
         nodes: The number of nodes before the patch.
         larger: The number of nodes of the larger tree.
     """
@@ -42,7 +42,9 @@ def patch_size(source: str, candidate: str, language: str, largest: int = LARGES
 
 
 def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute 1 - tree edit distance / nodes of the larger tree, for the trees of the normal forms.
+    """Compute 1 - (tree edit distance) / (number of nodes of the larger tree).
+
+    The trees are the syntax trees of the normal forms.
 
     Returns:
         A value from 0 to 1; NaN if a tree has more than `largest` nodes.
@@ -56,7 +58,9 @@ def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
 
 
 def relative_patch_size(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute RPS (Yang et al., CREF): tree edit distance from source to candidate / nodes of the source.
+    """Compute RPS, the relative patch size (Yang et al., CREF).
+
+    It is the tree edit distance from source to candidate, divided by the number of nodes of the source.
 
     Returns:
         A value from 0, lower is better; NaN if a tree has more than `largest` nodes.
