@@ -31,7 +31,7 @@ _OVERFLOW = re.compile(
 
 
 class LostReplyError(Exception):
-    """Error for a reply that did not come, or that cannot be read; it may come later."""
+    """Error for a reply that did not arrive, or that cannot be read. Asking again later may help."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class ChatClient:
         retries: How often a failed request is repeated.
 
     Raises:
-        InputError: There is no address, or it has a password in it; the key is none; or the library `openai`
-            is missing.
+        InputError: There is no address, or it contains a password; the API key has forbidden characters; or the library
+            `openai` is missing.
     """
 
     def __init__(self, base_url: str | None, retries: int = 5) -> None:

@@ -1,4 +1,4 @@
-"""The conversation of one attempt: ask, judge, tell what is wrong, until a reply is accepted."""
+"""The conversation of one attempt: the model is asked and its reply judged, until one is accepted."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """The way in which all attempts are made.
+    """Holds conversations with a model: one for each attempt at an item.
 
     Attributes:
         rounds: The rounds of the strategy.
-        prompts: The templates.
-        ask: Sends messages to the model.
-        judge: Judges replies.
+        prompts: The templates of the messages.
+        ask: The function that sends messages to the model and returns its reply.
+        judge: Decides whether a reply is accepted.
     """
 
     rounds: Sequence[Round]
@@ -35,10 +35,10 @@ class Conversation:
     judge: ReplyJudge
 
     def hold(self, item: RepairItem, attempt: int) -> AttemptResult:
-        """Make one attempt at an item.
+        """Hold the conversation of one attempt at an item.
 
         Returns:
-            The attempt; it is open if a reply or the sandbox was lost.
+            The attempt. It is open (not finished) if a reply did not arrive, or if the sandbox failed.
 
         Raises:
             InputError: The endpoint refuses all requests, a template is wrong, or a file cannot be written.
@@ -52,7 +52,7 @@ class Conversation:
         return AttemptResult(item.id, attempt, tuple(results), tuple(skipped))
 
     def _hold(self, item: RepairItem, attempt: int, results: list[RoundResult], skipped: list[int]) -> None:
-        """Ask round by round, and append to the lists of results and of skipped rounds."""
+        """Ask round by round; append to the lists of results and of the numbers of skipped rounds."""
         history: list[Message] = []
         last: Judged | None = None
         for number, round_ in enumerate(self.rounds, 1):

@@ -1,4 +1,4 @@
-"""A file of JSON lines that grows; its lines can be made to reach the disk before they are used."""
+"""A file of JSON lines to which objects are appended, and which survives a killed process."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class JsonLinesLog:
     Args:
         folder: The folder of the file, which simllm wrote.
         name: The name of the file.
-        is_synced: Whether a line is on the disk when `append` returns. Otherwise, the system writes it when
-            it likes, and a killed process still loses nothing.
+        is_synced: Whether `append` waits until the line is on the disk. Otherwise the operating system writes
+            it later: a killed process loses nothing, but a power failure may lose the last lines.
 
     Attributes:
         rows: The objects that the file had when it was opened.

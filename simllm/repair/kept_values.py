@@ -1,4 +1,4 @@
-"""Values that took long to compute, kept on the disk under a key."""
+"""A cache on disk for values that take long to compute."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from simllm.repair.json_lines_log import JsonLinesLog, read_log
 
 
 class KeptValues:
-    """JSON values by key, in a file of JSON lines. Several threads may use it at the same time.
+    """Cache of JSON values by key, in a file of JSON lines. Several threads may use it at the same time.
 
     Args:
         folder: The folder of a run, which simllm wrote.
         name: The name of the file.
-        source: The folder of another run, whose values are used, too.
+        source: The folder of another run; values in its cache are used, too.
 
     Raises:
         InputError: A file is damaged, or cannot be written.

@@ -21,7 +21,7 @@ VARIABLES = ("item", "guidance", "solution", "failed", "compile_log", "verdict",
 
 @dataclass(frozen=True)
 class Prompts:
-    """Templates and the file of strategies.
+    """The templates of prompts, and the file of strategies.
 
     Attributes:
         texts: The text of each file, by its name.

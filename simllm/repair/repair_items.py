@@ -18,12 +18,12 @@ class RepairItem:
     """An incorrect program with tests, or code with the reference of its summary.
 
     Attributes:
-        id: The name of the item.
+        id: The unique name of the item.
         code: The incorrect program, or the code to summarize.
         language: The language of the code; programs are in cpp, python or java.
         description: The task that the program should solve.
         tests: The tests of the program; empty for a summary.
-        fix: A correct program, to which the size of a patch is compared.
+        fix: A correct program. The size of a patch is compared with the change that leads to this program.
         guidance: A hint of a tutor.
         solution: A description of a correct solution.
         time: The time limit in seconds.
@@ -57,7 +57,7 @@ class RepairItem:
 
     @property
     def limits(self) -> Limits:
-        """The limits of each test."""
+        """The limits of time and memory for each test."""
         given = {"time": self.time, "memory": self.memory}
         return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 

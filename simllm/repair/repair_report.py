@@ -37,10 +37,10 @@ _MOST_LINES, _MOST_IN_LINE = 2000, 1000  # lines of a difference on a page, and 
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run in a report.
+    """A run of repair, as the report shows it.
 
     Attributes:
-        name: The name of the run: that of its model and strategy.
+        name: The name of the run, made of its model and its strategy.
         settings: The settings.
         summary: The content of `summary.json`.
         items: The items.

@@ -1,4 +1,7 @@
-"""A run: attempts at all items, with records of all replies, so that it can be resumed and replayed."""
+"""A run of repair: several attempts at each item, with a record of all replies.
+
+With the record, a stopped run can be resumed, and a finished run can be replayed without a model.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +45,14 @@ VERDICTS, PATCHES = "verdicts.jsonl", "patches.jsonl"
 
 @dataclass(frozen=True)
 class Source:
-    """Where replies come from.
+    """The source of the model's replies: an endpoint, or the record of another run.
 
     Attributes:
         base_url: The address of the endpoint; None means that of OPENAI_BASE_URL.
         retries: How often a failed request is repeated.
         parallel: The number of attempts at the same time.
-        rate: The most requests a minute; None for no limit.
-        most_cost: The cost after which nothing more is asked; None for no limit.
+        rate: The largest number of requests in a minute; None for no limit.
+        most_cost: The cost in all after which no more requests are sent; None for no limit.
         replay: The folder of a run whose replies are used, without an endpoint.
     """
 
@@ -145,7 +148,7 @@ def _client(source: Source) -> ChatClient:
 def _make_judge(
     items: Sequence[RepairItem], settings: RunSettings, sandbox: Sandbox | None, verdicts: KeptValues
 ) -> tuple[ReplyJudge, dict[str, Any]]:
-    """Make the judge, and describe it for the summary of the run."""
+    """Make the judge of replies, and describe it by facts for the summary of the run."""
     if sandbox is None:
         metric = registry.load(settings.judge or "")
         if isinstance(metric, CachedMetric):  # the scores of the run are kept in its folder
@@ -165,7 +168,7 @@ def _make_judge(
 
 
 class _Replies:
-    """Replies of the model: those on record, and new ones if there is a client.
+    """The model's replies: taken from the record, or asked of the endpoint and then recorded.
 
     Attributes:
         stopped: Set this to ask nothing more.
@@ -204,7 +207,7 @@ class _Replies:
         return reply
 
     def stop(self) -> None:
-        """Ask nothing more, and end the requests under way."""
+        """Send no more requests, and end those that are being sent."""
         self.stopped.set()
         if self._client is not None:
             self._client.close()

@@ -27,7 +27,7 @@ _MOST_LOG = 4000  # characters of the compiler's messages that are kept
 
 @dataclass(frozen=True)
 class Judged:
-    """A judged program or summary.
+    """The judgement of a program or summary.
 
     Attributes:
         code: The program or summary; None if there is none.
@@ -67,7 +67,7 @@ class ProgramJudge:
     Args:
         sandbox: Compiles and runs programs.
         languages: The languages of the programs.
-        verdicts: The verdicts so far.
+        verdicts: The cache of verdicts, so that no program is tested twice.
         compare: How outputs are compared, as in `output_comparison.comparison`.
         shows_output: Whether the feedback has the actual output.
 
@@ -157,8 +157,8 @@ class SummaryJudge:
 
     Args:
         metric: The metric.
-        bar: The score from which a summary is accepted.
-        scores: The scores so far.
+        bar: The lowest score of an accepted summary.
+        scores: The cache of scores.
     """
 
     def __init__(self, metric: Metric, bar: float, scores: KeptValues) -> None:
@@ -174,7 +174,7 @@ class SummaryJudge:
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Tell the score and the bar, never the reference."""
+        """Return the score and the bar as feedback. The reference stays secret."""
         return Feedback(score=judged.score, bar=self._bar)
 
     def _judge(self, item: RepairItem, summary: str) -> Judged:

@@ -1,4 +1,4 @@
-"""The budget of requests: a rate, and a largest cost."""
+"""Limits for requests to a model: requests in a minute, and cost in all."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def read_price(file: Path, model: str) -> Price:
 
 
 class RequestBudget:
-    """The budget of a run. Several threads may use it at the same time.
+    """The limits for the requests of a run. Several threads may use them at the same time.
 
     Args:
         price: The price of the model.
-        most_cost: The cost after which nothing more is asked; None for no limit. Requests under way are
-            finished.
-        rate: The most requests a minute; None for no limit.
+        most_cost: The cost after which no more requests are sent; None for no limit. Requests that are
+            already sent are finished.
+        rate: The largest number of requests in a minute; None for no limit.
 
     Raises:
-        InputError: A limit is not positive, or a largest cost has no price.
+        InputError: A limit is not positive, or there is a largest cost but no price.
     """
 
     def __init__(self, price: Price | None, most_cost: float | None, rate: float | None) -> None:

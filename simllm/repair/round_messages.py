@@ -24,7 +24,7 @@ class Feedback:
         failed: The failed tests, each with `number`, `input`, `output` and, if it is shown, `actual`.
         compile_log: The messages of the compiler, if it refused the program.
         score: The score of a summary.
-        bar: The score from which a summary is accepted.
+        bar: The lowest score of an accepted summary.
     """
 
     verdict: str | None = None
@@ -37,7 +37,7 @@ class Feedback:
 def round_messages(
     prompts: Prompts, round_: Round, item: RepairItem, feedback: Feedback, is_first: bool
 ) -> list[Message] | None:
-    """Write the messages of the user in a round.
+    """Write the messages that are sent to the model in a round.
 
     Args:
         prompts: The templates.

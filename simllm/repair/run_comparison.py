@@ -17,9 +17,11 @@ Figure = Callable[[Attempts], float | None]  # of the finished attempts at one i
 
 
 def compare_runs(runs: Mapping[str, Attempts]) -> dict[str, Comparison]:
-    """Compare runs by AVG, by TOP-k with the most attempts that all have, and by RPSR.
+    """Compare runs by AVG (mean pass rate), TOP-k (pass@k) and RPSR (relative size of patches).
 
-    An item counts for a figure if every run has this figure of it.
+    The k of TOP-k is the largest number of attempts that all runs have made at each item.
+
+    An item is compared by a figure if the figure is defined for this item in every run.
 
     Args:
         runs: The attempts of each run, by the name of the run.

@@ -22,7 +22,7 @@ RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the two definitions
 
 
 def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
-    """Return the finished attempts at each item that has one; attempts at an item stand together."""
+    """Return for each item its finished attempts; items without a finished attempt are left out."""
     finished = [attempt for attempt in attempts if attempt.open is None]
     return {id_: list(group) for id_, group in groupby(finished, key=lambda attempt: attempt.item)}
 
@@ -32,7 +32,7 @@ def figures(
 ) -> dict[str, Any]:
     """Compute all figures of some attempts.
 
-    Open attempts count only for requests, tokens and cost.
+    Attempts that are open (not finished) count only for requests, tokens and cost.
 
     Args:
         attempts: The attempts, in order of the items.
@@ -115,7 +115,7 @@ def patch_figures(items: Items) -> dict[str, Any]:
 
 
 def patch_ratio(attempt: AttemptResult) -> float | None:
-    """Return the RPSR of one attempt: edits of its patch / edits of the fix; None if it is not defined."""
+    """Return the RPSR of one attempt: (edits of its patch) / (edits of the fix); None if undefined."""
     made, wanted = attempt.patch, attempt.fix_patch
     return made.edits / wanted.edits if made and wanted and wanted.edits else None
 
@@ -146,7 +146,10 @@ def _intervals(
 
 
 def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]) -> list[float] | None:
-    """Return the interval of a quotient; resamples without, for example, an accepted reply are left out."""
+    """Return the 95% interval of a quotient from its resampled numerators and denominators.
+
+    Resamples whose denominator is 0 are left out.
+    """
     some = denominators > 0
     return list(interval(numerators[some] / denominators[some])) if some.any() else None
 

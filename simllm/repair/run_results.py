@@ -65,8 +65,8 @@ class AttemptResult:
         item: The id of the item.
         attempt: The number of the attempt, from 1.
         rounds: The rounds that were asked.
-        skipped: The numbers of the rounds that had nothing to add.
-        open: Why the attempt is not finished; None if it is finished.
+        skipped: The numbers of the rounds that were left out, because they had nothing new to tell the model.
+        open: The reason why the attempt is not finished; None if it is finished.
         patch: The size of the final reply's patch; None for summaries and very large programs. A reply
             without code stands for the empty program.
         fix_patch: The size of the fix; None without a fix.

@@ -23,13 +23,13 @@ class RunSettings:
     Attributes:
         model: The name of the model at the endpoint.
         strategy: The name of the strategy.
-        parts: The parts that the strategy single adds.
+        parts: What the strategy "single" adds to the request, such as "tests".
         attempts: The number of attempts at each item.
         rounds: The largest number of rounds; None for those of the strategy.
         shows_output: Whether the model is shown the actual output of failed tests.
         compare: How outputs are compared.
         judge: The metric that judges summaries; None for programs.
-        bar: The score from which a summary is accepted.
+        bar: The lowest score of an accepted summary.
         price: The price of the model.
         unsafe: Whether programs run without bubblewrap.
         prompts: The texts of the prompts, by file name.
@@ -112,5 +112,5 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
 
 
 def _given(values: dict[str, object]) -> dict[str, object]:
-    """Return the keys of an item that have a value."""
+    """Return the keys of an item, without those that have no value."""
     return {name: value for name, value in values.items() if value not in (None, ())}

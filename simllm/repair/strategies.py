@@ -20,8 +20,9 @@ class Round:
     """A round: one request.
 
     Attributes:
-        messages: The templates of its messages, all of the user.
-        adds: The parts that the round adds; a later round that adds none of them is skipped.
+        messages: The names of the templates of its messages.
+        adds: What the round adds to the conversation, such as "guidance". If an item has none of it, the
+            round is skipped, unless it is the first.
         keeps_history: Whether the messages follow those of earlier rounds. Otherwise, they begin a new
             conversation.
         repeats: Whether the round is repeated if more rounds are asked for.
