@@ -106,8 +106,8 @@ class ChatClient:
         retries: How often a failed request is repeated.
 
     Raises:
-        InputError: There is no address, or it contains a password; the API key has forbidden characters; or the library
-            `openai` is missing.
+        InputError: There is no address, or it contains a password; the API key has forbidden characters; or
+            the library `openai` is missing.
     """
 
     def __init__(self, base_url: str | None, retries: int = 5) -> None:
