@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from simllm.analysis.run_report.scored_run import ScoredRun
 from simllm.io import tables
 from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
+from simllm.metrics.protocol import Floats
 
 _NONE = "\u2013"  # a dash, for a number that there is not
 _LONGEST = 2_000  # characters of a text that the page shows
@@ -127,19 +129,21 @@ def _share(count: int, n: int) -> str:
 
 def _scatters(run: ScoredRun) -> list[tuple[str, float, str]]:
     """Draw the main metric against each other one: its name, Spearman's correlation, and the figure."""
-    from scipy.stats import spearmanr
-
     if run.has_systems:
         return []
     main, *others = run.scores.items()
-    return [
-        (
-            name,
-            float(spearmanr(main[1], values, nan_policy="omit").statistic),
-            draw_scatter(main, (name, values)),
-        )
-        for name, values in others
-    ]
+    return [(name, _spearman(main[1], values), draw_scatter(main, (name, values))) for name, values in others]
+
+
+def _spearman(a: Floats, b: Floats) -> float:
+    """Return Spearman's correlation over the pairs that have both scores; NaN if it is not defined."""
+    from scipy.stats import spearmanr
+
+    known = ~np.isnan(a) & ~np.isnan(b)
+    a, b = a[known], b[known]
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    return float(spearmanr(a, b).statistic)
 
 
 def _script_data(run: ScoredRun) -> str:

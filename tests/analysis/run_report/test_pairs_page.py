@@ -66,9 +66,11 @@ def test_long_texts_are_cut_and_missing_scores_are_null():
 
 
 def test_without_any_score_a_page_is_still_made():
-    scores = {"codebleu": np.array([np.nan, np.nan, np.nan])}
+    missing = np.array([np.nan, np.nan, np.nan])
+    scores = {"codebleu": missing, "rpsr": missing, "jaccard": np.ones(3)}
     page = render_report(ScoredRun(["a", "b", "c"], {"": ["a", "b", "d"]}, scores), "")
     assert "The mean score of 3 pairs is n/a." in page
+    assert page.count("= n/a</figcaption>") == 2
 
 
 def test_surprising_pairs_share_words_but_score_low():
