@@ -39,7 +39,7 @@ def draw_distribution(run: ScoredRun) -> str:
             axes.hist(values, bins.tolist(), weights=weights, color=colour, label=name, **style_)
         axes.set_xlabel("score")
         axes.set_ylabel("% of the pairs")
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, ncols=1 + len(known) // 6)
         axes.spines[["top", "right"]].set_visible(False)
         figure.tight_layout()
     return svg_element(figure)
