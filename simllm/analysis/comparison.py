@@ -8,8 +8,9 @@ least as large. The p-values are two-sided. Holm's method corrects them for the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.metric import SimLLM
+from simllm.scoring.scores import Scores
 from simllm.stats.multiple_testing import holm
 from simllm.stats.paired_resampling import SEED, bootstrap_p, interval, resampled_means, sign_flip_p
 
@@ -85,7 +87,10 @@ class Comparison:
 
 
 def compare(
-    metric: SimLLM, systems: dict[str, Sequence[str]], references: Sequence[Sequence[str]], over: str = "max"
+    metric: SimLLM,
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    over: str = "max",
 ) -> Comparison:
     """Score the texts of several systems (summarizers) against references, and compare the systems.
 
@@ -102,6 +107,32 @@ def compare(
         InputError: `over` is unknown, there are fewer than two systems or no items, or the lists differ
             in length.
     """
+    scores = score_systems(metric, systems, references, over)
+    signature = next(iter(scores.values())).signature
+    return compare_scores({name: own.values for name, own in scores.items()}, signature)
+
+
+def score_systems(
+    metric: SimLLM,
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    over: str = "max",
+) -> dict[str, Scores]:
+    """Score the texts of several systems (summarizers) against references.
+
+    Args:
+        metric: The metric.
+        systems: For each system's name, its n candidates.
+        references: One or more lists of n references.
+        over: `max` or `mean`: how to combine a candidate's scores against several references.
+
+    Returns:
+        For each system's name, the scores of its n candidates. Their counts, such as that of truncated
+        texts, are those of all systems together. With several references there is no calibration.
+
+    Raises:
+        InputError: As for `compare`.
+    """
     if over not in OVER_REFERENCES:
         raise InputError(f"over {over!r}: expected one of {', '.join(OVER_REFERENCES)}")
     sizes = {len(texts) for texts in (*systems.values(), *references)}
@@ -113,11 +144,18 @@ def compare(
         raise InputError("expected as many candidates of each system as references, and at least one")
     ways = [(system, texts) for texts in references for system in systems.values()]
     scores = metric.score([t for system, _ in ways for t in system], [t for _, texts in ways for t in texts])
-    shaped = scores.values.reshape(len(references), len(systems), -1)
-    signature = scores.signature
     if len(references) > 1:
-        signature += f"|references:{len(references)}|over:{over}"
-    return compare_scores(dict(zip(systems, OVER_REFERENCES[over](shaped, axis=0), strict=True)), signature)
+        signature = f"{scores.signature}|references:{len(references)}|over:{over}"
+        scores = replace(scores, signature=signature, calibration=None)
+    join = partial(OVER_REFERENCES[over], axis=0)
+    values = join(scores.values.reshape(len(references), len(systems), -1))
+    same: Sequence[Values | None] = [None] * len(systems)
+    if scores.same is not None:
+        same = list(join(scores.same.reshape(len(references), len(systems), -1)))
+    return {
+        name: replace(scores, values=own, same=own_same)
+        for name, own, own_same in zip(systems, values, same, strict=True)
+    }
 
 
 def compare_scores(scores: dict[str, Values], signature: str = "") -> Comparison:

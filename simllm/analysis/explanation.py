@@ -21,7 +21,7 @@ from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # first character of a token that begins a word
 Values = NDArray[np.float64]
-_GAIN = 0.2  # smallest gain of the probability that makes a word a reason
+SMALLEST_GAIN = 0.2  # smallest gain of the probability that makes a word a reason
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,9 @@ class Explanation:
             gains = sorted(
                 ((word.same_without or 0.0) - self.same, -i, word.text) for i, word in enumerate(side)
             )
-            chosen += [text for gain, _, text in gains[::-1][:2] if gain > max(_GAIN, gains[-1][0] / 2)]
+            chosen += [
+                text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)
+            ]
         return list(dict.fromkeys(chosen))
 
 

@@ -23,6 +23,7 @@ from simllm.cli import (
     info,
     mine,
     perturb,
+    playground,
     repair,
     score,
     selftest,
@@ -34,11 +35,11 @@ from simllm.io.tables import on_one_line
 # The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options. If its
 # option --model is not a model folder, it has MODEL: the placeholder of the value, and the help; None if it
 # has no such option. If its option -o names a folder, it has OUTPUT: the placeholder of the value, and the
-# help; such a command has no --overwrite, because it replaces only what simllm wrote. Its run may return an
-# exit status.
+# help; such a command has no --overwrite, because it replaces only what simllm wrote. OUTPUT is None if it
+# has no option -o. Its run may return an exit status.
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS.
 _WORK: tuple[ModuleType, ...] = (score, compare, explain, evaluate, perturb, repair, mine, split)
-_COMMANDS = (*_WORK, info, selftest, frequencies, export)
+_COMMANDS = (*_WORK, info, selftest, frequencies, export, playground)
 _MODEL = ("FOLDER", "a model folder; default: the included one")
 _OUTPUT = ("FILE", "write to FILE, not to stdout")
 
@@ -135,7 +136,7 @@ def _add_common_options(
     command: argparse.ArgumentParser,
     formats: tuple[str, ...],
     model: tuple[str, str] | None,
-    output: tuple[str, str],
+    output: tuple[str, str] | None,
 ) -> None:
     """Add the options that all subcommands share, such as `--model` and `--output`.
 
@@ -143,14 +144,15 @@ def _add_common_options(
         command: The parser of a subcommand.
         formats: The values that `--format` accepts; empty if the subcommand has no such option.
         model: The placeholder for the value of `--model`, and its help; None for no such option.
-        output: The placeholder for the value of `-o`, and its help.
+        output: The placeholder for the value of `-o`, and its help; None for no such option.
     """
     if model:
         command.add_argument("--model", metavar=model[0], help=model[1])
     if formats:
         default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
         command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")
-    command.add_argument("-o", "--output", type=_output, metavar=output[0], help=output[1])
+    if output:
+        command.add_argument("-o", "--output", type=_output, metavar=output[0], help=output[1])
     if output == _OUTPUT:
         command.add_argument("--overwrite", action="store_true", help="replace the file of -o if it exists")
     command.add_argument("-q", "--quiet", action="store_true", help="no warnings, no progress bar")

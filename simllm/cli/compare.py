@@ -10,6 +10,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simllm.cli import run_report_option
 from simllm.errors import InputError
 from simllm.io import files, latex, tables
 
@@ -21,6 +22,7 @@ HELP = "compare systems, with intervals and significance tests"
 EXAMPLES = """examples:
   simllm compare -r references.txt -c a.txt b.txt c.txt
   simllm compare -r first.txt second.txt -c a.txt b.txt --over mean -f latex -o table.tex
+  simllm compare -r references.txt -c a.txt b.txt --report compared.html
 """
 
 
@@ -35,12 +37,14 @@ def add_options(compare: argparse.ArgumentParser) -> None:
         help="candidates, one per line, a file for each system",
     )  # fmt: skip
     compare.add_argument("--over", default="max", metavar="NAME", help="several references: max or mean")
+    run_report_option.add_option(compare)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm compare` with the parsed options: score the systems and write the comparison."""
     inputs = [*options.candidates, *options.references]
     files.check_output(options.output, inputs, options.overwrite)
+    run_report_option.check(options, inputs)
     if sum(map(files.is_stdin, inputs)) > 1:
         raise InputError("-: standard input can be one of the files only")
     texts = {file: [line for _, line in files.lines(file)] for file in inputs}
@@ -51,17 +55,24 @@ def run(options: argparse.Namespace) -> None:
     names = [file.stem for file in options.candidates]
     if len(set(names)) != len(names):  # files with the same name in different folders
         names = [str(file) for file in options.candidates]
-    from simllm.analysis.comparison import compare
+    from simllm.analysis.comparison import compare_scores, score_systems
     from simllm.metric import SimLLM
 
     systems: dict[str, Sequence[str]] = {
         name: texts[file] for name, file in zip(names, options.candidates, strict=True)
     }
-    comparison = compare(
-        SimLLM(options.model), systems, [texts[file] for file in options.references], options.over
-    )
+    references = [texts[file] for file in options.references]
+    scores = score_systems(SimLLM(options.model), systems, references, options.over)
+    values = {name: own.values for name, own in scores.items()}
+    comparison = compare_scores(values, scores[names[0]].signature)
     text = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](comparison)
     tables.show(text, options.output)
+    if options.report:
+        from simllm.analysis.run_report import ScoredRun
+
+        joined = [" / ".join(several) for several in zip(*references, strict=True)]
+        run = ScoredRun(joined, systems, values, **run_report_option.columns_of(scores))
+        run_report_option.write(options, run, comparison)
 
 
 def _json(comparison: Comparison) -> str:

@@ -1,23 +1,46 @@
-"""`simllm export`: write the model as an ONNX file, for other inference engines."""
+"""`simllm export`: write the model as ONNX, for other inference engines or for a browser."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import files, folders
 
 FORMATS: tuple[str, ...] = ()
-HELP = "write the model as ONNX"
-EXAMPLES = """example:
+HELP = "write the model as ONNX, or as a web page that scores in the browser"
+EXAMPLES = """examples:
   simllm export -o model.onnx
+  simllm export --web playground
 """
 
 
+def add_options(export: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm export` to its parser."""
+    export.add_argument(
+        "--web", type=Path, metavar="FOLDER",
+        help="write the playground, a page with its model, for a web server",
+    )  # fmt: skip
+    export.add_argument(
+        "--int8", action="store_true",
+        help="with --web: weights of 8 bits, not 16; half the size, scores differ by up to 0.01",
+    )  # fmt: skip
+
+
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm export` with the parsed options: write the model to an ONNX file."""
-    if options.output is None:
-        raise InputError("expected -o FILE, to write the ONNX model to")
+    """Run `simllm export` with the parsed options: write the model to an ONNX file or a folder."""
+    if (options.output is None) == (options.web is None):
+        raise InputError("expected either -o FILE, to write the ONNX model to, or --web FOLDER")
+    if options.int8 and options.web is None:
+        raise InputError("--int8 goes with --web")
+    if options.web is not None:
+        folders.check_replaceable(options.web)
+        from simllm.analysis.browser_playground import write_playground
+        from simllm.metric import SimLLM
+
+        write_playground(SimLLM(options.model), options.web, options.int8)
+        return
     files.check_output(options.output, [], options.overwrite)
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")

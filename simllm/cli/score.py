@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import metrics_option, score_files, score_with_metrics
+from simllm.cli import metrics_option, run_report_option, score_files, score_with_metrics
+from simllm.cli.run_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
 from simllm.io.partial_file import PartialFile
@@ -31,6 +32,7 @@ EXAMPLES = """examples:
   simllm score --jsonl pairs.jsonl --candidate-field pred --reference-field gold --id-field key
   zcat pairs.jsonl.gz | simllm score --jsonl - --mode fast --scale percentile
   simllm score -c candidates.txt -r references.txt --metrics simllm,rouge-l
+  simllm score --jsonl pairs.jsonl --report report.html --group-by language
   simllm score --jsonl 'shards/*.jsonl.gz' -o scores/ --engine ray --address auto
   simllm score -f json -- "--all lists everything" "lists everything"
 """
@@ -89,6 +91,8 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument(
         "--resume", action="store_true", help="continue a run with -o FILE that was stopped"
     )  # fmt: skip
+    run_report_option.add_option(score)
+    run_report_option.add_group_option(score)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -101,8 +105,10 @@ def run(options: argparse.Namespace) -> None:
     source = _choose_source(options)
     output: Path | None = options.output
     files.check_output(output, source.files, options.overwrite)
+    run_report_option.check(options, source.files)
+    groups = run_report_option.read_groups(options)
     if options.metrics is not None:
-        score_with_metrics.run(options, source)
+        score_with_metrics.run(options, source, groups)
         return
     # A file is written when all pairs are scored. Standard output, pipes and devices get them as they come.
     target = files.real(output) if output and (output.is_file() or not output.exists()) else None
@@ -130,22 +136,26 @@ def run(options: argparse.Namespace) -> None:
     metric.no_scores.on(scale)  # a wrong scale is refused now, not after an hour
     if metric.by_token and metric.frequencies is None and source.repeatable:
         metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
+    pairs = list(source.rows()) if options.report else []
     bar = tqdm(total=total, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
     if target is None:
-        _write(options, scale, metric, _with_bar(metric.stream(source.rows()), bar))
+        rows = iter(pairs) if options.report else source.rows()
+        scores = _write(options, scale, metric, _with_bar(metric.stream(rows), bar))
+        _write_report(options, groups, pairs, scores)
         return
     with files.locked(target):
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
         chunks = resumable.stream(metric.stream, source.rows(), partial, metric.no_scores)
         done = 0
         try:
-            for pairs, _ in _with_bar(chunks, bar):
-                done += len(pairs)
+            for chunk, _ in _with_bar(chunks, bar):
+                done += len(chunk)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"after {done:,} pairs; --resume continues after them") from None
         files.check_output(target, (), options.overwrite)  # another program may have just written it
-        _write(options, scale, metric, resumable.read_chunks(partial, metric.no_scores))
+        scores = _write(options, scale, metric, resumable.read_chunks(partial, metric.no_scores))
         partial.remove()
+    _write_report(options, groups, pairs, scores)
 
 
 def _choose_source(options: argparse.Namespace) -> PairSource:
@@ -174,7 +184,7 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
     return PairSource(lambda: iter([PairWithId(*map(encodable, options.texts))]), ())
 
 
-def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> None:
+def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> Scores:
     """Write a table of scored pairs.
 
     For the format TSV, which has no summary, the mean score is printed to standard error.
@@ -184,6 +194,9 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
         scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
         metric: The metric that computes the scores.
         chunks: All pairs in order, some thousand at a time, each time with their scores.
+
+    Returns:
+        The scores of all pairs.
     """
     from simllm.scoring.score_columns import ScoreTable
     from simllm.scoring.scores import concatenate
@@ -207,6 +220,33 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
     if form == "tsv" and not (options.texts or options.quiet):
         mean = f"mean {scale} score {scores.on(scale).mean():.4f}"
         print(f"simllm: {count:,} pairs, {mean}, {scores.signature}", file=sys.stderr)
+    return scores
+
+
+def _write_report(
+    options: argparse.Namespace, groups: Groups, pairs: Sequence[PairWithId], scores: Scores
+) -> None:
+    """Write the report, if the option `--report` asks for it.
+
+    Args:
+        options: The parsed options of `simllm score`.
+        groups: For each field's name, its n values.
+        pairs: The n pairs.
+        scores: The scores of the n pairs.
+    """
+    if options.report is None:
+        return
+    from simllm.analysis.run_report import ScoredRun
+
+    run = ScoredRun(
+        [pair.reference for pair in pairs],
+        {"": [pair.candidate for pair in pairs]},
+        {"score": scores.values},
+        ids=[pair.id for pair in pairs] if options.id_field else None,
+        groups=groups,
+        **run_report_option.columns_of({"score": scores}),
+    )
+    run_report_option.write(options, run)
 
 
 def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:

@@ -16,6 +16,7 @@ from simllm.io import tables
 # Options of `simllm score` that do not go with several files, with their defaults.
 _ONE_FILE_ONLY: dict[str, Any] = {
     "texts": [], "candidates": None, "references": None, "metrics": None, "resume": False, "overwrite": False,
+    "report": None, "group_by": None,
 }  # fmt: skip
 ENGINES = ("local", "ray")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import metrics_option
+from simllm.cli import metrics_option, run_report_option
+from simllm.cli.run_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.read_text_pairs import PairSource, PairWithId, shown_id
@@ -31,12 +32,13 @@ class _Read:
     facts: dict[str, Any]
 
 
-def run(options: argparse.Namespace, source: PairSource) -> None:
+def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None:
     """Score all examples by each metric in `--metrics`, and write a table with a column for each metric.
 
     Args:
         options: The parsed options of `simllm score`.
         source: The text pairs. Metrics for code need JSON lines and read further keys from them.
+        groups: For the report: for each field's name, its n values.
 
     Raises:
         InputError: A metric is unknown or unavailable, or an option does not go with `--metrics`.
@@ -54,7 +56,7 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
     summary: dict[str, Any] = {"pairs": len(read.rows), **read.facts}
     for name in chosen:
         try:
-            scored[name] = registry.load(name, options.model).score(read.examples)
+            scored[name] = _score(name, read.examples, options)
         except UnavailableError as error:
             raise InputError(f"metric {name}: {error}") from None
         summary |= _facts(name, scored[name], registry.lower_is_better(name))
@@ -69,6 +71,53 @@ def run(options: argparse.Namespace, source: PairSource) -> None:
         summary,
     )
     tables.write(table, form, options.output)
+    if options.report:
+        _write_report(options, groups, read.rows, scored)
+
+
+def _write_report(
+    options: argparse.Namespace,
+    groups: Groups,
+    rows: Sequence[PairWithId],
+    scored: Mapping[str, MetricScores],
+) -> None:
+    """Write the report of pairs that several metrics scored; the first metric is the main one.
+
+    Args:
+        options: The parsed options of `simllm score`.
+        groups: For each field's name, its n values.
+        rows: The n pairs.
+        scored: For each metric's name, its scores of the n pairs.
+    """
+    from simllm.analysis.run_report import ScoredRun
+    from simllm.scoring.scores import Scores
+
+    learned = {name: scores for name, scores in scored.items() if isinstance(scores, Scores)}
+    fields = run_report_option.columns_of(learned) if learned else {}
+    if next(iter(scored)) not in learned:
+        fields["calibration"] = None  # that of another metric
+    fields["signature"] = " ".join(f"{name}: {scores.signature}" for name, scores in scored.items())
+    run = ScoredRun(
+        [row.reference for row in rows],
+        {"": [row.candidate for row in rows]},
+        {name: scores.values for name, scores in scored.items()},
+        ids=[row.id for row in rows] if options.id_field else None,
+        groups=groups,
+        **fields,
+    )
+    run_report_option.write(options, run)
+
+
+def _score(name: str, examples: Sequence[Example], options: argparse.Namespace) -> MetricScores:
+    """Score examples by a metric; for a report also by the meaning head of the learned metric."""
+    from simllm.metrics import registry
+
+    kind, _, argument = name.partition("=")
+    if options.report and kind == "simllm":
+        from simllm.metric import SimLLM
+
+        return SimLLM(argument or options.model).score(examples)
+    return registry.load(name, options.model).score(examples)
 
 
 def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:

@@ -20,10 +20,13 @@ LARGEST_REFS = 1 << 26  # bytes
 class RepositoryPaths:
     """The folders of a git repository.
 
+    A linked work tree (made by `git worktree add`) has a HEAD of its own, but shares the branches and objects
+    of another work tree. Only then, `own` and `common` differ.
+
     Attributes:
         folder: The work tree, or the bare repository.
-        own: The folder with HEAD.
-        common: The folder with refs and objects. It differs from `own` in a linked work tree.
+        own: The folder that contains the file HEAD, such as `.git`.
+        common: The folder that contains the refs (branches and tags) and the objects.
     """
 
     folder: Path
@@ -32,11 +35,11 @@ class RepositoryPaths:
 
 
 def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
-    """Find the git repository of a folder, without looking in the folders above.
+    """Find out whether a folder is a git repository; folders above it are not searched.
 
     Args:
         folder: A folder, which may be a work tree or a bare repository.
-        root: The folder that the user named; git's folders must be inside it.
+        root: The folder that the user named. All folders of the repository must be inside it.
 
     Returns:
         The folders of the repository; None if `folder` is not a repository.
@@ -57,7 +60,7 @@ def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """Return the folder with HEAD of a work tree or bare repository; None if `folder` is neither."""
+    """Return the folder that contains HEAD for a work tree or a bare repository; None for other folders."""
     inner = folder / ".git"
     if os.path.isdir(inner):  # noqa: PTH112 (Path.is_dir raises for names that are too long)
         return inner
@@ -69,18 +72,28 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _path(folder: Path, name: bytes) -> Path:
-    """Return the path `folder`/`name`; `name` ends at its first zero byte."""
+    """Return the path of a file in a folder; its name ends at the first zero byte, if there is one."""
     return folder / os.fsdecode(name.partition(b"\0")[0])
 
 
 def packed_refs(common: Path) -> dict[str, str]:
-    """Read the file `packed-refs` in a folder; return the hash of each ref by the ref's name."""
+    """Read git's file `packed-refs`, a list of branches and tags.
+
+    Args:
+        common: The folder that contains the file.
+
+    Returns:
+        The hash of the object that each ref points to, by the name of the ref; empty without a file.
+    """
     rows = (line.partition(b" ") for line in read_start(common / "packed-refs", LARGEST_REFS).splitlines())
     return {os.fsdecode(name): sha.decode() for sha, _, name in rows if HASH.match(sha)}
 
 
 def check_objects(folder: Path, objects: Path) -> None:
-    """Check that git can read a repository's objects without leaving their folder or waiting for a pipe.
+    """Check that git can read a repository's objects safely.
+
+    Reading is safe if the objects are only regular files in the given folder. Git could follow a link to
+    another folder, or wait forever for a pipe.
 
     Args:
         folder: The folder of the repository, for error messages.
@@ -96,7 +109,13 @@ def check_objects(folder: Path, objects: Path) -> None:
 
 
 def regular_files(top: Path, special: bool = False) -> Iterator[Path]:
-    """Yield the regular files below a folder; if `special`, yield links, pipes and devices instead."""
+    """Yield the regular files in a folder and its subfolders.
+
+    Args:
+        top: The folder.
+        special: Whether to yield everything that is neither a regular file nor a folder instead, such as
+            links, pipes and devices.
+    """
     folders = [top]
     while folders:
         try:

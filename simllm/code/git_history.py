@@ -55,14 +55,15 @@ def file_changes(
 ) -> Iterator[FileChange]:
     """Yield the files that the commits of a repository change, from the first commit to HEAD.
 
-    Only the first parents of HEAD are walked. A merge counts as one commit, which changes all that it
-    brings. Links and submodules are left out.
+    The history is followed along first parents. A merge therefore counts as one commit, with all changes of
+    the merged branch. Links and submodules are left out.
 
     Args:
         repository: The open repository.
         suffixes: The ends of the paths to yield, such as ".py".
-        renames: Whether files that git reports as renamed count as changed. For that, git reads the contents
-            of files; it fails if some of them are missing in the repository, as in a partial clone.
+        renames: Whether to include files that were renamed and changed in one commit. To find renames, git
+            reads the contents of files. It fails if some are missing in the repository, as in a partial
+            clone.
 
     Raises:
         InputError: Git fails, or a commit changes more than `MOST_FILES` files.
@@ -93,7 +94,15 @@ def file_changes(
 
 
 def _fields(output: IO[bytes], repository: Repository) -> Iterator[bytes]:
-    """Yield the parts of git's output between zero bytes."""
+    """Split git's output at zero bytes, and yield the parts.
+
+    Args:
+        output: The output of a running git process.
+        repository: The repository, for error messages.
+
+    Raises:
+        InputError: A part is longer than `_LARGEST_LINE` bytes.
+    """
     rest = b""
     while data := output.read(_CHUNK):
         *fields, rest = (rest + data).split(b"\0")

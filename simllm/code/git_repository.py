@@ -64,7 +64,10 @@ def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
 
 
 class Repository:
-    """A git repository that is open for reading; all methods raise InputError if git fails."""
+    """A git repository that is open for reading, from `open_repository`.
+
+    All methods raise InputError if git fails.
+    """
 
     def __init__(self, location: RepositoryPaths, objects: Path, scratch: Path) -> None:
         """Make the empty repository in which git runs.
@@ -144,7 +147,8 @@ class Repository:
         """Yield the content of each git object.
 
         Args:
-            objects: The hashes of the objects. Each is taken when the content before it has been yielded.
+            objects: The hashes of the objects. The iterable is read step by step: the next hash is taken only
+                after the content of the previous object has been yielded.
             largest: The size in bytes above which an object is skipped; None for no limit.
 
         Yields:
@@ -168,7 +172,10 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Map each object's hash to its size in bytes; 2**62 if it is neither a commit nor a tag."""
+        """Return the size in bytes of each commit and tag object, by hash.
+
+        Objects of other types get the size 2**62, so that the caller treats them as too large.
+        """
         with self.git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))
         return {
@@ -177,13 +184,14 @@ class Repository:
         }
 
     def _headers(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
-        """Ask a running `git cat-file` for objects one by one, and yield the fields of its answer to each.
-
-        The fields are name, type and size of an object, or its name and `missing`.
+        """Request objects from a running `git cat-file`, and yield the header line of each answer in fields.
 
         Args:
             git: The running process.
             objects: The hashes of the objects.
+
+        Yields:
+            Hash, type and size of the object. If the object is missing: its hash and the word `missing`.
         """
         assert git.stdin
         assert git.stdout
@@ -197,7 +205,14 @@ class Repository:
 
     @contextmanager
     def git(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run git with arguments in a `with` statement; raise InputError with git's message if it fails."""
+        """Run git in a `with` statement, and yield the running process.
+
+        Args:
+            *arguments: The arguments of git.
+
+        Raises:
+            InputError: git fails; the error has git's message.
+        """
         command = ["git", f"--git-dir={self._scratch}", *arguments]
         pipe, broken = subprocess.PIPE, False
         with tempfile.TemporaryFile(dir=self._scratch) as errors:

@@ -1,8 +1,8 @@
-"""The normal form of code: its text without comments, docstrings, imports and layout.
+"""The normal form of code: the code without comments, docstrings and imports, and in a uniform layout.
 
-Two texts that differ only in these have equal normal forms. There are two kinds. Python code that parses
-is printed by Python's module `ast`. All other code is split into the leaves of its tree-sitter tree, with
-single spaces between them.
+Two texts that differ only in these respects have equal normal forms. There are two ways to compute it. If all
+given texts are valid Python, each is printed by Python's module `ast`. All other code is split into tokens
+(the leaves of its tree-sitter tree), which are joined by single spaces.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _CACHED = 4096  # texts
 
 
 def normal_forms(texts: Sequence[str], language: str) -> list[list[str]]:
-    """Bring texts into normal form; all of them get the same kind.
+    """Compute the normal forms of several versions of some code, so that the versions can be compared.
+
+    The forms of all versions are computed in the same way (see the module).
 
     Args:
         texts: Versions of some code.
@@ -62,15 +64,15 @@ def normal_forms(texts: Sequence[str], language: str) -> list[list[str]]:
 
 
 def _dedent(text: str) -> str:
-    """Remove common indentation, and write all line ends as line feeds."""
+    """Remove the indentation that all lines share, and convert all line ends to line feeds."""
     return textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n") + "\n")
 
 
 @lru_cache(_CACHED)
 def _printed_python(text: str) -> tuple[str, ...] | None:
-    """Return the lines of Python code as `ast.unparse` prints it; None if it has a syntax error.
+    """Return the lines of Python code as `ast.unparse` prints them; None if the code has a syntax error.
 
-    Imports and statements that are only a string are left out.
+    Imports are left out, and also statements that consist of a string only, such as docstrings.
     """
     try:
         with warnings.catch_warnings():
@@ -86,7 +88,7 @@ def _printed_python(text: str) -> tuple[str, ...] | None:
 
 
 def _is_ignored(statement: ast.stmt) -> bool:
-    """Return whether a Python statement is an import or only a string."""
+    """Return whether a Python statement is an import, or consists of a string only."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
         return isinstance(statement.value.value, str)
     return isinstance(statement, ast.Import | ast.ImportFrom)
@@ -113,7 +115,7 @@ def _indent(line: bytes) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """What the type of a syntax node tells about the node."""
+    """Properties of a syntax node that follow from its type."""
 
     is_ignored: bool
     is_literal: bool
@@ -134,12 +136,15 @@ _Token = tuple[bytes, Node, str, bool]
 
 
 def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
-    """Yield the tokens of a syntax tree: leaves and whole literals, without comments and imports.
+    """Yield the tokens of a syntax tree, without comments and imports.
 
-    A cursor walks the tree, which takes a third of the time that lists of children take.
+    Tokens are the leaves of the tree, and whole literals such as strings. The tree is walked with a cursor,
+    which takes a third of the time of reading lists of children.
 
-    A token begins a statement in a block if a statement, declaration or definition begins with it that
-    stands directly in the file or in braces.
+    Yields:
+        The text of the token, its syntax node, the type of the node, and whether the token begins a statement
+        of a block. Such a statement (or declaration or definition) stands at the top level of the file or
+        directly inside braces.
     """
     cursor = root.walk()
     parents: list[Node] = []
@@ -164,12 +169,21 @@ def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
 
 
 def _is_block(parents: Sequence[Node]) -> bool:
-    """Return whether the last of the nodes on a path is the file, or has braces."""
+    """Return whether the children of a syntax node are statements of a block.
+
+    This is true for the root, which is the whole file, and for a node with braces.
+
+    Args:
+        parents: The nodes from the root to the node.
+    """
     return len(parents) == 1 or any(child.type == "{" for child in (parents[-1].children if parents else ()))
 
 
 def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
-    """Return whether a syntax node is a Python docstring or Ruby's `require`."""
+    """Return whether a syntax node is a string used as a Python statement, or a call of `require` in Ruby.
+
+    Such a string is usually a docstring; `require` is Ruby's import.
+    """
     if language == "python":
         return node_type == "expression_statement" and [c.type for c in node.children] == ["string"]
     name = node.child_by_field_name("method") if language == "ruby" and node_type == "call" else None
@@ -177,7 +191,7 @@ def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
 
 
 def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether it begins a line in the text."""
+    """Yield for each token whether it begins a new line, where line breaks stay as they are in the text."""
     row = -1
     for _, node, _, _ in tokens:
         yield node.start_point.row > row
@@ -185,10 +199,10 @@ def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
 
 
 def _breaks_at_braces(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether it begins a line by the rules for languages with braces.
+    """Yield for each token whether it begins a new line, in a language with braces.
 
-    A line begins after "{", before and after "}", after ";" outside parentheses, and at a statement,
-    declaration or definition that stands directly in the file or in braces.
+    A new line begins after "{", before and after "}", after ";" outside parentheses, and at each statement of
+    a block (see `_tokens`). The line breaks of the text are ignored.
     """
     depth, is_after_break = 0, True
     for _, _, kind, begins_statement in tokens:

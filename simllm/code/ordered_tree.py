@@ -1,4 +1,4 @@
-"""Ordered labelled trees as arrays, and the removal of what two trees have in common."""
+"""Ordered labelled trees as arrays, and the removal of equal parts from two trees."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OrderedTree:
-    """A tree with n nodes in postorder: children before their parent, the root last.
+    """A tree whose nodes are numbered in postorder: each node comes after its children, and the root is last.
 
     Attributes:
         labels: The label of each node.
-        sizes: The number of nodes in the subtree of each node, itself included.
+        sizes: The number of nodes in the subtree of each node, including the node itself.
     """
 
     labels: Sequence[str]
@@ -30,7 +30,7 @@ class OrderedTree:
         return found[::-1]
 
     def mirrored(self) -> OrderedTree:
-        """Return the tree with the order of all children reversed."""
+        """Return the mirror image of the tree: the children of every node in reverse order."""
         order, stack = [], [len(self) - 1]
         while stack:  # visits each node before its children, and these from left to right
             order.append(node := stack.pop())
@@ -43,11 +43,12 @@ Forest = list[int]  # the roots of neighbouring subtrees, from left to right
 
 
 def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
-    """Remove equal parts of two trees that leave their edit distance with unit costs unchanged.
+    """Remove equal parts of two trees without changing their edit distance, so that it is faster to compute.
 
-    Equal first subtrees of two forests can be removed: in an optimal mapping, nodes of one of them are
-    mapped only to nodes of the other, or the other way round, so that mapping both onto each other costs
-    no more. The same holds for equal last subtrees, and for equal roots of two trees.
+    Insertion, deletion and relabelling of a node must each cost 1. Equal roots of two trees are removed. What
+    remains are two forests (lists of trees). Equal first trees of the forests are removed, and equal last
+    trees, too. This is correct because there is always a cheapest edit that leaves such equal parts
+    unchanged.
 
     Args:
         a: A tree.
@@ -74,11 +75,12 @@ def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
 
 
 def _number_subtrees(tree: OrderedTree, numbers: dict[tuple[str, tuple[int, ...]], int]) -> list[int]:
-    """Return a number for the subtree of each node; equal subtrees get equal numbers.
+    """Return a number for the subtree of each node; two subtrees have the same number only if they are equal.
 
     Args:
         tree: The tree.
-        numbers: The numbers that are given already; new ones are added.
+        numbers: The number of each subtree so far, by the root's label and the numbers of the root's
+            children. New subtrees are added. Two trees can be compared if both calls get the same dictionary.
     """
     found: list[int] = []
     for node, label in enumerate(tree.labels):
@@ -88,7 +90,15 @@ def _number_subtrees(tree: OrderedTree, numbers: dict[tuple[str, tuple[int, ...]
 
 
 def join(tree: OrderedTree, forest: Forest) -> OrderedTree:
-    """Return a tree whose root, with an empty label, has the subtrees of a forest as children."""
+    """Join the trees of a forest below a new root with an empty label.
+
+    Args:
+        tree: The tree that contains the forest.
+        forest: The nodes of `tree` that are the roots of the forest.
+
+    Returns:
+        The joined tree.
+    """
     labels: list[str] = []
     sizes: list[int] = []
     for node in forest:

@@ -59,17 +59,21 @@ _MOST_PARSED = 1_000_000  # characters; the search for a run of lines that parse
 
 
 def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | None:
-    """Find the code in a model's reply.
+    """Find the code in a language model's reply.
 
-    Of the code fences that have the language as label or no label, the longest is taken. A reply without
-    fences is code as a whole if it parses. Otherwise there is no program in the reply, and other code reaches
-    from the first to the last definition of a function or class, in the reply or in its longest run of lines
-    that parses.
+    If the reply has Markdown code fences, the longest of those with the right language label or without a
+    label is the code. If the reply has no fences:
+
+    - A reply that parses as a whole is the code.
+    - Otherwise, a whole program (`is_program`) is not found.
+    - Otherwise, the code is the part from the first to the last definition of a function or class. If there
+    are
+      no definitions in the reply, they are searched in its longest run of lines that parses.
 
     Args:
         reply: The reply, in Markdown.
         language: The language of the code, such as "java".
-        is_program: Whether a whole program is looked for, not only a function or class.
+        is_program: Whether the code must be a whole program, not only a function or class.
 
     Returns:
         The code; None if there is none.
@@ -94,9 +98,13 @@ def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | 
 
 
 def _label(info: str) -> str:
-    """Return the language that the label of a code fence names, in lower case; empty without a label.
+    """Return the language in the label of a code fence; "" for a fence without a label.
 
-    Versions, attributes and file names do not count, as in "python3.11", "{.python}" and "python:main.py".
+    Versions, attributes and file names are removed: "python3.11", "{.python}" and "python:main.py" all give
+    "python".
+
+    Args:
+        info: The text after the opening marks of the fence.
     """
     word = re.split(r"[\s,:;]", info.strip("{}. \t").lower())[0].rstrip("0123456789.")
     return _LABELS.get(word, word)
@@ -107,7 +115,7 @@ def _parses(text: str, rules: Language) -> bool:
 
 
 def _definitions(text: str, rules: Language) -> str | None:
-    """Return the part of a text from its first to its last definition; None without a definition."""
+    """Return the part of a text from its first to its last function or class; None if it has neither."""
     code = text.encode(errors="replace")
     found = list(_outermost_definitions(rules.parse(code)))
     if not found:
@@ -134,10 +142,12 @@ def _outermost_definitions(root: Node) -> Iterator[Node]:
 
 
 def _longest_parsed_run(text: str, rules: Language) -> str:
-    """Return the longest run of lines that parses, the first of equally long ones.
+    """Return the longest run of consecutive lines that parses; the first one, if several are equally long.
 
-    The text is empty if no run parses. Long runs are tried first. In long replies, the search ends before it
-    comes to short runs.
+    All runs are tried, from long to short ones. In long replies, the search is stopped before it is complete.
+
+    Returns:
+        The lines; "" if none parse or the search was stopped.
     """
     lines = text.splitlines()
     parsed = 0

@@ -13,10 +13,10 @@ _OPERATOR = re.compile(r"[-+*/%<>=!&|^~?@]+|(?:and|or|not|in|is)(?: (?:not|in))?
 
 
 def syntax_tree(code: str, language: str) -> OrderedTree:
-    """Parse code and return its syntax tree, without comments and punctuation.
+    """Parse code, and return its syntax tree without comments and punctuation.
 
-    The nodes are the named nodes of tree-sitter and the operators. The label of a node is its type, and
-    also its text if none of its children is kept; white space between tokens does not count.
+    The nodes are the operators and the named nodes of the tree-sitter tree. The label of an inner node is its
+    type. The label of a leaf is its type and its text, without white space between tokens.
 
     Args:
         code: The code; syntax errors are allowed.
@@ -44,14 +44,17 @@ def syntax_tree(code: str, language: str) -> OrderedTree:
 
 
 def _is_kept(node: Node) -> bool:
-    """Return whether a syntax node belongs to the tree: named nodes but comments, and operators."""
+    """Return whether a tree-sitter node belongs to the syntax tree.
+
+    Named nodes and operators do; comments and punctuation do not.
+    """
     if node.is_named:
         return "comment" not in node.type
     return bool(_OPERATOR.fullmatch(node.type))
 
 
 def _token_text(node: Node) -> str:
-    """Return the text of all tokens in a node, without the white space and comments between them."""
+    """Return the text of all tokens in a node, without the white space and comments between the tokens."""
     if not node.child_count:
         return (node.text or b"").decode(errors="replace")
     return "".join(_token_text(child) for child in node.children if "comment" not in child.type)

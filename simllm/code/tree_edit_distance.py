@@ -1,8 +1,12 @@
-"""Tree edit distance: the fewest nodes to insert, delete and relabel (Zhang and Shasha, 1989).
+"""Tree edit distance: the smallest number of nodes to insert, delete or relabel (Zhang and Shasha, 1989).
 
-The algorithm computes the distances between all pairs of subtrees, small ones first. It does so for each
-pair of *keyroots*: the root, and the nodes with a sibling to the left. Here, one pass handles one keyroot of
-the first tree with many keyroots of the second tree, so that numpy can work on long rows.
+The algorithm computes the distances between all pairs of subtrees, small ones first. For that, it compares
+forests: the first nodes of a subtree in postorder, with the edges between them. It fills a table of forest
+distances for each pair of *keyroots*, one from each tree. A keyroot is the root or a node with a sibling to
+the left.
+
+This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
+Their tables stand side by side, so that numpy can work on long rows.
 """
 
 from __future__ import annotations
@@ -32,36 +36,40 @@ def tree_edit_distance(a: OrderedTree, b: OrderedTree) -> int:
 
 
 def _leftmost(tree: OrderedTree) -> list[int]:
-    """Return the leftmost leaf below each node."""
+    """Return for each node the leftmost leaf of its subtree."""
     return [node - size + 1 for node, size in enumerate(tree.sizes)]
 
 
 def _keyroots(tree: OrderedTree) -> list[int]:
-    """Return the nodes that no other node with the same leftmost leaf is above, in postorder."""
+    """Return the keyroots in postorder: for each leftmost leaf, the highest node that has this leaf."""
     return sorted({leaf: node for node, leaf in enumerate(_leftmost(tree))}.values())
 
 
 def _cost(a: OrderedTree, b: OrderedTree) -> int:
-    """Estimate the time for a distance: the number of forest distances to compute."""
+    """Estimate the time for computing an edit distance, as the number of entries in all tables."""
     rows, columns = (sum(tree.sizes[root] for root in _keyroots(tree)) for tree in (a, b))
     return rows * columns
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of a table of forest distances: one segment for each of some keyroots of a tree.
+    """The columns of the tables of forest distances, for some keyroots of the second tree.
 
-    The first column of a segment stands for the empty forest. The others stand for the nodes below the
-    keyroot, in postorder; such a node ends the forest whose distances are in its column.
+    The columns of one keyroot are called a segment. The first column of a segment stands for the empty
+    forest. The other columns stand for the nodes in the keyroot's subtree, in postorder. The forest of such a
+    column is all nodes of the subtree up to and including that node.
 
     Attributes:
-        nodes: The node of each column; 0 for the first columns of segments.
-        before: The column of the forest that remains if the subtree of the node is cut off.
+        nodes: The node of each column; 0 for the first column of a segment.
+        before: For each column, the column of the forest without the subtree of the column's node.
         is_first: Whether a column is the first of its segment.
-        on_path: Whether the node has the same leftmost leaf as the keyroot.
-        insertions: Number of nodes in the forest.
-        offset: A number for each segment, far above all distances; it falls from segment to segment.
-        levels: Slices of segments. A segment needs the results of earlier slices only.
+        on_path: Whether the column's node has the same leftmost leaf as the keyroot. The forest is then a
+            tree.
+        insertions: The number of nodes in each column's forest.
+        offset: A number for each column. It is equal within a segment, and falls from one segment to the next
+            by more than any distance. It keeps `running_minimum` from carrying values into the next segment.
+        levels: Slices of columns, which must be computed in this order. The segments in a slice need only
+            results of earlier slices.
     """
 
     nodes: Ints
@@ -73,17 +81,22 @@ class _Columns:
     levels: list[slice]
 
     def running_minimum(self, row: Ints, part: slice) -> Ints:
-        """Allow insertions: the distance in a column is at most that in the column before it, plus 1."""
+        """Allow for insertions: lower each distance to at most the distance in the column before it, plus 1.
+
+        Args:
+            row: The distances in the columns of `part`.
+            part: The columns, a slice with whole segments.
+        """
         shifted = row - self.insertions[part] + self.offset[part]
         return np.minimum.accumulate(shifted) + self.insertions[part] - self.offset[part]
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Yield all columns of a tree, in several parts if there are too many.
+    """Yield the columns for all keyroots of a tree, in parts that limit the size of a table.
 
     Args:
         tree: The second tree.
-        widest: The largest number of columns in a part with several segments.
+        widest: The largest number of columns in a part. A single keyroot with more columns is a part alone.
         largest: A number that no distance exceeds.
     """
     leftmost, levels = _leftmost(tree), _levels(tree)
@@ -99,7 +112,11 @@ def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]
 
 
 def _levels(tree: OrderedTree) -> dict[int, int]:
-    """Return the level of each keyroot: above the levels of all keyroots below it."""
+    """Return the level of each keyroot, by keyroot.
+
+    A keyroot has a higher level than all keyroots in its subtree. Therefore levels can be computed in
+    ascending order.
+    """
     leftmost, roots = _leftmost(tree), _keyroots(tree)
     levels: dict[int, int] = {}
     highest = [0] * len(tree)  # the smallest level that a keyroot with this subtree may have
@@ -113,7 +130,14 @@ def _levels(tree: OrderedTree) -> dict[int, int]:
 
 
 def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int], largest: int) -> _Columns:
-    """Make the columns of some keyroots, which are sorted by level."""
+    """Make the columns for some keyroots.
+
+    Args:
+        roots: The keyroots, sorted by level.
+        leftmost: For each node, the leftmost leaf of its subtree.
+        levels: The level of each keyroot.
+        largest: A number that no distance exceeds.
+    """
     nodes: list[int] = []
     before: list[int] = []
     first: list[bool] = []
@@ -163,15 +187,18 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Compute the distances between the nodes on one keyroot's leftmost path and nodes of the second tree.
+    """Compute the distances of subtrees for one keyroot of the first tree and some of the second tree.
+
+    It stores the distances between nodes that have the same leftmost leaf as their keyroot.
 
     Args:
-        distances: (n, m) distances of subtrees; those of smaller keyroots are there, new ones are added.
-        columns: Keyroots of the second tree.
-        leftmost: The leftmost leaf below each node of the first tree.
+        distances: (n, m) distances of subtrees. Those for smaller keyroots are read, and new ones are
+            written.
+        columns: The columns for the keyroots of the second tree.
+        leftmost: For each node of the first tree, the leftmost leaf of its subtree.
         root: The keyroot of the first tree.
         labels_a: (n,) labels of the first tree, as numbers.
-        labels_b: (m,) labels of the second tree.
+        labels_b: (m,) labels of the second tree, as numbers.
         largest: A number that no distance exceeds.
     """
     leaf = leftmost[root]

@@ -1,4 +1,4 @@
-"""Untrusted code: compiled and run in a sandbox under limits, and judged by tests."""
+"""Untrusted programs: compile them, run them in a sandbox under limits, and judge them by tests."""
 
 from simllm.execution.run_messages import Limits, Outcome, SandboxError
 from simllm.execution.sandbox import Sandbox

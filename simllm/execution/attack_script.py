@@ -1,8 +1,11 @@
-"""Attacks on a sandbox, run by the sandbox's own Python inside it. Nothing of simllm is imported.
+"""Script that attacks a sandbox from inside, to test the sandbox. It imports nothing of simllm.
 
-The arguments are a port of the machine, an abstract socket of the machine, the largest allowed size of a
-folder in bytes, the largest allowed number of processes, and the paths that may be read. The output is a JSON
-object: for each attack, a text that says what it achieved; empty if it failed.
+`simllm.execution.self_attack` runs the script in the sandbox. The command line has these arguments: a TCP
+port outside the sandbox, the name of an abstract socket outside the sandbox, the size limit of a folder in
+bytes, the limit on processes, and the paths that programs may read.
+
+Each attack returns a text that says how it succeeded, or "" if the sandbox prevented it. The script prints a
+JSON object with this text for each attack.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def write_to_the_system(readable: list[str]) -> str:
-    """Write into folders of the machine, after an attempt to make all mounts writable."""
+    """Try to make all mounts writable, and return the system folders that accept a new file."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _LIBC.mount(b"none", line.split()[1].encode(), None, _MS_REMOUNT_BIND, None)
     folders = ("/", "/usr", "/usr/bin", "/etc", "/lib", "/dev", "/proc/sys/kernel", "/sys", "/home", "/root")
@@ -32,7 +35,10 @@ def write_to_the_system(readable: list[str]) -> str:
 
 
 def fill_memory_with_files(most: int, readable: list[str]) -> str:
-    """Fill every folder that is writable, until nothing goes in."""
+    """Write files into each writable folder; return the first folder that takes more than `most` bytes.
+
+    The writable folders of the sandbox are in memory, so files without a limit would use up the memory.
+    """
     for top, folders, _ in os.walk("/"):
         skipped = {Path("/proc"), Path("/usr"), *map(Path, readable)}
         folders[:] = [name for name in folders if Path(top, name) not in skipped]
@@ -42,7 +48,11 @@ def fill_memory_with_files(most: int, readable: list[str]) -> str:
 
 
 def _fill(folder: str, most: int) -> int:
-    """Write files until an error, or until there are more than `most` bytes; return the number of bytes."""
+    """Write files into a folder until `most` bytes are exceeded or writing fails, and delete the files.
+
+    Returns:
+        The number of bytes that were written.
+    """
     written = number = 0
     try:
         while written <= most:
@@ -67,14 +77,14 @@ def _can_write(folder: str) -> bool:
 
 
 def read_the_machine(readable: list[str]) -> str:
-    """Look for files of users and for secrets of the system."""
+    """Return the private paths of the machine, such as /home and /etc/shadow, that exist in the sandbox."""
     paths = ("/etc/shadow", "/etc/passwd", "/home", "/root", "/var", "/run", "/sys", "/mnt", "/opt")
     allowed = {str(parent) for path in readable for parent in (Path(path), *Path(path).parents)}
     return ", ".join(path for path in paths if Path(path).exists() and path not in allowed)
 
 
 def read_environments() -> str:
-    """Read the environments of all visible processes."""
+    """Return the names of unexpected environment variables in all visible processes."""
     found = set()
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -85,18 +95,26 @@ def read_environments() -> str:
 
 
 def see_other_processes() -> str:
-    """Look for processes besides this one and the init process of the sandbox."""
+    """Return how many processes are visible besides this process and the first process of the sandbox."""
     others = {path.name for path in Path("/proc").glob("[0-9]*")} - {"1", str(os.getpid())}
     return f"{len(others)} processes are visible" if others else ""
 
 
 def inherit_open_files() -> str:
-    """Look for open files besides the standard streams, and the one that lists the folder."""
+    """Return the file descriptors that this process inherited, besides the standard streams.
+
+    Descriptor 3 is ignored, because it belongs to the listing of the folder /proc/self/fd.
+    """
     return ", ".join(sorted({path.name for path in Path("/proc/self/fd").iterdir()} - {"0", "1", "2", "3"}))
 
 
 def reach_the_network(port: int, name: str) -> str:
-    """Connect to listeners of this machine, and send to the world."""
+    """Connect to two listeners outside the sandbox, and send a datagram; return the reached addresses.
+
+    Args:
+        port: The TCP port of the first listener.
+        name: The name of the abstract socket of the second listener.
+    """
     reached = []
     for family, address in ((socket.AF_INET, ("127.0.0.1", port)), (socket.AF_UNIX, "\0" + name)):
         with socket.socket(family, socket.SOCK_STREAM) as connection:
@@ -113,7 +131,11 @@ def reach_the_network(port: int, name: str) -> str:
 
 
 def gain_rights() -> str:
-    """Look for rights of root, and make a user namespace, in which a program would get them."""
+    """Return the ways in which this process can get rights of root.
+
+    The ways are: it has capabilities, it is root, it may start setuid programs, or it can create a user
+    namespace (in which it would be root).
+    """
     status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines())
     gained = [name for name in ("CapInh", "CapPrm", "CapEff", "CapBnd") if int(status[name], 16)]
     if "0" in (status["Uid"].split()[0], status["NoNewPrivs"].strip()):
@@ -124,7 +146,7 @@ def gain_rights() -> str:
 
 
 def raise_limits() -> str:
-    """Raise the limits of this process."""
+    """Try to remove the resource limits of this process, and return the limits that could be removed."""
     raised = []
     for name in ("CPU", "FSIZE", "AS", "NPROC", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
@@ -137,7 +159,7 @@ def raise_limits() -> str:
 
 
 def hide_memory() -> str:
-    """Take memory that belongs to no process and to no folder."""
+    """Allocate memory that belongs to no process and to no folder; return the system calls that worked."""
     taken = []
     if hasattr(os, "memfd_create"):
         try:
@@ -151,7 +173,7 @@ def hide_memory() -> str:
 
 
 def start_many_processes(most: int) -> str:
-    """Start processes that stay after the end of this one."""
+    """Try to start more than `most` processes, which keep running after this process has ended."""
     for number in range(most + 1):
         try:
             if os.fork() == 0:

@@ -1,7 +1,7 @@
-"""Files of the working folder of a sandbox, written before a run and read after it.
+"""Reading and writing files in the working folder of a sandbox.
 
-The folder is reached through an open file descriptor, so the files may live in memory that only the sandbox
-has mounted. No symbolic link is followed.
+The files are written before a run and read after it. The folder is given as an open file descriptor, because
+it may be in memory that is mounted only inside the sandbox. Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _FOLDER = _READ | os.O_DIRECTORY
 
 
 def write_files(box: int, files: Mapping[str, bytes]) -> None:
-    """Write files into a folder; all become executable.
+    """Write executable files into the working folder of a sandbox.
 
     Args:
         box: The file descriptor of the folder.
-        files: The content of each file by relative path.
+        files: The content of each file, by its relative path. Missing subfolders are made.
 
     Raises:
         OSError: A file cannot be written, for example because the folder is full.
@@ -47,16 +47,18 @@ def _exists(box: int, path: PurePosixPath) -> bool:
 
 
 def read_files(box: int, patterns: Sequence[str], most: int) -> dict[str, bytes]:
-    """Read the regular files of a folder that match a pattern, when no process can change them any more.
+    """Read the files of a sandbox's working folder whose paths match a pattern.
+
+    All processes of the sandbox must have ended, so that no process changes the files during the reading.
 
     Args:
         box: The file descriptor of the folder.
-        patterns: Patterns as in `fnmatch` of relative paths; `*` matches `/`, too.
-        most: Bytes of all files together; the rest is left out. (A full disk of files with holes can seem to
-            be larger than the disk.)
+        patterns: Patterns for relative paths, as in `fnmatch`. `*` also matches `/`.
+        most: The largest number of bytes to read from all files together. Further content is cut off. The
+            size of the disk is not a sufficient limit: a sparse file can be larger than its disk.
 
     Returns:
-        The content by relative path, in order of the paths.
+        The content of each file by its relative path, sorted by path.
     """
     found = {}
     for number, (name, folder, entry) in enumerate(_entries(box, "", _DEEPEST)):
@@ -70,7 +72,17 @@ def read_files(box: int, patterns: Sequence[str], most: int) -> dict[str, bytes]
 
 
 def _entries(folder: int, prefix: str, levels: int) -> Iterator[tuple[str, int, str]]:
-    """Yield the relative path, the folder's file descriptor and the name of each readable regular file."""
+    """Find the readable regular files in a folder and its subfolders.
+
+    Args:
+        folder: The file descriptor of the folder.
+        prefix: The relative path of the folder, with a slash at its end; "" for the top folder.
+        levels: How many levels of subfolders are searched.
+
+    Yields:
+        The file's relative path, the file descriptor of the folder that directly contains the file, and the
+        file's name.
+    """
     for name in sorted(os.listdir(folder)):
         try:
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode

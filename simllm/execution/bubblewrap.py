@@ -1,4 +1,4 @@
-"""The command line of bubblewrap (bwrap), which starts a program in namespaces of its own."""
+"""The command line of bubblewrap (bwrap), a tool that runs a program isolated from the rest of the system."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ _MIB = 1 << 20
 def bwrap_command(
     bwrap: str, limits: Limits, readable: Sequence[str], status: int, seccomp: int
 ) -> list[str]:
-    """Return the command line of bwrap, up to the program that it starts.
+    """Build the command line of bubblewrap; the caller appends the program to run and its arguments.
 
-    Root of the sandbox is an empty folder in memory. Only /usr, a few names of /etc and the `readable` paths
-    are bound, all read-only. Every writable folder is in memory and has a size.
+    The sandbox has an empty root folder in memory. /usr, a few entries of /etc and the `readable` paths of
+    the machine are visible in it, read-only. The folders that a program can write to are in memory, and their
+    size is limited.
 
     Args:
-        bwrap: The path of bwrap.
-        limits: The limits of the run; `disk` is used here.
-        readable: More paths that the program may read.
+        bwrap: The path of the program bwrap.
+        limits: The limits of the run. Only `disk`, the size of each writable folder, is used here.
+        readable: Further paths of the machine that the program may read.
         status: The file descriptor to which bwrap writes its status.
-        seccomp: The file descriptor of the filter of system calls.
+        seccomp: The file descriptor from which bwrap reads the filter of system calls.
     """
     command = [bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
     command += ["--new-session", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"]

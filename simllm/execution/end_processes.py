@@ -1,4 +1,4 @@
-"""The end of all processes below this one."""
+"""Killing of all child processes, including processes that they started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Ended:
-    """An ended process: its exit status, processor time in seconds and peak memory in bytes."""
+    """Exit status and resource use of an ended process.
+
+    Attributes:
+        status: The exit status; 128 + N if signal N ended the process.
+        cpu_seconds: Processor time in seconds.
+        peak_memory: Peak of the resident memory in bytes.
+    """
 
     status: int
     cpu_seconds: float
@@ -18,12 +24,13 @@ class Ended:
 
 
 def end_children() -> dict[int, Ended]:
-    """Kill all processes below this one, and wait until none is left.
+    """Kill all child processes and their descendants, and wait until all have ended.
 
-    This process must be a subreaper, so that it adopts processes whose parents end.
+    The calling process must be a subreaper: Linux then makes it the parent of descendants whose own parents
+    have ended.
 
     Returns:
-        The ended children, by process id.
+        Status and resource use of each ended process, by process id.
     """
     ended = dict[int, Ended]()
     children = Path(f"/proc/self/task/{os.getpid()}/children")

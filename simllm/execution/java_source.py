@@ -1,4 +1,4 @@
-"""Names in Java programs: the file that a source must have, and the class that has `main`."""
+"""Names in Java programs: the required name of the source file, and the class with the method `main`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ _MAIN = (b"\x01\x00\x04main", b"\x01\x00\x16([Ljava/lang/String;)V")
 
 
 def file_name(source: str) -> str:
-    """Return the name of the file that javac expects for a source: that of its public class, or Main.java."""
+    """Return the file name that javac requires for a source text.
+
+    The file must be named after the public class. Without a public class, the name is Main.java.
+    """
     code = _outermost(_NOT_CODE.sub(" ", source))
     match = _PUBLIC_TYPE.search(code)
     return f"{match[1]}.java" if match else "Main.java"
 
 
 def _outermost(code: str) -> str:
-    """Return the code outside of all braces."""
+    """Return the parts of Java code that are outside all braces, joined by "{"."""
     parts, depth = [], 0
     for part in re.split(r"([{}])", code):
         if part in ("{", "}"):
@@ -36,11 +39,17 @@ def _outermost(code: str) -> str:
 
 
 def main_class(source_name: str, classes: Mapping[str, bytes]) -> str:
-    """Return the class that can be started, with its package.
+    """Choose the class to start, among compiled classes that have a method `main`.
+
+    A class with the name of the source file is preferred.
 
     Args:
-        source_name: The name of the source file; if its own class has `main`, that is the class.
-        classes: The class files by relative path.
+        source_name: The name of the source file, such as "Main.java".
+        classes: The content of the class files by relative path.
+
+    Returns:
+        The name of the class with its package, such as "pack.Main". If no class has `main`, the name of the
+        source file without ".java".
     """
     own = source_name.removesuffix(".java")
     names = [

@@ -14,15 +14,19 @@ _BLANKS = b" \t\r\f\v"
 
 
 def comparison(mode: str) -> Callable[[bytes, bytes], str]:
-    """Return the function that compares an expected with an actual output.
+    """Return the function that compares a program's expected output with its actual output.
 
-    The function returns "AC" (accepted), "PE" (presentation error: equal without white space) or "WA" (wrong
-    answer).
+    The function takes the expected and the actual output. It returns "AC" (accepted) if they are equal by the
+    rule below, "PE" (presentation error) if they differ only in white space, and "WA" (wrong answer)
+    otherwise.
 
     Args:
-        mode: `lines` compares lines without blanks at their ends, and without empty lines at the end.
-            `tokens` compares words, `exact` all bytes. `float:E` compares words; numbers may have an error of
-            at most E, absolute or relative to the expected number.
+        mode: The rule by which two outputs are equal.
+            `lines`: All lines are equal. Blanks at the ends of lines and empty lines at the end of the output
+            are ignored.
+            `tokens`: All words (parts between white space) are equal.
+            `exact`: All bytes are equal.
+            `float:E`: All words are equal, but numbers may have an absolute or relative error of up to E.
 
     Raises:
         InputError: The mode is not known.
@@ -60,7 +64,7 @@ def _equal_lines(expected: bytes, actual: bytes) -> bool:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """Return the lines without blanks at their ends, and without empty lines at the end."""
+    """Split an output into lines, without blanks at the ends of lines and without empty lines at the end."""
     lines = [line.rstrip(_BLANKS) for line in text.split(b"\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -77,7 +81,10 @@ def _equal_numbers(expected: bytes, actual: bytes, tolerance: float) -> bool:
 
 
 def _close(expected: bytes, actual: bytes, tolerance: float) -> bool:
-    """Return whether two words are equal, or are numbers that are close."""
+    """Return whether two words are equal, or are numbers that differ by at most `tolerance`.
+
+    The difference may be absolute, or relative to the expected number.
+    """
     if expected == actual:
         return True
     if not (_NUMBER.fullmatch(expected) and _NUMBER.fullmatch(actual)):

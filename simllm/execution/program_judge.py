@@ -1,4 +1,4 @@
-"""The judge: runs a program on tests, and gives verdicts."""
+"""The judge: it runs a program on tests, and gives verdicts such as "accepted" or "wrong answer"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ _LONGEST_NAME = 255  # bytes, of Linux
 
 @dataclass(frozen=True)
 class JudgeTest:
-    """A test: the input of a program, and the output that is expected."""
+    """A test for programs.
+
+    Attributes:
+        input: The text that the program reads.
+        output: The text that the program is expected to write.
+    """
 
     input: str
     output: str
@@ -33,16 +38,21 @@ class JudgeTest:
 
 @dataclass(frozen=True)
 class ProgramFiles:
-    """Names of files that a program reads and writes, instead of standard input and output."""
+    """File names for programs that do not use standard input and output.
+
+    Attributes:
+        input: The name of the file that the program reads.
+        output: The name of the file that the program writes.
+    """
 
     input: str
     output: str
 
     def __post_init__(self) -> None:
-        """Check the names.
+        """Check the file names.
 
         Raises:
-            InputError: A name is not that of a file in the working folder.
+            InputError: A name is too long, or is a path or a pattern instead of a plain file name.
         """
         for name in (self.input, self.output):
             if not _PLAIN_NAME.fullmatch(name) or len(name.encode(errors="replace")) > _LONGEST_NAME:
@@ -51,12 +61,12 @@ class ProgramFiles:
 
 @dataclass(frozen=True)
 class JudgedTest:
-    """The verdict of one test.
+    """The result of one test.
 
     Attributes:
-        verdict: One of `VERDICTS`.
-        output: What the program wrote to standard output, or to its output file.
-        outcome: The outcome of the run.
+        verdict: One of `VERDICTS`, such as "AC" (accepted).
+        output: The bytes that the program wrote to standard output or to its output file.
+        outcome: Exit status and resource use of the run.
     """
 
     verdict: str
@@ -66,11 +76,12 @@ class JudgedTest:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict of a program.
+    """The verdict on a program.
 
     Attributes:
-        verdict: The verdict of the first test that is not accepted, or "AC"; or "NC" or "CE".
-        tests: The verdict of each test, in order; empty if the program could not be run.
+        verdict: "NC" (no code), "CE" (compile error), "AC" if all tests are accepted, or the verdict of the
+            first test that is not accepted. `VERDICTS` lists all verdicts.
+        tests: The result of each test, in order. Empty if there is no code or it does not compile.
         compile_log: The messages of the compiler.
     """
 
@@ -88,16 +99,16 @@ def judge(
     files: ProgramFiles | None = None,
     compare: str = "lines",
 ) -> Judgement:
-    """Compile a program once, run all tests, and give the verdict.
+    """Compile a program once, run it on all tests, and give the verdict.
 
     Args:
-        sandbox: Compiles and runs the program.
+        sandbox: The sandbox in which the program is compiled and run.
         language: cpp, python or java.
-        code: The source code; None for a reply that has none.
-        tests: The tests; all are run.
+        code: The source code; None if a language model's reply had no code. The verdict is then "NC".
+        tests: The tests. All are run, even after a test that is not accepted.
         limits: The limits of each test.
         files: The files that the program reads and writes; None for standard input and output.
-        compare: How outputs are compared, as in `output_comparison.comparison`.
+        compare: The rule that compares outputs, as in `output_comparison.comparison`.
 
     Raises:
         InputError: The language or the comparison is not supported, or tools are not installed.
@@ -122,7 +133,16 @@ def _judge_test(
     files: ProgramFiles | None,
     compared: Callable[[bytes, bytes], str],
 ) -> JudgedTest:
-    """Run a program on one test, and give the verdict."""
+    """Run a program on one test, and give the verdict.
+
+    Args:
+        sandbox: The sandbox in which the program is run.
+        program: The compiled program.
+        test: The test.
+        limits: The limits of the run.
+        files: The files that the program reads and writes; None for standard input and output.
+        compared: The function that compares expected and actual output, from `comparison`.
+    """
     given, expected = (text.encode("utf-8", "surrogatepass") for text in (test.input, test.output))
     command = program.command(limits)
     if files is None:
@@ -163,7 +183,7 @@ def verdict_key(
     files: ProgramFiles | None = None,
     compare: str = "lines",
 ) -> str:
-    """Return a key under which a verdict can be stored: a SHA-256 of everything that decides the verdict.
+    """Return a key for storing a verdict: the SHA-256 of everything that can change the verdict.
 
     Args:
         language: cpp, python or java.
@@ -171,8 +191,8 @@ def verdict_key(
         tests: The tests.
         limits: The limits of each test.
         version: The version of the compiler, from `toolchain_version`.
-        files: The files that the program reads and writes.
-        compare: How outputs are compared.
+        files: The files that the program reads and writes; None for standard input and output.
+        compare: The rule that compares outputs, as in `output_comparison.comparison`.
     """
     content = {
         "rules": _RULES,

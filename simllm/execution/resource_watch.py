@@ -1,4 +1,4 @@
-"""The memory and the processor time of the running processes of a sandbox."""
+"""Measurement of the memory and processor time that the processes of a sandbox use."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _STATE, _TIMES, _RESIDENT = 0, slice(11, 15), 21  # fields in /proc/PID/stat, af
 
 @dataclass(frozen=True)
 class Usage:
-    """What the processes of a sandbox use at one moment.
+    """Memory and processor time of all processes of a sandbox at one moment.
 
     Attributes:
-        cpu_seconds: Processor time in seconds, of the ended processes, too.
-        largest: Resident memory of the largest process, in bytes.
-        memory: Resident memory of all processes in bytes; memory that processes share counts once.
+        cpu_seconds: Processor time in seconds, including that of ended processes.
+        largest: Resident memory of the process that uses most, in bytes.
+        memory: Resident memory of all processes together, in bytes. Memory that processes share counts once
+            if it was measured exactly (see `measure`); otherwise it counts for each process.
     """
 
     cpu_seconds: float
@@ -30,14 +31,16 @@ class Usage:
 def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int) -> Usage:
     """Measure the memory and the processor time of processes.
 
-    Shared memory is only taken apart if it can matter, because the kernel needs much longer for that.
+    The sum of the processes' resident memory counts shared memory several times. The exact sum, which counts
+    shared memory once, takes the kernel much longer. Therefore it is computed only if the simple sum exceeds
+    `enough`.
 
     Args:
-        proc: The file descriptor of a folder /proc in which the processes appear.
-        pids: The names of the processes in this folder.
-        folders: File descriptors of folders in memory. The content of their files has a limit, but not their
-            number, which counts as memory.
-        enough: Bytes of memory from which on shared memory is taken apart.
+        proc: The file descriptor of a /proc folder that lists the processes.
+        pids: The process ids, which are the names of their folders in /proc.
+        folders: File descriptors of folders in memory. The size of their files is limited, but the number of
+            files is not. Therefore the kernel's memory for each file is added to the result.
+        enough: Number of bytes above which the exact sum is computed.
     """
     ticks, resident = 0, dict[str, int]()
     for pid in pids:
@@ -51,18 +54,30 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
 
 def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Return the processor time of processes with one thread, without their ended children, in seconds."""
+    """Return the total processor time of some processes in seconds, more precisely than `measure`.
+
+    Only the first thread of each process counts. Time of ended child processes is not included.
+    """
     return sum(int(_read(proc, f"{pid}/schedstat").partition(b" ")[0] or 0) for pid in pids) / 1e9
 
 
 def _fields(proc: int, process: str) -> list[bytes]:
-    """Return the fields of /proc/PID/stat after the program's name; none if the process has ended."""
+    """Return the fields of /proc/PID/stat after the program's name; an empty list if the process ended."""
     # The name is in parentheses, and may itself hold any character.
     return _read(proc, f"{process}/stat").rpartition(b")")[2].split()
 
 
 def _resident(proc: int, pid: str, fields: list[bytes]) -> int:
-    """Return the resident memory of a process in bytes, also if only its first thread has ended."""
+    """Return the resident memory of a process in bytes.
+
+    If the first thread has ended but others run, /proc/PID/stat shows no memory. Then the memory is read from
+    the other threads.
+
+    Args:
+        proc: The file descriptor of the folder /proc.
+        pid: The process id.
+        fields: The fields of /proc/PID/stat, from `_fields`.
+    """
     if fields[_STATE] != b"Z":
         return int(fields[_RESIDENT]) * _PAGE
     try:
@@ -77,9 +92,13 @@ def _resident(proc: int, pid: str, fields: list[bytes]) -> int:
 
 
 def _proportional(proc: int, pid: str, whole: int) -> int:
-    """Return the resident memory of a process in bytes; of shared memory, its share.
+    """Return the memory of a process in bytes; memory that n processes share counts 1/n for each of them.
 
-    A process can hide how much it shares. Then all its resident memory, `whole`, counts.
+    Args:
+        proc: The file descriptor of the folder /proc.
+        pid: The process id.
+        whole: The resident memory of the process in bytes. It is returned if the shared memory cannot be
+            read, for example because the process hides it.
     """
     for line in _read(proc, f"{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
@@ -88,13 +107,13 @@ def _proportional(proc: int, pid: str, whole: int) -> int:
 
 
 def _overhead(folder: int) -> int:
-    """Return the memory that the kernel needs for the files of a file system, without their content."""
+    """Estimate the memory that the kernel needs for the files of a file system, without their content."""
     state = os.fstatvfs(folder)
     return (state.f_files - state.f_ffree) * _BYTES_OF_A_FILE
 
 
 def _read(proc: int, name: str) -> bytes:
-    """Return the content of a file in /proc; empty if the process has ended."""
+    """Return the content of a file in /proc; b"" if the process has ended or does not permit it."""
     try:
         with os.fdopen(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc), "rb") as file:
             return file.read()

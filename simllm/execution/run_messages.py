@@ -1,4 +1,4 @@
-"""Requests to run a command, their outcomes, and how both pass between two processes."""
+"""Requests to run a command in the sandbox, the outcomes of runs, and their transfer between processes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _LENGTH = struct.Struct("!Q")
 
 
 class SandboxError(RuntimeError):
-    """Error of the sandbox itself, which says nothing about the program that was to run."""
+    """Failure of the sandbox itself. Nothing is known about the program that should have run."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for one run of a command.
+    """Limits for one run of a command, which may start further processes.
 
     Attributes:
-        time: Seconds of processor time, of all processes together.
-        memory: MiB of resident memory.
-        output: Bytes of standard output, and of standard error.
-        disk: MiB that the command may write; `/box`, `/tmp` and `/dev/shm` have this size each.
-        processes: Processes and threads at the same time.
+        time: Seconds of processor time, for all processes together.
+        memory: MiB of resident memory, for all processes together.
+        output: Largest number of bytes on standard output, and separately on standard error.
+        disk: Size in MiB of each writable folder: the working folder, `/tmp` and `/dev/shm`.
+        processes: Largest number of processes and threads that exist at the same time.
     """
 
     time: float = 10.0
@@ -49,20 +49,21 @@ class Limits:
 
     @property
     def wall_time(self) -> float:
-        """Seconds after which a run is ended, even if it only waits."""
+        """Seconds after which a run is stopped, even if its processes only wait."""
         return 2 * self.time + 1
 
 
 @dataclass(frozen=True)
 class Request:
-    """A command to run.
+    """A request to run a command.
 
     Attributes:
         argv: The program and its arguments.
-        files: The content of each file in the working folder, by relative path.
+        files: The content of each file to write into the working folder before the run, by relative path.
         stdin: The bytes of standard input.
         limits: The limits of the run.
-        keep: Patterns (as in `fnmatch`) of the files that are read from the working folder after the run.
+        keep: Patterns for the relative paths of files, as in `fnmatch`. After the run, matching files are
+            read from the working folder.
     """
 
     argv: Sequence[str]
@@ -89,13 +90,14 @@ class Outcome:
 
     Attributes:
         status: The exit status; 128 + N if signal N ended the command, as in a shell.
-        exceeded: The limit that was exceeded: "time", "memory" or "output"; None if all were kept.
-        stdout: Standard output, up to the limit.
-        stderr: Standard error, up to the limit.
+        exceeded: The limit that the run exceeded: "time", "memory" or "output"; None if it exceeded none.
+        stdout: Standard output, cut off at the limit.
+        stderr: Standard error, cut off at the limit.
         cpu_seconds: Processor time of all processes, in seconds.
         wall_seconds: Time from start to end, in seconds.
         peak_memory: Peak of the resident memory in bytes.
-        files: The kept files by relative path; all together are no larger than the disk.
+        files: The content of the files that match `Request.keep`, by relative path. Their total size is at
+            most the disk limit.
     """
 
     status: int
@@ -109,7 +111,7 @@ class Outcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the command kept all limits and ended with status 0."""
+        """Whether the command exceeded no limit and ended with status 0."""
         return self.status == 0 and self.exceeded is None
 
 
@@ -167,7 +169,11 @@ def receive_outcome(stream: IO[bytes]) -> Outcome:
 
 
 def _send(stream: IO[bytes], header: dict[str, Any], blobs: Sequence[bytes]) -> None:
-    """Write a JSON object and some bytes, each after its length."""
+    """Write a message to a pipe.
+
+    The message is the length of a JSON object, the object, and the blobs (byte strings). The object has the
+    header and the lengths of the blobs.
+    """
     text = json.dumps({"header": header, "lengths": [len(blob) for blob in blobs]}).encode()
     stream.write(_LENGTH.pack(len(text)) + text)
     stream.writelines(blobs)

@@ -1,4 +1,4 @@
-"""The sandbox, which runs untrusted commands under limits."""
+"""The sandbox, which runs untrusted commands in isolation and under limits."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ _DEFAULT_LIMITS = Limits()
 
 
 class Sandbox:
-    """A place to run untrusted commands.
+    """A sandbox for untrusted commands.
 
-    A command runs in bubblewrap: as an ordinary user without rights, without network, with a read-only
-    system, in a working folder in memory, with a clean environment. When a run is over, no process and no
-    file of it is left. A new sandbox first attacks itself, and refuses to work if it does not hold.
+    Commands run in bubblewrap: as an ordinary user without rights, without network, with read-only system
+    folders, in a working folder in memory, and with few environment variables. After a run, all its processes
+    and files are gone. Before its first run, a new sandbox tests itself: it runs attacks on itself, and
+    raises an error if an attack succeeds.
 
     Several threads may use a sandbox at the same time. Use it in a `with` block, or call `close`.
 
     Args:
-        unsafe: Run commands without bubblewrap. They can then read and change what an ordinary user can.
-        readable: Files and folders besides `/usr` that commands may read, under the same path.
+        unsafe: Run commands without bubblewrap. They can then read and change whatever an ordinary user can.
+        readable: Files and folders besides `/usr` that commands may read. Their paths stay the same inside.
 
     Attributes:
-        contained: Whether commands are contained, that is, not `unsafe`.
+        contained: Whether commands are isolated by bubblewrap; the opposite of `unsafe`.
 
     Raises:
-        InputError: Commands are not contained on this machine; the message says what to install. Or a
-            `readable` path does not exist.
+        InputError: The sandbox does not start, an attack succeeded, or a `readable` path does not exist. The
+            message says what to install.
 
     Examples:
         >>> with Sandbox() as sandbox:
@@ -60,24 +61,25 @@ class Sandbox:
         limits: Limits = _DEFAULT_LIMITS,
         keep: Sequence[str] = (),
     ) -> Outcome:
-        """Run a command in a new working folder, which is the current folder and HOME of the command.
+        """Run a command in a new working folder, which is also the HOME folder of the command.
 
         Args:
-            argv: The program and its arguments. Programs are found in /usr/bin, /bin and /usr/local/bin.
-            files: The content of each file in the working folder, by relative path. All are executable.
+            argv: The program and its arguments. Programs are searched in /usr/bin, /bin and /usr/local/bin.
+            files: The content of each file to write into the working folder, by relative path. All of these
+                files are executable.
             stdin: The bytes of standard input.
             limits: The limits of the run.
-            keep: Patterns, as in `fnmatch`, of relative paths. The files that match are returned in the
-                outcome, and can be the `files` of further runs. `*` matches `/`, too.
+            keep: Patterns for relative paths, as in `fnmatch`; `*` also matches `/`. After the run, matching
+                files are read from the working folder into `Outcome.files`.
 
         Raises:
-            InputError: A file is to be outside the working folder.
+            InputError: The path of a file leads out of the working folder.
             SandboxError: The sandbox failed, so nothing is known about the command.
         """
         return self._pool.run(Request(argv, files or {}, stdin, limits, keep))
 
     def close(self) -> None:
-        """End all runs and the processes that supervise them."""
+        """Stop all runs, and the supervisor processes that control them."""
         self._pool.close()
 
     def __enter__(self) -> Sandbox:

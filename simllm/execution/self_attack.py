@@ -1,4 +1,4 @@
-"""Attacks on the sandbox of this machine, which tell whether it contains programs."""
+"""Self-test of the sandbox: attacks from inside show whether it isolates programs on this machine."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ _MIB = 1 << 20
 
 
 def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]:
-    """Attack the sandbox from inside, which takes a fraction of a second.
+    """Run attacks inside a sandbox, which takes a fraction of a second.
 
     Args:
-        pool: Starts the sandboxes.
-        readable: More paths that the pool lets commands read.
+        pool: The supervisor processes that start commands in a sandbox.
+        readable: The paths that the pool lets commands read.
 
     Returns:
-        For each attack, what it achieved; empty if the sandbox held.
+        The result of each attack by name: a text that says how the attack succeeded, or "" if the sandbox
+        prevented it.
 
     Raises:
-        InputError: The sandbox does not start, or ends early.
+        InputError: The sandbox does not start, or the attacks end before they are finished.
     """
     try:
         return _attack(pool, readable)
@@ -61,13 +62,14 @@ def _attack(pool: SupervisorPool, readable: Sequence[str]) -> dict[str, str]:
 
 
 def attack_this_machine() -> tuple[str, dict[str, str]]:
-    """Attack a sandbox on this machine.
+    """Run attacks inside a new sandbox on this machine.
 
     Returns:
-        The version of bubblewrap, and for each attack what it achieved; empty if the sandbox held.
+        The version of bubblewrap, and the result of each attack by name. A result says how the attack
+        succeeded; it is "" if the sandbox prevented the attack.
 
     Raises:
-        InputError: bubblewrap is not installed, or does not start.
+        InputError: bubblewrap or Python is not installed, or the sandbox does not start.
     """
     bwrap = find_bubblewrap()
     version = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False).stdout.strip()
@@ -79,7 +81,7 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
     """Raise an error if an attack on the sandbox succeeded.
 
     Args:
-        results: For each attack, what it achieved; empty if the sandbox held.
+        results: The result of each attack by name, from `attack`; "" if the sandbox prevented the attack.
 
     Raises:
         InputError: An attack succeeded.
@@ -91,10 +93,10 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
 
 
 def find_bubblewrap() -> str:
-    """Return the path of bubblewrap, when Python is there for the attacks, too.
+    """Return the path of the program bwrap, after a check that Python is installed for the attacks.
 
     Raises:
-        InputError: One of both is not installed.
+        InputError: bubblewrap or Python is not installed.
     """
     bwrap = shutil.which("bwrap", path=os.pathsep.join((os.environ.get("PATH", ""), SEARCH_PATH)))
     if bwrap is None:
@@ -105,7 +107,7 @@ def find_bubblewrap() -> str:
 
 
 def _processes_with(word: str) -> int:
-    """Return the number of processes of this machine that have a word in their command line."""
+    """Return the number of processes on this machine whose command line contains a word."""
     number = 0
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has just ended
@@ -115,7 +117,13 @@ def _processes_with(word: str) -> int:
 
 @contextlib.contextmanager
 def _listeners() -> Iterator[tuple[int, str]]:
-    """Listen on a port of this machine and on an abstract socket, which no sandbox may reach."""
+    """Listen on a TCP port and on an abstract socket of this machine, in a `with` statement.
+
+    The attacks try to connect to these listeners. A sandbox must prevent that.
+
+    Yields:
+        The TCP port, and the name of the abstract socket.
+    """
     name = f"simllm-{secrets.token_hex(8)}"
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
         unix.bind("\0" + name)

@@ -1,7 +1,7 @@
-"""One run of a command in a sandbox: start it, watch its limits, end all its processes, and read its files.
+"""One run of a command in a sandbox: start it, watch its limits, kill all its processes, and read its files.
 
-This module runs in a process of its own (`supervisor.py`), which adopts all processes that the run leaves
-behind. So when the run is over, no process of it exists any more.
+This module works in a separate process, the supervisor (`supervisor.py`). Linux makes the supervisor the
+parent of processes that the run leaves behind. Therefore the supervisor can kill them all after the run.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Setup:
-    """How commands are started.
+    """Settings for all runs of a supervisor.
 
     Attributes:
         bwrap: The path of bubblewrap; None runs commands without a sandbox.
-        readable: More paths that a command may read.
+        readable: Further paths that a command may read.
     """
 
     bwrap: str | None
@@ -60,16 +60,16 @@ class Setup:
 
 
 class CallerGoneError(Exception):
-    """The process that asked for a run has ended."""
+    """The process that requested the run has ended."""
 
 
 class SupervisedRun:
-    """One run of a command.
+    """One run of a command, controlled by the supervisor process.
 
     Args:
         request: The command, its files and limits.
-        setup: How commands are started.
-        caller: A file descriptor that hangs up when the process that asked for the run ends.
+        setup: The settings for all runs.
+        caller: A file descriptor that hangs up when the process that requested the run ends.
     """
 
     def __init__(self, request: Request, setup: Setup, caller: int) -> None:
@@ -81,11 +81,11 @@ class SupervisedRun:
         self.peak_memory, self.last_memory, self.floor = 0, 0, 0
 
     def run(self) -> Outcome:
-        """Run the command to its end.
+        """Run the command until it ends or exceeds a limit.
 
         Raises:
-            SandboxError: The command could not be started, or its end is not known.
-            CallerGoneError: The caller ended before the command did.
+            SandboxError: The command could not be started, or the sandbox failed during the run.
+            CallerGoneError: The process that requested the run ended before the command did.
         """
         with contextlib.ExitStack() as self.held:
             try:
@@ -106,7 +106,11 @@ class SupervisedRun:
         return self._outcome(seconds, usage, files)
 
     def _start(self) -> None:
-        """Start the command up to its gate, write its files, and open the gate."""
+        """Start the sandbox, write the files into its working folder, and start the command in it.
+
+        A shell inside the sandbox waits at a socket, the gate. When the files are written, this method sends
+        a line through the gate, and the shell becomes the command.
+        """
         stdin = self._keep_open(os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         with os.fdopen(os.dup(stdin), "wb") as file:
             file.write(self.request.stdin)
@@ -143,8 +147,11 @@ class SupervisedRun:
         self.start_seconds = exact_cpu_seconds(self.proc, self._pids())
         gate.send(b"\n")
 
-    def _spawn(self, given: Sequence[int]) -> int:
-        """Start bwrap, or without it the shell, and return the process id."""
+    def _spawn(self, descriptors: Sequence[int]) -> int:
+        """Start bubblewrap, or only the shell if there is no sandbox; return the process id.
+
+        The `descriptors` become the `FIXED_DESCRIPTORS` (0, 1, 2, …) of the new process.
+        """
         program = ["/bin/sh", "-c", _STUB, "sh", *_rlimits(self.limits, self.setup), "--", *self.request.argv]
         environment: Mapping[str, str] = {}  # the environment of bwrap can be seen in /proc/1/environ
         self.folder = None
@@ -155,16 +162,16 @@ class SupervisedRun:
             self.folder = tempfile.mkdtemp(prefix="simllm-unsafe-")
             self.held.callback(shutil.rmtree, self.folder, ignore_errors=True)
             environment = ENVIRONMENT | {"HOME": self.folder}
-            given = given[: GATE + 1]
+            descriptors = descriptors[: GATE + 1]
             # The peak of a process that is started here includes the peak of this process.
             self.floor = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(given)]
+        actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(descriptors)]
         return os.posix_spawn(
             program[0], program, environment, file_actions=actions, setpgroup=0, setsigdef=_IGNORED_BY_PYTHON
         )
 
     def _open_folders(self) -> None:
-        """Open the working folder of the command, and a folder /proc that has its processes."""
+        """Open the working folder of the command, and the /proc folder that lists its processes."""
         self.sized = list[int]()
         if self.folder is not None:
             self.box, self.proc = self._open(self.folder), self._open("/proc")
@@ -175,7 +182,7 @@ class SupervisedRun:
         self.box, self.proc = self.sized[0], self._open(f"{root}/proc")
 
     def _watch(self, begun: float) -> None:
-        """Collect the output until the command ends, or exceeds a limit."""
+        """Collect the output of the command until the command ends or exceeds a limit."""
         poll = select.poll()
         for descriptor in (*self.kept, self.exited):
             poll.register(descriptor, select.POLLIN)
@@ -212,13 +219,13 @@ class SupervisedRun:
         return "time" if self.cpu_seconds > self.limits.time else None
 
     def _pids(self) -> list[str]:
-        """Return the processes of the command; without a sandbox, only the first."""
+        """Return the ids of all processes in the sandbox; without a sandbox, only the first process's id."""
         if self.folder is not None:
             return [str(self.child)]
         return [name for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208
 
     def _read(self, descriptor: int) -> bool:
-        """Read a part of the output; return whether there was one."""
+        """Read a part of the output from a pipe, up to the limit; return False at the end of the pipe."""
         part = os.read(descriptor, _PART)
         kept = self.kept[descriptor]
         free = self.limits.output - len(kept)
@@ -228,7 +235,7 @@ class SupervisedRun:
         return bool(part)
 
     def _read_rest(self) -> None:
-        """Read what is left in the pipes, when all processes that could write have ended."""
+        """Read the remaining output from both pipes. All processes that could write must have ended."""
         for descriptor in self.kept:
             while self._read(descriptor):
                 pass
@@ -262,7 +269,7 @@ class SupervisedRun:
         )
 
     def _message(self) -> str:
-        """Return what was written to standard error, when everything has ended."""
+        """Kill all processes of the run, and return the text of standard error for an error message."""
         end_children()
         self._read_rest()
         return self.kept[self.errors].decode(errors="replace").strip() or "no message"
@@ -271,13 +278,13 @@ class SupervisedRun:
         return self._keep_open(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
     def _keep_open(self, descriptor: int) -> int:
-        """Have a file descriptor closed at the end of the run, and return it."""
+        """Register a file descriptor to be closed at the end of the run, and return it."""
         self.held.callback(os.close, descriptor)
         return descriptor
 
 
 def _rlimits(limits: Limits, setup: Setup) -> list[str]:
-    """Return the options of `prlimit`: the limits that the kernel enforces for each process."""
+    """Return options for the command `prlimit`: limits that the kernel enforces for each single process."""
     wanted = {
         "as": (limits.memory + _ADDRESS_SPACE) * _MIB,
         "core": 0,

@@ -1,7 +1,7 @@
-"""The supervisor: a small process that runs commands for its caller, one at a time.
+"""The supervisor: a small process that runs commands for another process (the caller), one at a time.
 
-It reads requests from standard input and writes outcomes to standard output. It ends with its caller, also if
-the caller is killed, and then ends all processes of the current run.
+It reads requests from standard input and writes outcomes to standard output. When the caller ends or is
+killed, the supervisor kills all processes of the current run, and ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ _NOBODY = 65534
 
 
 def main() -> None:
-    """Serve requests until the caller ends. The first argument is JSON: `caller`, `bwrap`, `readable`."""
+    """Run commands on request until the caller ends.
+
+    The first argument on the command line is a JSON object: `caller` is the process id of the caller, `bwrap`
+    and `readable` are the values for `Setup`.
+    """
     settings = json.loads(sys.argv[1])
     if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise SystemExit("simllm: the sandbox needs Linux")
@@ -42,9 +46,10 @@ def main() -> None:
 
 
 def _become_ordinary_user() -> None:
-    """Give up root's rights, because limits do not bind root.
+    """Change from root to an ordinary user, because many limits do not apply to root.
 
-    The new user has no other processes or files. Where only few user ids exist, it is `nobody`.
+    The new user id depends on the process id, so that this user has no other processes or files. If that id
+    cannot be used, the user becomes `nobody`.
     """
     os.setgroups([])
     for user in (_FIRST_FREE_USER + os.getpid(), _NOBODY):
@@ -58,7 +63,14 @@ def _become_ordinary_user() -> None:
 
 
 def _wait_for_request(caller: int) -> bool:
-    """Wait until a request comes; return whether the caller still exists."""
+    """Wait for the next request.
+
+    Args:
+        caller: The process id of the caller.
+
+    Returns:
+        True if a request, or the end of standard input, can be read. False if the caller has ended.
+    """
     poll = select.poll()
     poll.register(sys.stdin, select.POLLIN)
     while not poll.poll(1000):

@@ -1,4 +1,4 @@
-"""A pool of supervisors, which run commands for the threads of this process."""
+"""A pool of supervisors: processes that run commands in sandboxes for the threads of this process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ _FOLDER = str(Path(simllm.__file__).parents[1])
 
 
 class SupervisorPool:
-    """Supervisors for as many runs as there are at the same time; each is started when it is first needed.
+    """A pool of supervisors, which are processes that run one command at a time.
+
+    A supervisor is started when a command is to be run and no supervisor is idle. Afterwards it waits for the
+    next command.
 
     Args:
         bwrap: The path of bubblewrap; None runs commands without a sandbox.
-        readable: More paths that a command may read.
+        readable: Further paths that a command may read.
     """
 
     def __init__(self, bwrap: str | None, readable: Sequence[str] = ()) -> None:
@@ -91,7 +94,7 @@ class SupervisorPool:
             self._idle.append(supervisor)
 
     def _end(self, supervisor: subprocess.Popen[bytes]) -> int:
-        """End a supervisor, which ends its run first, and return its exit status."""
+        """End a supervisor by closing its pipes; it then kills its current run. Return its exit status."""
         for stream in (supervisor.stdin, supervisor.stdout):
             if stream:
                 with contextlib.suppress(OSError):  # bytes of a request that it did not read

@@ -19,9 +19,12 @@ _ALLOW, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 38  # 38 is ENOSYS
 
 
 def seccomp_program() -> bytes:
-    """Return the filter as BPF instructions of this machine; empty if the processor is not known.
+    """Return the filter of system calls as BPF instructions.
 
-    The filter answers ENOSYS to the refused calls, and to all calls of other architectures.
+    Refused calls, and all calls for another processor architecture, fail with the error ENOSYS.
+
+    Returns:
+        The instructions for this machine's processor; b"" if the processor is not supported.
     """
     if platform.machine() not in _REFUSED:
         return b""

@@ -1,4 +1,4 @@
-"""Languages whose programs can be compiled and run, and the tools for that."""
+"""The programming languages whose programs can be compiled and run, and their tools."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _JAVA = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The tools of a language.
+    """The tools of a programming language.
 
     Attributes:
         source: The name of the source file.
         compile: The command that compiles the source file; `{source}` stands for its name.
-        keep: Patterns of the compiled files.
-        run: The command that runs the program. `{memory}` stands for the memory limit in MiB, `{main}` for
-            the class that has `main`.
-        version: The command that prints the version.
-        packages: For each needed program, the Debian package that has it.
-        refused: A pattern in the standard error of programs that ended because they got no memory.
+        keep: Patterns for the paths of the compiled files.
+        run: The command that runs the program. `{memory}` stands for the memory limit in MiB, and `{main}`
+            for the Java class that has the method `main`.
+        version: The command that prints the version of the compiler or interpreter.
+        packages: The needed programs, each with the name of the Debian package that contains it.
+        refused: A regular expression that matches the message on standard error when a program ended because
+            it could not allocate memory.
     """
 
     source: str
@@ -80,10 +81,10 @@ class Program:
     """A compiled program.
 
     Attributes:
-        files: The files that it needs, by relative path.
-        outcome: The outcome of the compilation.
-        main: The class that has `main`, in Java.
-        toolchain: The tools that compiled it.
+        files: The content of the compiled files by relative path.
+        outcome: The outcome of the compiler's run.
+        main: The Java class with the method `main`; empty for other languages.
+        toolchain: The tools of the program's language.
     """
 
     files: Mapping[str, bytes]
@@ -92,23 +93,27 @@ class Program:
     toolchain: Toolchain = dataclass_field(repr=False)
 
     def command(self, limits: Limits) -> list[str]:
-        """Return the command that runs the program."""
+        """Return the command that runs the program under the given limits."""
         words = {"memory": limits.memory, "main": self.main}
         return [word.format(**words) for word in self.toolchain.run]
 
     @property
     def compile_log(self) -> str:
-        """The messages of the compiler, and the limit that it exceeded."""
+        """The messages of the compiler, with a last line if the compiler exceeded a limit."""
         end = f"the compiler exceeded its limit of {self.outcome.exceeded}\n" if self.outcome.exceeded else ""
         return self.outcome.stderr.decode(errors="replace") + end
 
     def was_refused_memory(self, outcome: Outcome) -> bool:
-        """Return whether a run of the program ended because it did not get memory that it asked for."""
+        """Return whether a run of the program failed because the program could not allocate memory.
+
+        Args:
+            outcome: The outcome of the run.
+        """
         return outcome.status != 0 and self.toolchain.refused.search(outcome.stderr) is not None
 
 
 def find_toolchain(language: str) -> Toolchain:
-    """Return the tools of a language.
+    """Return the tools of a programming language, after a check that they are installed.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.
@@ -123,7 +128,7 @@ def find_toolchain(language: str) -> Toolchain:
 
 
 def toolchain_version(sandbox: Sandbox, language: str) -> str:
-    """Return the version of the compiler, or interpreter, of a language; it is run in the sandbox.
+    """Return the version of a language's compiler or interpreter, as it prints the version in the sandbox.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed or do not run.
@@ -139,15 +144,15 @@ def _first_line(text: bytes) -> str:
 
 
 def compile_program(sandbox: Sandbox, language: str, code: str) -> Program:
-    """Compile a program in the sandbox. Python is only parsed.
+    """Compile a program in the sandbox; for Python, only check its syntax.
 
     Args:
-        sandbox: Runs the compiler.
+        sandbox: The sandbox in which the compiler is run.
         language: cpp, python or java.
         code: The source code. In Java, the public class may have any name.
 
     Returns:
-        The program; it can be run if `outcome.succeeded`.
+        The program. It can be run if `outcome.succeeded` is true.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.

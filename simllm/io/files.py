@@ -179,7 +179,7 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
         return
     for read in inputs:
         if not is_stdin(read) and real(read) == real(file):
-            raise InputError(f"-o {file}: would overwrite what is read")
+            raise InputError(f"{file}: would overwrite what is read")
     try:
         status = file.stat()
     except FileNotFoundError:

@@ -22,6 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from simllm.model.encoder_config import ModelConfig
 
@@ -178,7 +179,13 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The MPNet encoder: embeddings, then layers that share one relative position bias."""
+    """The MPNet encoder: embeddings, then layers that share one relative position bias.
+
+    Attributes:
+        gradient_checkpointing: Whether the backward pass computes the layers again, to save memory.
+    """
+
+    gradient_checkpointing = False
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -245,6 +252,11 @@ class Encoder(nn.Module):
             (B, R, D) hidden states; D is the hidden size.
         """
         x = self.embeddings(tokens, positions)
+        again = self.gradient_checkpointing and torch.is_grad_enabled()
         for layer in self.layers:
-            x = layer(x, columns, attend)
+            x = (
+                checkpoint(layer, x, columns, attend, use_reentrant=False)
+                if again
+                else layer(x, columns, attend)
+            )
         return x

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
 SCALES = ("raw", "percentile", "rating", "same")
-_SIMILAR, _SAME = 0.5, 0.5  # lowest score of similar texts; lowest probability of the same meaning
+SIMILAR, SAME = 0.5, 0.5  # lowest score of similar texts; lowest probability of the same meaning
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 
@@ -87,7 +87,7 @@ class Scores:
         """
         if self.same is None:
             return np.zeros(len(self.values), bool)
-        return (self.values >= _SIMILAR) & (self.same < _SAME)
+        return (self.values >= SIMILAR) & (self.same < SAME)
 
     def to_pandas(self, index: Any = None) -> pandas.Series:
         """Return the scores as a pandas Series named "score".

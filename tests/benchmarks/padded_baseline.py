@@ -22,14 +22,15 @@ class Plain:
         self.order = np.random.default_rng(0).permutation(task.batches.texts)
 
     def losses(self, update):
-        """Yield the losses of batches until an update has enough tokens of text."""
-        tokens, number = 0, 0
+        """Return a function for each batch of an update with enough tokens of text."""
+        parts, tokens, number = [], 0, 0
         while tokens < self.task.config.update_tokens:
             first = (1000 * update + number) * self.texts
             chosen = np.take(self.order, np.arange(first, first + self.texts), mode="wrap")
-            loss, count = self.loss(self.task.batches.make_batch(np.zeros_like(chosen), chosen))
-            tokens, number = tokens + count, number + 1
-            yield loss, count
+            batch = self.task.batches.make_batch(np.zeros_like(chosen), chosen)
+            parts.append(partial(self.loss, batch))
+            tokens, number = tokens + batch.text_tokens, number + 1
+        return parts
 
     def loss(self, batch):
         """Return the mean loss of a batch, and its number of tokens of text."""

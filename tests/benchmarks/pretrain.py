@@ -13,7 +13,6 @@ import argparse
 import itertools
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,21 +22,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
 
 from simllm.errors import InputError
 from simllm.metric import default_model
 from simllm.model.tokenizer import Tokenizer
 from tests.benchmarks import machine
-from tests.benchmarks.padded_baseline import Plain
+from tests.benchmarks.training_speed import Stepper, beside_baseline
 from train.corpus import build
 from train.corpus.config import CorpusConfig
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime import config_file
 from train.runtime.distributed import World, join_processes
-from train.runtime.flops import peak_flops
-from train.runtime.optimizer_and_schedule import make_optimizer
 from train.tokens import shards
 
 TEXTS = 200_000  # at most this many texts of the source are read
@@ -59,66 +55,6 @@ def tiled(some, tokens):
     """Return a corpus of this many tokens, made of repetitions of `some`."""
     times = max(1, round(tokens / some.tokens))
     return shards.Shards(some.parts * times, np.tile(some.lengths, times))
-
-
-class Stepper:
-    """Optimizer steps on given losses, with their durations."""
-
-    def __init__(self, task, losses):
-        self.task, self.losses = task, losses
-        self.adam = make_optimizer(task.model, task.config)
-        self.update, self.tokens, self.times = 0, [], []
-
-    def step(self):
-        started, tokens = time.perf_counter(), 0
-        for loss, count in self.losses(self.update):
-            loss.backward()
-            tokens += count
-        self.task.world.sum_gradients(self.task.model)
-        nn.utils.clip_grad_norm_(self.task.model.parameters(), self.task.config.clip_norm)
-        self.adam.step()
-        self.adam.zero_grad()
-        if self.task.world.device.type == "cuda":
-            torch.cuda.synchronize()
-        self.times.append(time.perf_counter() - started)
-        self.tokens.append(tokens)
-        self.update += 1
-
-    def speed(self):
-        """Return the tokens per second of the median step; the first step is a warm-up."""
-        return statistics.median(n / t for n, t in zip(self.tokens[1:], self.times[1:], strict=True))
-
-
-def beside_baseline(settings, data, world, seconds, baseline_texts):
-    """Measure simllm and the baseline in turns, until each has had its seconds."""
-    tasks = [PretrainingTask(settings, data, data, world) for _ in range(2)]
-    plain = Plain(tasks[1], baseline_texts)
-    tasks[1].model.make_attention = None  # not needed by the baseline
-    for layer in tasks[1].model.encoder.layers:
-        layer._compiled_call_impl = None
-    steppers = [Stepper(tasks[0], tasks[0].losses), Stepper(tasks[1], plain.losses)]
-    memory = []
-    for stepper in steppers:
-        stepper.step()
-        with machine.PeakMemory(world.device) as taken:
-            stepper.step()
-        memory.append(taken.peak)
-    while min(sum(stepper.times) for stepper in steppers) < seconds:
-        min(steppers, key=lambda stepper: sum(stepper.times)).step()
-    rows = tasks[0]._prepare_batches(0)[0]
-    real = sum(int(batch.shape.sum() + batch.shape[:, 1].sum()) for batch in rows)
-    padding = [1 - real / sum(len(batch.tokens) for batch in rows), statistics.mean(plain.paddings)]
-    peak = peak_flops(world.device, settings.precision)
-    return {
-        name: {
-            "tokens_per_second": round(stepper.speed()),
-            "mfu": round(stepper.speed() * tasks[0].flops_per_token / peak, 3),
-            "peak_memory_mb": round(memory[i] / 1e6),
-            "padding": round(padding[i], 4),
-            "steps": len(stepper.times),
-        }
-        for i, (name, stepper) in enumerate(zip(("simllm", "plain"), steppers, strict=True))
-    } | {"ratio": round(steppers[0].speed() / steppers[1].speed(), 2), "peak_flops": peak}
 
 
 def growth(settings, data, world, steps):

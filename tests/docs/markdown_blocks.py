@@ -213,7 +213,7 @@ def parse(command):
             words.pop(0)
         if words[0] == "taskset":
             words = words[3:]
-        if words[0] == "torchrun":
+        if words[0] in ("torchrun", "accelerate"):
             words = ["python", *words[words.index("-m") :]]
         if words[0] == "sbatch":
             words = _job(words[1:])
@@ -233,7 +233,8 @@ def _job(words):
     options = [word for word in words if word.endswith(".sbatch")]
     script, arguments = options[0], words[words.index(options[0]) + 1 :]
     assert (ROOT / script).is_file(), script
-    module = {"pretrain": "train.pretrain", "contrastive": "train.contrastive"}.get(Path(script).stem)
+    modules = {"pretrain": "train.pretrain", "contrastive": "train.contrastive"}
+    module = (modules | {"gpu_acceptance": "tests.benchmarks.gpu"}).get(Path(script).stem)
     arguments = [argument.replace("%a", "1") for argument in arguments]
     return ["python", "-m", module, *arguments] if module else ["simllm", "evaluate", *arguments]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from simllm.model.encoder import attention
-from simllm.model.inference import matmul_attention, short_softmax
+from simllm.model.inference import fast_attention, short_softmax
 
 LENGTHS = [1, 2, 15, 16, 17, 63, 64, 200]
 
@@ -24,4 +24,4 @@ def test_attention_with_hidden_positions(length):
     q, k, v = (torch.randn(2, 3, length, 8) for _ in range(3))
     bias = torch.randn(2, 3, length, length)
     bias[1, :, :, length // 2 + 1 :] = torch.finfo(torch.float32).min
-    torch.testing.assert_close(matmul_attention(q, k, v, bias, 0.0), attention(q, k, v, bias, 0.0))
+    torch.testing.assert_close(fast_attention(q, k, v, bias, 0.0), attention(q, k, v, bias, 0.0))

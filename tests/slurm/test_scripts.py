@@ -50,6 +50,14 @@ def test_contrastive_job_is_requeued_and_its_model_is_evaluated(
     assert cluster.output(job).startswith("metric\tspearman")
 
 
+def test_acceptance_job_writes_the_figures_of_a_node(cluster, tmp_path):
+    """Without a real GPU, the checks run in their reduced form."""
+    job = cluster.submit("slurm/gpu_acceptance.sbatch", "--only", "encoder", "--json", tmp_path / "gpu.json")
+    cluster.finish(job)
+    assert cluster.output(job).endswith("all checks passed\n")
+    assert json.loads((tmp_path / "gpu.json").read_text())["failed"] == []
+
+
 def test_jobs_must_be_submitted_from_the_checkout(cluster, tmp_path):
     job = cluster.submit(f"--chdir={tmp_path}", ROOT / "slurm" / "evaluate.sbatch")
     cluster.finish(job, "FAILED")

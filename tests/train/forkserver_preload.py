@@ -2,6 +2,7 @@
 
 import gc
 
+import accelerate  # noqa: F401
 import torch._dynamo  # noqa: F401 (an optimizer loads it)
 
 from tests.train import shared_lexicon

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -35,6 +35,7 @@ from train.runtime import run_folder, training_loop
 from train.runtime.config_file import hide_data_root
 from train.runtime.distributed import World
 from train.runtime.embedding_loss import embedding_loss_parts
+from train.runtime.gradient_exchange import LossPart
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signals import StopRequest
@@ -100,18 +101,18 @@ class ContrastiveTask:
         first, *_ = self.batches.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Compute this process's parts of the loss for one update (optimizer step).
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Prepare this process's parts of the loss for one update (optimizer step).
 
         Args:
             update: Number of the update, from 0.
 
-        Yields:
-            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
-            processes add up to the loss of the update.
+        Returns:
+            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
+            tokens in that part. The parts from all processes add up to the loss of the update.
         """
         config, batch = self.config, self.batches[update]
-        yield from embedding_loss_parts(
+        parts = embedding_loss_parts(
             batch.ids,
             self._embed,
             partial(self._loss, batch=batch),
@@ -123,7 +124,8 @@ class ContrastiveTask:
         )
         for auxiliary in (self.auxiliary_lm, self.meaning):
             if auxiliary:
-                yield from auxiliary.losses(update)
+                parts += auxiliary.losses(update)
+        return parts
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Evaluate the model on the dev data.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from train.pretrain.objective import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
+from train.runtime.gradient_exchange import LossPart
 from train.runtime.log import print_progress
 from train.runtime.prefetch import Prefetcher
 from train.tokens import shards
@@ -76,22 +78,25 @@ class AuxiliaryLanguageModel:
         self.model = PermutedLanguageModel(start.encoder).to(world.device)
         self._prefetcher = Prefetcher(self._make_batch)
 
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Compute this process's part of the language modelling loss for one update (optimizer step).
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Prepare this process's part of the language modelling loss for one update (optimizer step).
 
         Args:
             update: Number of the update, from 0.
 
-        Yields:
-            A part of the weighted mean loss per predicted token, in nats, and the number of text tokens in
-            that part. Nothing is yielded if this process has no texts.
+        Returns:
+            A function that computes a part of the weighted mean loss per predicted token, in nats, and the
+            number of text tokens in that part. Nothing if this process has no texts.
         """
         batch, predicted = self._prefetcher[update]
-        if batch:
-            torch.manual_seed(combined_seed(self.seed, update, self.world.rank))  # for dropout
-            with self.world.autocast(self.precision):
-                loss = self.model(batch.to(self.world.device))
-            yield self.config.weight * loss / predicted, batch.text_tokens
+        return [partial(self._loss, update, batch, predicted)] if batch else []
+
+    def _loss(self, update: int, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
+        """Compute this process's part of the loss for one update, and the number of its text tokens."""
+        torch.manual_seed(combined_seed(self.seed, update, self.world.rank))  # for dropout
+        with self.world.autocast(self.precision):
+            loss = self.model(batch.to(self.world.device))
+        return self.config.weight * loss / predicted, batch.text_tokens
 
     def _make_batch(self, update: int) -> tuple[PermutedBatch | None, int]:
         """Make this process's batch for one update (optimizer step).

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from train.contrastive.meaning_pairs import MeaningPair, MeaningSource, open_sou
 from train.corpus.decontaminate import ExcludedTexts
 from train.pretrain.batches import combined_seed
 from train.runtime.distributed import World
+from train.runtime.gradient_exchange import LossPart
 from train.runtime.prefetch import Prefetcher
 
 
@@ -62,28 +64,30 @@ class MeaningTask:
         self.sources: list[MeaningSource] = [open_source(s, excluded, lexicon) for s in config.sources]
         self._updates = Prefetcher(self._make)
 
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Compute this process's parts of the weighted loss for one update (optimizer step).
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Prepare this process's parts of the weighted loss for one update (optimizer step).
 
         Args:
             update: Number of the update, from 0.
 
-        Yields:
-            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
-            processes add up to the loss of the update.
+        Returns:
+            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
+            tokens in that part. The parts from all processes add up to the loss of the update.
         """
         pairs = self._updates[update]
         sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
         # `batch_slices` limits the padded tokens of one text of each pair.
         chunks = list(batch_slices([range(sizes[i]) for i in order], 1024))
-        for rows in chunks[self.world.rank :: self.world.size]:
-            chosen = order[rows]
-            first, second = [pairs.first[i] for i in chosen], [pairs.second[i] for i in chosen]
-            labels = torch.tensor([pairs.labels[i] for i in chosen], device=self.world.device)
-            loss = F.binary_cross_entropy_with_logits(self._logits(first, second), labels, reduction="sum")
-            tokens = sum(map(len, first + second))
-            yield self.config.weight * loss / self.config.pairs, tokens
+        own = chunks[self.world.rank :: self.world.size]
+        return [partial(self._loss, pairs, order[rows]) for rows in own]
+
+    def _loss(self, pairs: TokenizedPairs, chosen: list[int]) -> tuple[Tensor, int]:
+        """Compute the part of the loss, and the number of text tokens, of the chosen pairs."""
+        first, second = [pairs.first[i] for i in chosen], [pairs.second[i] for i in chosen]
+        labels = torch.tensor([pairs.labels[i] for i in chosen], device=self.world.device)
+        loss = F.binary_cross_entropy_with_logits(self._logits(first, second), labels, reduction="sum")
+        return self.config.weight * loss / self.config.pairs, sum(map(len, first + second))
 
     def _logits(self, first: list[list[int]], second: list[list[int]]) -> Tensor:
         """Compute the head's (n,) logits for n text pairs, given as token ids of first and second texts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from train.distill.texts import Group
 from train.pretrain.batches import combined_seed
 from train.runtime.distributed import World
 from train.runtime.embedding_loss import embedding_loss_parts
+from train.runtime.gradient_exchange import LossPart
 from train.runtime.prefetch import Prefetcher
 
 _ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
@@ -87,18 +88,18 @@ class DistillationTask:
         groups = self._choose_groups(update)
         return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
 
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Compute this process's parts of the loss for one update (optimizer step).
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Prepare this process's parts of the loss for one update (optimizer step).
 
         Args:
             update: Number of the update, from 0.
 
-        Yields:
-            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
-            processes add up to the loss of the update.
+        Returns:
+            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
+            tokens in that part. The parts from all processes add up to the loss of the update.
         """
         config, batch = self.config, self._updates[update]
-        yield from embedding_loss_parts(
+        return embedding_loss_parts(
             batch.ids,
             self._embed,
             partial(self._loss, batch=batch),

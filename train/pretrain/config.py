@@ -22,6 +22,8 @@ class PretrainConfig(TrainingConfig):
     batch_tokens: int  # approximate tokens of text in a batch, which a device processes at once
     accumulation: int  # batches per update, over all processes
     test_texts: int  # number of held-out texts for the perplexity
+    # Whether a process keeps only its part of weights, gradients and moments, for models that outgrow a GPU.
+    sharding: bool = field(default=False, metadata=ADDED_LATER)
     # permuted: a prediction sees the tokens that were predicted before it; masked: it sees none of them
     objective: str = field(default="permuted", metadata=ADDED_LATER)
 
@@ -41,6 +43,8 @@ class PretrainConfig(TrainingConfig):
             problems.append(f"objective must be permuted or masked, not {self.objective!r}")
         if self.packing not in ("documents", "blocks"):
             problems.append(f"packing must be documents or blocks, not {self.packing!r}")
+        if self.sharding and self.precision == "fp16":
+            problems.append("sharding: not with fp16, but with bf16 or fp32")
         if self.batch_tokens < self.model.max_length:
             problems.append(f"batch_tokens must hold the longest input, {self.model.max_length} tokens")
         if problems:

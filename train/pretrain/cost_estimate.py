@@ -17,6 +17,7 @@ from train.pretrain.task import PretrainingTask
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
 from train.runtime.optimizer_and_schedule import make_optimizer
+from train.runtime.training_loop import set_up_encoders
 from train.tokens.shards import Shards
 
 _TYPICAL = 16  # tokens of a typical summary
@@ -41,12 +42,13 @@ def estimate(config: PretrainConfig, world: World) -> str:
     ids = np.random.default_rng(0).integers(5, config.model.vocab_size, texts * length)
     shards = Shards([ids], np.full(texts, length))
     task = PretrainingTask(config, shards, shards, World(device=device))
+    set_up_encoders(task.model, config)
     adam = make_optimizer(task.model, config)
     times, activations = [], 0
     for update in range(2):  # the first update also compiles, allocates and fills caches
         started = time.perf_counter()
         with _saved_bytes(device) as saved:
-            (loss, tokens), *_ = task.losses(update)
+            loss, tokens = task.losses(update)[0]()
         activations = sum(saved.values())
         loss.backward()
         adam.step()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder
-from train.corpus.build import TRAIN
+from train.corpus.corpus_folder import TRAIN
 from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
@@ -19,7 +20,9 @@ from train.pretrain.objective import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch, pad_streams
 from train.runtime.distributed import World
 from train.runtime.flops import training_flops
+from train.runtime.gradient_exchange import LossPart
 from train.runtime.prefetch import Prefetcher
+from train.runtime.sharding import shard
 from train.tokens.shards import Shards
 
 
@@ -36,7 +39,7 @@ class PretrainingTask:
         vectors: (V, D) initial token embeddings for V tokens; None: random.
 
     Raises:
-        InputError: No text is long enough to predict a token.
+        InputError: No text is long enough to predict a token, or `compile` is set where it has no effect.
     """
 
     def __init__(
@@ -64,6 +67,8 @@ class PretrainingTask:
         )
         # FlexAttention is made for GPUs and does not support dropout of attention weights.
         self.compiled = world.device.type == "cuda" and not config.model.attention_probs_dropout_prob
+        if config.compile and not self.compiled:  # the shapes of `grouped_attention` vary too much
+            raise InputError("compile: pretraining needs a GPU and attention_probs_dropout_prob 0 for it")
         if not (self.test_batches.texts < config.test_texts).any():
             raise InputError("test_texts: none of these texts is long enough to predict a token of")
         torch.manual_seed(config.seed)
@@ -73,6 +78,9 @@ class PretrainingTask:
         if vectors is not None:
             self.model.encoder.embeddings.token.weight.data.copy_(torch.from_numpy(vectors))
         self.model.to(world.device)
+        self.is_sharded = config.sharding and world.size > 1
+        if self.is_sharded and self.update_batches * config.model.max_length > config.update_tokens:
+            raise InputError("sharding: each process needs texts in each update; raise batch_tokens")
         if self.compiled:
             torch._dynamo.config.recompile_limit = 64  # shapes of batches, in training and evaluation
             torch._dynamo.config.fail_on_recompile_limit_hit = (
@@ -80,10 +88,17 @@ class PretrainingTask:
             )
             for layer in self.model.encoder.layers:
                 layer.compile(dynamic=False)
+        if self.is_sharded:
+            shard(self.model, self.model.encoder.layers, world)
         self._prefetcher = Prefetcher(self._prepare_batches)
 
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Compute the losses of this process's batches in an update (optimizer step).
+    @property
+    def update_batches(self) -> int:
+        """Number of batches in an update, over all processes; each process has equally many."""
+        return -(-self.config.accumulation // self.world.size) * self.world.size
+
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Prepare the losses of this process's batches in an update (optimizer step).
 
         A batch's loss is divided by the number of predicted tokens in the whole update. Therefore the sum
         over all batches and processes is the mean loss per predicted token, in nats.
@@ -91,12 +106,15 @@ class PretrainingTask:
         Args:
             update: The number of the update, from 0.
 
-        Yields:
-            For each batch, its loss and its number of tokens.
+        Returns:
+            For each batch, a function that computes its loss and its number of tokens.
         """
         batches, predicted = self._prefetcher[update]
-        for batch in batches:
-            yield self._loss(batch) / predicted, batch.text_tokens
+        return [partial(self._loss_part, batch, predicted) for batch in batches]
+
+    def _loss_part(self, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
+        """Compute a batch's loss, divided by `predicted`, and the number of its text tokens."""
+        return self._loss(batch) / predicted, batch.text_tokens
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Compute the perplexity on the held-out texts.
@@ -108,7 +126,8 @@ class PretrainingTask:
         """
         loss, count = 0.0, 0
         parts = self.test_batches.evaluation_texts(self.config.test_texts, self.config.batch_tokens)
-        for texts in parts[self.world.rank :: self.world.size]:
+        # The processes of a sharded model compute together, so each computes all parts.
+        for texts in parts if self.is_sharded else parts[self.world.rank :: self.world.size]:
             batch = self.test_batches.make_batch(np.zeros_like(texts), texts)
             loss += self._loss(self._pad_and_pin(batch)).item()
             count += batch.predicted
@@ -139,9 +158,8 @@ class PretrainingTask:
         Returns:
             The batches, and the number of predicted tokens in the batches of all processes.
         """
-        size = self.world.size
-        parts = self.batches.texts_of_update(update, -(-self.config.accumulation // size) * size)
-        own = [part for part in parts[self.world.rank :: size] if len(part[1])]
+        parts = self.batches.texts_of_update(update, self.update_batches)
+        own = [part for part in parts[self.world.rank :: self.world.size] if len(part[1])]
         batches = [self._pad_and_pin(self.batches.make_batch(*part)) for part in own]
         return batches, self.batches.count_predicted(parts)
 

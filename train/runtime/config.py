@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from simllm.errors import InputError
 
@@ -31,6 +31,10 @@ class TrainingConfig:
     evaluate_every: int  # updates between evaluations; each evaluation saves the state
     precision: str  # of matrix products, over float32 weights: fp32, bf16, or fp16 with loss scaling
     max_skipped: int = 10  # updates in a row that may have no finite gradient
+    # Whether the backward pass computes the encoder's layers again: less memory, a third more arithmetic.
+    gradient_checkpointing: bool = field(default=False, metadata=ADDED_LATER)
+    # Whether torch.compile compiles the encoder's layers; pretraining on a GPU always compiles them.
+    compile: bool = field(default=False, metadata=ADDED_LATER)
     tensorboard: bool = False  # whether to write the log for TensorBoard, too
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Training in several processes, started by srun or torchrun, or in a single process."""
+"""Training in several processes, started by torchrun, accelerate or srun, or in a single process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import nn
 
 from simllm.errors import InputError
 
@@ -21,6 +20,7 @@ T = TypeVar("T")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}  # of matrix products
 
 # Environment variables of torchrun and srun: rank, number of processes, rank on the machine.
+# `accelerate launch` sets those of torchrun.
 _LAUNCHERS = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
@@ -92,53 +92,58 @@ class World:
         if self.size > 1:
             dist.all_reduce(tensor)
 
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Replace a model's gradients by their sums over all processes, in place and in one message."""
-        if self.size == 1:
-            return
-        parameters = [p for p in model.parameters() if p.requires_grad]
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(flat)
-        for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
-            parameter.grad = part.view_as(parameter)
-
 
 @contextlib.contextmanager
 def join_processes() -> Iterator[World]:
     """Open a context in which this process can exchange tensors with the run's other processes.
 
-    srun or torchrun start the processes and describe them in environment variables. Without these
-    variables, the run has one process. Each process gets one GPU, or the CPU if there is no GPU.
+    torchrun, `accelerate launch` or srun start the processes and describe them in environment variables.
+    Without these variables, the run has one process. Each process gets one GPU, or the CPU if there is none.
 
     Yields:
         The rank of this process, the number of processes, and the device.
 
     Raises:
-        InputError: The environment has no address of the first process.
+        InputError: The environment has no address of the first process, or asks accelerate for an engine that
+            does not fit.
     """
+    for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
+        if _accelerate_flag(f"USE_{engine}"):
+            instead = "; set `sharding: true` in the configuration" if engine == "FSDP" else ""
+            raise InputError(f"accelerate: {engine} is not supported{instead}")
     rank, size, local = 0, 1, 0
     for names in _LAUNCHERS:
         if all(name in os.environ for name in names):
             rank, size, local = (int(os.environ[name]) for name in names)
             break
-    device = torch.device("cpu")
-    if torch.cuda.is_available():
-        device = torch.device("cuda", local % torch.cuda.device_count())
-        torch.cuda.set_device(device)
+    use_cpu = not torch.cuda.is_available() or _accelerate_flag("USE_CPU")
+    local %= 1 if use_cpu else torch.cuda.device_count()  # a process may see its own GPU only
+    if not use_cpu:
+        torch.cuda.set_device(local)
     if size == 1:
-        yield World(device=device)
+        if _accelerate_flag("USE_CPU") and "MASTER_ADDR" in os.environ and "RANK" not in os.environ:
+            raise InputError("`accelerate launch` starts one process only on CPUs; use torchrun")
+        yield World(device=torch.device("cpu") if use_cpu else torch.device("cuda", local))
         return
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise InputError(f"{size} processes, but {' and '.join(missing)} not set in the environment")
-    dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-        rank=rank,
-        world_size=size,
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(local)}
+    os.environ.setdefault("OMP_NUM_THREADS", str(torch.get_num_threads()))  # or accelerate changes the number
+    from accelerate.state import AcceleratorState, PartialState
+
+    state = PartialState(
+        use_cpu,  # accelerate itself would take one process for a run on CPUs
+        backend="gloo" if use_cpu else "cpu:gloo,cuda:nccl",
         timeout=timedelta(days=1),  # the others wait while the first prepares the corpus
     )
     try:
-        yield World(rank, size, device)
+        yield World(state.process_index, state.num_processes, state.device)
     finally:
-        dist.destroy_process_group()
+        state.destroy_process_group()
+        AcceleratorState._reset_state(reset_partial_state=True)  # for a later run of the same process
+
+
+def _accelerate_flag(name: str) -> bool:
+    """Return whether `accelerate launch` has set one of its environment variables to true."""
+    return os.environ.get(f"ACCELERATE_{name}", "").lower() == "true"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from simllm.scoring.encode import batch_slices, pad
 from train.pretrain.batches import combined_seed
 from train.runtime.distributed import World
+from train.runtime.gradient_exchange import LossPart
 
 
 def embedding_loss_parts(
@@ -22,11 +24,11 @@ def embedding_loss_parts(
     seed: tuple[int, ...],
     cache_gradients: bool,
     world: World,
-) -> Iterator[tuple[Tensor, int]]:
+) -> list[LossPart]:
     """Compute a loss over all embeddings of a batch, in parts for backpropagation.
 
     Each process embeds some chunks of the texts. The processes then share their embeddings. Every
-    process computes the whole loss and the gradients of the loss for the embeddings. Each yielded part
+    process computes the whole loss and the gradients of the loss for the embeddings. Each returned part
     backpropagates the gradients of one chunk to the model's weights.
 
     With `cache_gradients`, each chunk is embedded again for backpropagation. Only one chunk is then
@@ -43,9 +45,9 @@ def embedding_loss_parts(
         cache_gradients: Whether to embed each chunk twice, to save memory.
         world: The processes that share the texts.
 
-    Yields:
-        For each chunk of this process, a part of the loss and the chunk's number of tokens. The parts
-        from all processes add up to the loss.
+    Returns:
+        For each chunk of this process, a function that computes a part of the loss and the chunk's number of
+        tokens. The parts from all processes add up to the loss.
     """
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))  # to save padding
     chunks = [order[rows] for rows in batch_slices([ids[i] for i in order], chunk_tokens)]
@@ -64,7 +66,11 @@ def embedding_loss_parts(
     world.sum_tensor(embeddings)
     loss = loss_of(embeddings.requires_grad_())
     (gradient,) = torch.autograd.grad(loss, embeddings)
-    for chunk, rows in zip(own_chunks, embedded, strict=True):
+    value = loss.detach() / len(chunks)
+
+    def loss_part(chunk: tuple[int, list[int]], rows: Tensor) -> tuple[Tensor, int]:
         again = embed_chunk(*chunk) if cache_gradients else rows
         part = (again * gradient[chunk[1]]).sum()
-        yield part - part.detach() + loss.detach() / len(chunks), sum(len(ids[i]) for i in chunk[1])
+        return part - part.detach() + value, sum(len(ids[i]) for i in chunk[1])
+
+    return [partial(loss_part, *both) for both in zip(own_chunks, embedded, strict=True)]

@@ -18,7 +18,8 @@ from train.runtime.config import TrainingConfig
 from train.runtime.training_state import has_saved_states
 
 CONFIG = "config.json"
-_MAY_CHANGE = ("out", "tensorboard")  # keys that may differ between two starts of a run
+# Keys that may differ between two starts of a run; they do not change the results, except for rounding.
+_MAY_CHANGE = ("out", "tensorboard", "gradient_checkpointing", "compile", "sharding")
 # Subfolders that hold further folders.
 _SUBFOLDERS = ("states", "vocabulary", "shards", "vectors", "language-model", "texts", "start")
 
@@ -106,7 +107,7 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
     """Compute a short hash that identifies a run; equal hashes mean equal results.
 
     Args:
-        config: The configuration; its keys `out` and `tensorboard` do not affect the hash.
+        config: The configuration; its keys in `_MAY_CHANGE` do not affect the hash.
         inputs: Hashes of the input files.
     """
     values = {key: value for key, value in _config_values(config).items() if key not in _MAY_CHANGE}

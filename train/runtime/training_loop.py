@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from tqdm import tqdm
 
 from simllm.errors import InputError
+from simllm.model.encoder import Encoder
 from train.pretrain.batches import combined_seed
+from train.runtime import sharding
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
+from train.runtime.gradient_exchange import GradientExchange, LossPart
 from train.runtime.optimizer_and_schedule import learning_rate, make_optimizer
 from train.runtime.signals import Interrupted, StopRequest
 from train.runtime.training_state import Progress, TrainingState
@@ -35,15 +38,15 @@ class Task(Protocol):
     def flops_per_token(self) -> float:
         """Floating-point operations of training per text token, for the reported hardware utilization."""
 
-    def losses(self, update: int) -> Iterator[tuple[Tensor, int]]:
-        """Compute this process's parts of the loss for one update (optimizer step).
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Prepare this process's parts of the loss for one update (optimizer step).
 
         Args:
             update: Number of the update, from 0.
 
-        Yields:
-            A part of the loss (a scalar), and the number of text tokens in that part. The parts from all
-            processes add up to the loss of the update.
+        Returns:
+            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
+            tokens in that part. The parts from all processes add up to the loss of the update.
         """
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
@@ -58,6 +61,16 @@ class Task(Protocol):
 
     def describe_texts(self, update: int) -> str:
         """Describe the training texts of one update (optimizer step), to help find a bad text."""
+
+
+def set_up_encoders(model: nn.Module, config: TrainingConfig) -> None:
+    """Apply the keys `gradient_checkpointing` and `compile` of a configuration to the encoders in a model."""
+    for encoder in model.modules():
+        if isinstance(encoder, Encoder):
+            encoder.gradient_checkpointing = config.gradient_checkpointing
+            for layer in encoder.layers:
+                if config.compile and not layer._compiled_call_impl:  # the pretraining task may have done it
+                    layer.compile(dynamic=True)
 
 
 class DivergedError(Exception):
@@ -91,6 +104,8 @@ def train(
         InputError: A state cannot be read or written, or the processes find different states.
     """
     states = Path(config.out) / "states"
+    set_up_encoders(task.model, config)
+    exchange = GradientExchange(task.model, world)
     adam = make_optimizer(task.model, config)
     scaler = torch.amp.GradScaler(world.device.type, enabled=config.precision == "fp16")
     state = TrainingState(task.model, adam, scaler, run)
@@ -123,13 +138,15 @@ def train(
         torch.manual_seed(combined_seed(config.seed, progress.update, world.rank))  # for dropout
         task.model.train()
         own_loss, own_tokens = torch.zeros((), device=world.device), 0
-        for part, count in task.losses(progress.update):
-            scaler.scale(part).backward()
+        parts = task.losses(progress.update) or [exchange.no_loss]
+        for number, compute in enumerate(parts, 1):
+            part, count = compute()
+            exchange.backward(scaler.scale(part), is_last=number == len(parts))
             own_loss += part.detach()
             own_tokens += count
-        world.sum_gradients(task.model)
         scaler.unscale_(adam)
-        norm = float(nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm))
+        clipped = nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm)
+        norm = float(sharding.collect(clipped))
         loss, tokens, stop_requested = world.sum_values(float(own_loss), own_tokens, stop.requested)
 
         if math.isfinite(loss) and math.isfinite(norm):
@@ -183,7 +200,8 @@ def train(
             progress.best = min(progress.best, criterion)
             progress.losses = []
         if evaluate or stop_requested:
-            world.first_then_others(partial(save, line, is_best))
+            with sharding.whole(task.model, adam, world):
+                world.first_then_others(partial(save, line, is_best))
         if stop_requested and not finished:
             raise Interrupted(
                 f"stopped after update {progress.update}; rerun the same command to resume", stop.status

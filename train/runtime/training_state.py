@@ -21,6 +21,7 @@ from torch import nn
 
 from simllm.errors import InputError
 from simllm.io import folders
+from train.runtime.sharding import distribute_like
 
 _TENSORS, _FACTS, _CHECKSUM = "tensors.safetensors", "state.json", "sha256"
 _KEPT = 2  # saved states that are kept: the newest, and the previous one in case of damage
@@ -139,16 +140,20 @@ class TrainingState:
             self._restore(tensors)
             self.scaler.load_state_dict(facts["scaler"])
             self.progress = Progress(**facts["progress"])
-        except (KeyError, TypeError, RuntimeError):
+        except (KeyError, IndexError, TypeError, RuntimeError):
             raise InputError(f"{state}: saved by another version; choose another `out`") from None
 
     def _restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Load the model's weights and the optimizer's moments from tensors named `model.…` and `adam.…`."""
-        self.model.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")})
+        own = self.model.state_dict()
+        weights = {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}
+        self.model.load_state_dict({k: distribute_like(v, own[k]) for k, v in weights.items()})
+        parameters = [p for group in self.adam.param_groups for p in group["params"]]
         moments: dict[int, dict[str, torch.Tensor]] = {}
         for key, value in tensors.items():
             if match := re.fullmatch(r"adam\.(\d+)\.(\w+)", key):
-                moments.setdefault(int(match[1]), {})[match[2]] = value
+                index = int(match[1])
+                moments.setdefault(index, {})[match[2]] = distribute_like(value, parameters[index])
         groups = self.adam.state_dict()["param_groups"]
         self.adam.load_state_dict({"state": moments, "param_groups": groups})
 

@@ -62,12 +62,13 @@ class Language:
     Attributes:
         grammars: Tree-sitter grammars, each as (Python module, name of a function in the module). If code
             has syntax errors in one grammar, the next grammar is tried.
-        places: Takes the bytes of a source file and yields possible documentation comments. A file without
-            such comments is not parsed, which saves time.
-        function: Takes a path of syntax nodes, from the root to a node where a declaration begins. Returns
-            the path to the function that is declared there, or None if there is no function.
-        strip_marks: Takes a comment and returns its text without comment marks such as `//`.
-        name: Takes the syntax node of a function and returns the function's name.
+        places: A function that takes the bytes of a source file and yields the places of comments that may be
+            documentation. A file without such comments is not parsed, which saves time.
+        function: A function that finds a documented function. It takes the path of syntax nodes from the root
+            to a node where a declaration begins. It returns the path from the root to the declared function,
+            or None if no function is declared there.
+        strip_marks: A function that takes a comment and returns its text without comment marks such as `//`.
+        name: A function that takes the syntax node of a function and returns the function's name.
         classes: Types of syntax nodes, such as "class_definition". The name of such a node becomes a part
             of the names of the functions inside.
         tag: The mark that code in a file must have, such as "<?" for PHP; empty for most languages.
@@ -126,7 +127,7 @@ class Language:
                 yield self._describe(path, code, place)
 
     def _describe(self, path: NodePath, code: bytes, place: CommentPlace) -> Function:
-        """Describe a documented function by its names and its comment.
+        """Collect the names, the comment and the beginning of a documented function.
 
         Args:
             path: The syntax nodes from the root to the function.
@@ -186,16 +187,16 @@ def text(node: Node) -> str:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Shorten a path of syntax nodes, so that its last node has one of the given types.
+    """Find the innermost syntax node of given types on a path.
 
-    Only nodes that begin at the same byte as the last node of `path` are tried, the innermost first.
+    Only nodes that begin at the same byte as the last node of the path are considered.
 
     Args:
         path: The nodes from the root of a syntax tree to some node.
         types: Types of syntax nodes, such as "method_declaration".
 
     Returns:
-        The shortened path; None if no node fits.
+        The nodes from the root to the node that was found; None if there is no such node.
     """
     start = path[-1].start_byte
     for at in range(len(path) - 1, -1, -1):

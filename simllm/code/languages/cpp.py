@@ -38,7 +38,7 @@ def _declarator(node: Node) -> Node | None:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a function, such as "Stack::push"; destructors and operators have one, too."""
+    """Return the name of a function, destructor or operator, such as "Stack::push"."""
     declarator = _declarator(node)
     name = declarator.child_by_field_name("declarator") if declarator else None
     return text(name) if name else ""

@@ -1,6 +1,6 @@
 """Rules for JavaScript: the documentation is a JSDoc comment before a function or method.
 
-Functions that are assigned to a name count, too.
+A function that is assigned to a name, as in `const f = () => 1`, is also found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Paths in a syntax tree: the nodes from the root to the node at a given byte of the source."""
+"""Search for the syntax node at a given byte of the source, with the path of nodes from the root to it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ NodePath = Sequence[Node]  # the ancestors of a node, from the root, and the nod
 
 
 class TreeCursor:
-    """Cursor that finds the innermost syntax node at a byte offset, and the nodes above it.
+    """Cursor that finds the innermost syntax node at a byte offset, and the path from the root to the node.
 
-    For increasing offsets, each node is visited once. All calls together take linear time. (The functions
-    `descendant_for_byte_range` and `parent` of tree-sitter begin at the root each time.)
+    If the offsets of successive calls increase, each node of the tree is visited only once, so that all calls
+    together take linear time. The methods `descendant_for_byte_range` and `parent` of tree-sitter are slower:
+    they start at the root each time.
 
     Args:
         root: The root of a syntax tree.
@@ -40,9 +41,10 @@ class TreeCursor:
         self._no_child = False  # whether no child of the last node reaches the offset
 
     def _leave(self, offset: int) -> None:
-        """Move the cursor to the first node that ends after `offset`: a later sibling or a node further up.
+        """Move the cursor past all nodes that end before `offset` or at it.
 
-        Nodes that end before `offset` are left behind.
+        The cursor stops at the first node that ends later: a following sibling, or an ancestor. If there is
+        no such node, it stops at the root.
         """
         while self._path[-1].end_byte <= offset:
             if self._next():
@@ -51,7 +53,10 @@ class TreeCursor:
                 return
 
     def _enter(self, offset: int) -> None:
-        """Move the cursor down to the innermost node that contains the byte `offset` or begins after it."""
+        """Move the cursor down to the innermost node that contains the byte at `offset`.
+
+        If this byte is between two nodes, the cursor stops at the next node, which begins after `offset`.
+        """
         while not self._no_child and self._path[-1].start_byte <= offset:
             if not self._cursor.goto_first_child():
                 return
@@ -62,14 +67,14 @@ class TreeCursor:
                     return
 
     def _next(self) -> bool:
-        """Move the cursor to the next sibling of its node; return False if there is none."""
+        """Move the cursor to the next sibling of the current node; return False if there is no sibling."""
         if not self._cursor.goto_next_sibling():
             return False
         self._path[-1] = self._here()
         return True
 
     def _up(self) -> bool:
-        """Move the cursor from a last child to its parent; return False at the root."""
+        """Move the cursor from the last child of a node to this node; return False at the root."""
         if not self._cursor.goto_parent():
             return False
         self._path.pop()

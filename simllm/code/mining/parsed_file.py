@@ -1,4 +1,4 @@
-"""The comments and functions of a source file, and which of them belong together."""
+"""Parser that finds the comments and functions of a source file, and assigns comments to functions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _DEEPEST = 1_000  # nodes above a function that are searched for its classes
 
 @dataclass(frozen=True)
 class FileComment:
-    """A comment, or several line comments on consecutive lines.
+    """A comment in a file. Line comments on consecutive lines count as one comment.
 
     Attributes:
         text: The comment as it stands in the file, with comment marks such as `//`.
         start: Where the comment begins, in bytes from the beginning of the file.
         end: Where the comment ends (the first byte after the comment).
-        is_alone: Whether no code stands before the comment on its line.
+        is_alone: Whether the comment's line has no code before the comment.
     """
 
     text: str
@@ -39,10 +39,10 @@ class FileFunction:
     """A function in a file.
 
     Attributes:
-        name: The name of the function after the names of its classes and outer functions, separated by dots.
-        kind: The type of the function's syntax node.
+        name: The names of the function's classes and outer functions and its own name, separated by dots.
+        kind: The type of the function's syntax node, such as "function_definition".
         start: Where the function or its first decorator begins, in bytes from the beginning of the file.
-        body: Where the body of the function begins; the same as `end` if it has none.
+        body: Where the body of the function begins; the same as `end` for a function without a body.
         end: Where the function ends (the first byte after the function).
     """
 
@@ -58,7 +58,7 @@ class FileFunction:
 
 
 class ParsedFile:
-    """A source file with its comments and functions, in the order of the file.
+    """A parsed source file, with lists of its comments and functions in the order of the file.
 
     Args:
         code: The content of the file, with line feeds as line ends.
@@ -82,22 +82,30 @@ class ParsedFile:
                 self._above[function] = comment
 
     def comment_above(self, function: FileFunction) -> FileComment | None:
-        """Return the comment directly above a function, with only white space between them; None if none."""
+        """Return the comment that stands directly above a function; None if there is no such comment.
+
+        Only white space may be between the comment and the function.
+        """
         return self._above.get(function)
 
     def function_of(self, comment: FileComment) -> FileFunction | None:
-        """Return the function directly below a comment, else the innermost function around it, or None."""
+        """Find the function to which a comment belongs.
+
+        Returns:
+            The function directly below the comment. If there is none, the innermost function that contains
+            the comment. None if the comment is outside of functions.
+        """
         below = [function for function, above in self._above.items() if above == comment]
         around = [function for function in self.functions if function.contains(comment)]
         return min(below or around, key=lambda function: function.end - function.start, default=None)
 
     def comments_of(self, function: FileFunction) -> list[FileComment]:
-        """Return the comments inside a function, and the comment directly above it."""
+        """Return the comments of a function: those inside it, and the one directly above it."""
         above = self.comment_above(function)
         return [comment for comment in self.comments if comment == above or function.contains(comment)]
 
     def signature(self, function: FileFunction) -> bytes:
-        """Return the code of a function before its body, without comments and white space."""
+        """Return the code of a function up to its body, with all comments and white space removed."""
         parts, here = [], function.start
         for comment in self.comments:
             if function.start <= comment.start < function.body:
@@ -106,13 +114,16 @@ class ParsedFile:
         return b"".join(b"".join([*parts, self.code[here : function.body]]).split())
 
     def text(self, start: int, end: int) -> str:
-        """Return the text from byte `start` to byte `end`, with the indentation before its first line."""
+        """Return the text of the file from byte `start` to byte `end`.
+
+        If only white space precedes `start` on its line, this indentation is included.
+        """
         line = self.code.rfind(b"\n", 0, start) + 1
         indented = not self.code[line:start].strip()
         return self.code[line if indented else start : end].decode(errors="replace")
 
     def _parse(self) -> None:
-        """Find the comments and functions."""
+        """Parse the file, and fill the lists of its comments and functions."""
         found: set[int] = set()
         last_start = -1
         for path in _leaves(self._rules.parse(self.code)):
@@ -126,7 +137,13 @@ class ParsedFile:
                     self._add_function(declaration, found)
 
     def _add_comment(self, node: Node) -> None:
-        """Add a comment, or append it to the line comment on the line above."""
+        """Add a comment to the list, or join it with the previous comment if both are line comments.
+
+        Only line comments on consecutive lines are joined.
+
+        Args:
+            node: The syntax node of the comment.
+        """
         start = node.start_byte
         raw = self.code[start : node.end_byte].rstrip()
         line = self.code.rfind(b"\n", 0, start) + 1
@@ -140,7 +157,7 @@ class ParsedFile:
         self.comments.append(comment)
 
     def _continues(self, first: FileComment, second: FileComment) -> bool:
-        """Return whether two comments are line comments on consecutive lines without code."""
+        """Return whether two comments are line comments on consecutive lines, with no code on these lines."""
         between = self.code[first.end : second.start]
         return (
             first.is_alone
@@ -152,11 +169,14 @@ class ParsedFile:
         )
 
     def _add_function(self, path: NodePath, found: set[int]) -> None:
-        """Add a function, unless it is the inner part of a function that was added, such as after `export`.
+        """Add a function to the list, unless it is already there as part of a longer syntax node.
+
+        For example, `export function f() {}` is added with the word `export`. The inner node, which has the
+        same name and the same end, is not added again.
 
         Args:
             path: The syntax nodes from the root to the function.
-            found: The numbers of the syntax nodes of all functions so far; it is updated.
+            found: The ids of the syntax nodes of all functions in the list. The id of a new one is added.
         """
         node, above, name = path[-1], path[-_DEEPEST:-1], self._rules.name
         outer = [each for each in above if each.id in found]
@@ -183,7 +203,7 @@ class ParsedFile:
 
 
 def _body(function: Node) -> Node | None:
-    """Return the body of a function; None for a declaration without one."""
+    """Return the syntax node of a function's body; None for a declaration, which has no body."""
     nodes = deque([function])
     while nodes:
         node = nodes.popleft()
@@ -194,7 +214,13 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the first decorator of the function at the end of a path; the function if it has none."""
+    """Return the syntax node of a function's first decorator, or of the function if it has no decorator.
+
+    In Python, the node that contains all decorators and the function is returned.
+
+    Args:
+        path: The syntax nodes from the root to the function.
+    """
     if len(path) > 1 and path[-2].type == "decorated_definition":  # in Python
         return path[-2]
     node = path[-1]
@@ -204,7 +230,10 @@ def _first_decorator(path: NodePath) -> Node:
 
 
 def _leaves(root: Node) -> Iterator[list[Node]]:
-    """Yield the path from the root to each leaf or comment; the caller must not keep or change the path."""
+    """Yield the path of syntax nodes from the root to each leaf; a comment counts as a leaf.
+
+    All paths are one list, which changes after each step. The caller must neither store nor change it.
+    """
     cursor, path = root.walk(), [root]
     while True:
         if "comment" not in path[-1].type and cursor.goto_first_child():

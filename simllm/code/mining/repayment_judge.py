@@ -1,4 +1,4 @@
-"""The judgement of a language model whether a change repays a technical debt."""
+"""The judge of repayments: a language model that says whether a change repays a technical debt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ The function after the commit:
 
 
 def question_hash(endpoint: ChatEndpoint, repayment: Repayment) -> str:
-    """Return a hash of the server's address, the model and the question about a repayment."""
+    """Return a hash that identifies a question to a model, so that its answer can be stored and found again.
+
+    It depends on the server's address, the name of the model, and the text of the question.
+    """
     content = [endpoint.url, endpoint.model, _question(repayment)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
@@ -48,7 +51,7 @@ def ask(endpoint: ChatEndpoint, repayment: Repayment) -> str:
 
 
 def is_yes(answer: str) -> bool:
-    """Return whether an answer begins with the word "yes", in any case; marks such as ** are ignored."""
+    """Return whether an answer begins with "yes" in any case; marks before it, such as `**`, are ignored."""
     return re.match(r"\W*yes\b", answer, re.IGNORECASE) is not None
 
 

@@ -1,4 +1,8 @@
-"""Search for repayments: commits that delete the comment of a technical debt and change its function."""
+"""Search for repayments of self-admitted technical debt (SATD).
+
+Developers admit technical debt in comments such as "TODO: handle errors". A commit may repay the debt if it
+deletes such a comment and changes the function to which the comment belongs.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +34,18 @@ _LOWER_CASE_DEBT = re.compile(rb"todo|fixme|hack|xxx")
 
 @dataclass(frozen=True)
 class Repayment:
-    """A function whose technical debt may have been repaid by a commit.
+    """A function before and after a commit that may have repaid a technical debt of the function.
 
     Attributes:
         commit: The hash of the commit.
         path: The path of the file after the commit.
         function: The name of the function.
         language: The programming language.
-        comment: The comment that admits the debt, with comment marks.
-        source: The function before the commit; if the comment stands above the function, from the comment.
-        reference: The function after the commit.
+        comment: The deleted comment that admits the debt, with comment marks.
+        source: The code of the function before the commit. It includes the comment, even if the comment
+            stands above the function.
+        reference: The code of the function after the commit. If the deleted comment stood above the function,
+            a new comment in its place is included.
     """
 
     commit: str
@@ -52,19 +58,24 @@ class Repayment:
 
 
 def may_admit_debt(code: bytes) -> bool:
-    """Return whether a file may have comments that admit technical debt."""
+    """Return whether a file contains todo, fixme, hack or xxx, anywhere and in any case.
+
+    This fast check selects the files whose comments are worth parsing.
+    """
     return _LOWER_CASE_DEBT.search(code.lower()) is not None
 
 
 def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | None]]:
-    """Check each comment that admits technical debt and that a commit deletes from a file.
+    """Find the comments that admit technical debt and that a commit deletes from a file; check each of them.
+
+    The rules in `RULES` decide, in their order, whether the commit may have repaid the debt of a comment.
 
     Args:
         versions: The contents of the file before and after the commit.
 
     Yields:
-        For each comment: the number of rules (see `RULES`) that the comment fulfils before it breaks one.
-        If it fulfils all rules: also the repayment.
+        For each comment: the number of rules that it fulfils before the first rule that it breaks. If it
+        fulfils all rules, the second value is the repayment; otherwise it is None.
     """
     old, new = (code.replace(b"\r\n", b"\n") for code in (versions.before, versions.after))
     language = LANGUAGES.get(PurePath(versions.path).suffix)
@@ -79,7 +90,7 @@ def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | N
 
 
 def _debt_lines(code: bytes) -> Counter[bytes]:
-    """Count the lines that may admit debt, without white space around them."""
+    """Count how often each line with todo, fixme, hack or xxx occurs; indentation does not matter."""
     lines, code = {}, code + b"\n"
     for match in _LOWER_CASE_DEBT.finditer(code.lower()):
         start = code.rfind(b"\n", 0, match.start()) + 1
@@ -88,7 +99,7 @@ def _debt_lines(code: bytes) -> Counter[bytes]:
 
 
 def _words(comment: FileComment) -> tuple[str, ...]:
-    """Return the words of a comment, which do not depend on line breaks and comment marks."""
+    """Return the words of a comment, to compare comments regardless of line breaks and comment marks."""
     return tuple(re.findall(r"\w+", comment.text))
 
 
@@ -97,7 +108,14 @@ def _admits_debt(comment: FileComment) -> bool:
 
 
 def _deleted_debts(before: ParsedFile, after: ParsedFile) -> Iterator[FileComment]:
-    """Yield the comments with debt that are less often in a file than before; moved comments are not."""
+    """Yield the comments that admit technical debt and occur less often after a commit than before it.
+
+    Comments that were only moved within the file occur equally often, so they are not yielded.
+
+    Args:
+        before: The file before the commit.
+        after: The file after the commit.
+    """
     left = Counter(map(_words, after.comments))
     counts = Counter(map(_words, before.comments))
     for comment in filter(_admits_debt, before.comments):
@@ -108,10 +126,20 @@ def _deleted_debts(before: ParsedFile, after: ParsedFile) -> Iterator[FileCommen
 def _check(
     comment: FileComment, before: ParsedFile, after: ParsedFile, versions: FileVersions, language: str
 ) -> tuple[int, Repayment | None]:
-    """Check by seven rules, in order, whether the commit that deleted a comment repaid its technical debt.
+    """Check whether a commit that deleted a comment may have repaid the technical debt in the comment.
+
+    The seven rules in `RULES` are checked in order. The comment is known to fulfil the first rule.
+
+    Args:
+        comment: The deleted comment, which admits technical debt.
+        before: The file before the commit.
+        after: The file after the commit.
+        versions: Names the commit and the file.
+        language: The programming language of the file.
 
     Returns:
-        The number of rules up to the first that fails, and None; if all hold, 7 and the repayment.
+        The number of rules that hold before the first rule that does not, and None. If all seven hold: 7, and
+        the repayment.
     """
     if len(_words(comment)) < 3:
         return 1, None
@@ -134,7 +162,18 @@ def _check(
 
 
 def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile) -> FileFunction | None:
-    """Find a function after the commit by its name and kind; if it is overloaded, also by its signature."""
+    """Find a function of the old file in the new file, by its name and the type of its syntax node.
+
+    If several functions have this name and type, the signature must also be equal.
+
+    Args:
+        function: The function in the old file.
+        before: The file before the commit.
+        after: The file after the commit.
+
+    Returns:
+        The function in the new file; None if there is none, or if more than one fits.
+    """
     old, new = (
         [other for other in file.functions if (other.name, other.kind) == (function.name, function.kind)]
         for file in (before, after)
@@ -147,7 +186,16 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Return where a function after the commit begins, with a comment above it that replaces the debt."""
+    """Return the byte where the text of a function after a commit begins.
+
+    If a new comment stands above the function, the text begins with this comment, because it may replace the
+    deleted one. A comment with words that the old file already had is not included.
+
+    Args:
+        function: The function after the commit.
+        before: The file before the commit.
+        after: The file after the commit.
+    """
     above = after.comment_above(function)
     is_new = above and _words(above) not in map(_words, before.comments)
     return above.start if above and is_new else function.start

@@ -1,4 +1,4 @@
-"""Search for git repositories in folders; their names, and their split into training and test data."""
+"""Search for git repositories in folders, and assignment of repositories to training and test data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class NamedRepository:
     """A git repository and its name.
 
     Attributes:
-        name: The path below the folder that the user named; if that folder is the repository, its own name.
+        name: The path of the repository relative to the folder that the user named. If the user named the
+            repository itself, the name of its folder.
         paths: The folders of the repository.
     """
 
@@ -30,16 +31,17 @@ class NamedRepository:
 
 
 def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
-    """Find the git repositories in folders, and in the folders below; hidden folders and links are skipped.
+    """Find all git repositories in some folders and their subfolders; hidden folders and links are skipped.
 
     Args:
-        folders: Folders that are git repositories or hold them.
+        folders: Folders that are git repositories or contain git repositories.
 
     Returns:
         The repositories, sorted by name.
 
     Raises:
-        InputError: A path is not a folder, a folder holds no repository, or two repositories have one name.
+        InputError: A path is not a folder, a folder contains no repository, or two repositories have one
+            name.
     """
     found: dict[str, NamedRepository] = {}
     for folder in folders:
@@ -57,7 +59,10 @@ def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
 
 
 def _below(root: Path) -> Iterator[NamedRepository]:
-    """Yield the git repositories in a folder; warn about those that lead out of it."""
+    """Yield the git repositories in a folder and its subfolders.
+
+    A repository that stores its data outside of the folder is skipped with a warning.
+    """
     for here, inner, _ in os.walk(root):
         folder = Path(here)
         try:
@@ -75,6 +80,12 @@ def _below(root: Path) -> Iterator[NamedRepository]:
 
 
 def split_of(repository: str) -> str:
-    """Return the split of a repository by a hash of its name: 85% train, 5% validation and 10% test."""
+    """Return the split (train, validation or test) of a repository.
+
+    A hash of the name decides: 85% of all names belong to train, 5% to validation and 10% to test.
+
+    Args:
+        repository: The name of the repository.
+    """
     percent = int.from_bytes(hashlib.sha256(repository.encode()).digest()[:8], "big") % 100
     return SPLITS[(percent >= 85) + (percent >= 90)]

@@ -1,4 +1,7 @@
-"""Mining of several repositories: what each one yields is kept, so that a stopped run can be resumed."""
+"""Mining of several repositories for repayments of self-admitted technical debt (SATD).
+
+The results of each repository are stored at once in a partial file, so that a stopped run can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +40,13 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass
 class Funnel:
-    """The numbers of comments that remain after each rule, and of items in each split.
+    """Counts of the comments that remain after each rule of the mining, and of the items in each split.
 
     Attributes:
         repositories: The number of repositories.
-        unreadable: The number of repositories that cannot be read.
-        remaining: The number of comments by rule, in the order in which the rules are checked.
-        splits: The number of items by split.
+        unreadable: The number of repositories that could not be read.
+        remaining: For each rule, the number of comments that fulfil this rule and all rules before it.
+        splits: The number of items in each split (train, validation and test).
     """
 
     repositories: int
@@ -52,23 +55,23 @@ class Funnel:
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Add numbers of comments, by rule."""
+        """Add the given numbers of comments to `remaining`, rule by rule."""
         for rule, number in remaining.items():
             self.remaining[rule] += number
 
 
 class SatdMining:
-    """A run of `simllm mine satd`, which continues an earlier run that was stopped.
+    """A run of the command `simllm mine satd`; it resumes an earlier run that was stopped.
 
-    Call `mine`, then `judge` if a model is to judge, and then `write`. The caller must hold the lock of the
-    output file (see `files.locked`).
+    Call `mine`, then `judge` (only if a model is to judge the changes), and then `write`. The caller must
+    hold the lock of the output file (see `files.locked`).
 
     Args:
-        output: The output file. Until it is written, a partial file beside it keeps what is done.
+        output: The output file. Until it is written, intermediate results are in a partial file beside it.
         repositories: The repositories, sorted by name.
 
     Raises:
-        InputError: The partial file is not from this command and version, or the earlier run had other
+        InputError: The partial file belongs to another command or version of simllm, or to other
             repositories.
     """
 
@@ -90,9 +93,12 @@ class SatdMining:
             )
 
     def mine(self) -> Iterator[None]:
-        """Mine each repository; yield when it is done.
+        """Mine the repositories one after the other; the results of an earlier run are used again.
 
-        Repositories that cannot be read are counted, with a warning.
+        A repository that cannot be read is counted, and a warning is shown.
+
+        Yields:
+            None after each repository, so that the caller can show progress.
         """
         for number, repository in enumerate(self._repositories):
             if number >= len(self._done):
@@ -100,15 +106,18 @@ class SatdMining:
             yield
 
     def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
-        """Ask a model whether each change that fulfils all rules repaid the debt, and keep its answers.
+        """Ask a model about each change that fulfils all rules, and store its answers in the partial file.
 
-        The generator yields None after each answer, so that the caller can show progress.
+        The question is whether the change repaid the technical debt.
 
         Args:
             endpoint: The server with the model.
 
+        Yields:
+            None after each answer, so that the caller can show progress.
+
         Raises:
-            InputError: The server gives no answer. Earlier answers are kept.
+            InputError: The server gives no answer. Earlier answers stay in the partial file.
         """
         for _, repayment in self._remaining(Funnel(len(self._repositories))):
             question = repayment_judge.question_hash(endpoint, repayment)
@@ -120,8 +129,10 @@ class SatdMining:
     def write(self, endpoint: ChatEndpoint | None) -> Funnel:
         """Write the items as JSON lines, and remove the partial file.
 
+        If a model judged the changes, only those for which it answered "yes" are written.
+
         Args:
-            endpoint: The server that judged the changes; None if there was none.
+            endpoint: The server with the model that judged the changes; None if no model was asked.
 
         Returns:
             The numbers of comments that remained after each rule.
@@ -146,10 +157,10 @@ class SatdMining:
         return funnel
 
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
-        """Yield the repayments in the partial file that fulfil the later rules, too.
+        """Yield the repayments in the partial file that also fulfil the rules in `LATER_RULES`.
 
         Args:
-            funnel: The numbers of comments; they are updated.
+            funnel: The counts to which the comments and unreadable repositories are added.
 
         Yields:
             The name of the repository, and the repayment.
@@ -183,11 +194,14 @@ def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
 
 
 def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[dict[str, str]]]:
-    """Return the numbers of comments that fulfil each rule in `RULES`, and the repayments as JSON objects.
+    """Find the repayments in a repository, and count the comments that fulfil each rule.
 
     Args:
         repository: The repository.
         renames: Whether to find comments in renamed files.
+
+    Returns:
+        The number of comments for each rule in `RULES`, and the repayments as JSON objects.
 
     Raises:
         InputError: The repository cannot be read.
@@ -213,11 +227,11 @@ def _head(repository: NamedRepository) -> str:
 
 
 def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
-    """Return the number of rules in `LATER_RULES` that a repayment fulfils before it breaks one.
+    """Return how many rules in `LATER_RULES` a repayment fulfils before the first rule that it breaks.
 
     Args:
         repayment: The repayment.
-        seen: Hashes of the repayments so far; the new one is added.
+        seen: Hashes of the earlier repayments, to find duplicates; the hash of this one is added.
     """
     texts = (repayment.source, repayment.reference)
     content = hashlib.sha256(json.dumps([text.split() for text in texts]).encode()).digest()

@@ -1,4 +1,4 @@
-"""Source files and functions, parsed, and the rewrites that rules find in them."""
+"""Data types for rewriting code: parsed code, the places to rewrite, and the symbols to rename."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from simllm.perturb.code.source_edits import Edit, Span
 
 @dataclass(frozen=True)
 class CodeUnit:
-    """A source file or a single function, parsed.
+    """Parsed code: a source file, or a single function.
+
+    A function cannot be parsed alone in every language. The parser therefore puts lines such as `class Unit
+    {` and `}` around it. These lines are called the frame.
 
     Attributes:
         language: The language, "java" or "python".
-        text: The parsed bytes. For a function, this is the source with a frame around it that makes the
-            source a whole file, such as `class Unit {` and `}`.
-        source: The range of the source in `text`.
+        text: The parsed bytes: the source and, around a single function, the frame.
+        source: The range of `text` that holds the source, without the frame.
         root: The root of the syntax tree of `text`.
-        is_function: Whether the source is a single function or constructor, not a file.
+        is_function: True for a single function or constructor, False for a file.
     """
 
     language: str
@@ -34,7 +36,7 @@ class CodeUnit:
         return self.text[node.start_byte : node.end_byte]
 
     def line_of(self, node: Node) -> int:
-        """Return the line of the source in which a syntax node begins, counted from 1."""
+        """Return the line number of the source, counted from 1, at which a syntax node begins."""
         before = self.text[: self.source.start].count(b"\n")
         return node.start_point.row + 1 - before
 
@@ -45,18 +47,18 @@ class CodeUnit:
 
     @property
     def newline(self) -> bytes:
-        """The line end of the source: CRLF if the first line ends so."""
+        """The line ending of the source: CRLF if the first line ends with CRLF, otherwise LF."""
         first = self.text.find(b"\n", self.source.start)
         return b"\r\n" if first > 0 and self.text[first - 1 : first] == b"\r" else b"\n"
 
 
 @dataclass(frozen=True)
 class Site:
-    """A place where a rule can rewrite the code safely.
+    """A place in the code that a rule can rewrite safely.
 
     Attributes:
-        node: The syntax node that is rewritten.
-        edits: The edits; all of them are applied, or none.
+        node: The syntax node to rewrite.
+        edits: The edits that rewrite the node. They must be applied together.
     """
 
     node: Node
@@ -65,13 +67,14 @@ class Site:
 
 @dataclass(frozen=True)
 class SkippedSite:
-    """A place where a rule leaves the code as it is, because the rewrite is not surely safe.
+    """A place in the code that a rule does not rewrite, because the behaviour might change.
 
     Attributes:
-        node: The syntax node that a rewrite would concern.
-        reason: Why the node stays: one clause without a full stop, such as "the loop variable is read after
-            the loop".
-        kind: For a name that stays: "function", "parameter" or "variable".
+        node: The syntax node that the rule would have rewritten.
+        reason: The reason for not rewriting the node, as a clause without a full stop. An example is "the
+            loop variable is read after the loop".
+        kind: The kind of symbol if the rule renames symbols: "function", "parameter" or "variable". Empty for
+            all other rules.
     """
 
     node: Node
@@ -85,10 +88,10 @@ class Symbol:
 
     Attributes:
         kind: "function", "parameter" or "variable".
-        name: The present name.
+        name: The current name.
         node: The syntax node of the declaration.
-        uses: Every range that holds the name and has to change, the declaration among them. Mentions in
-            documentation, such as `@param NAME`, are uses, too.
+        uses: The range of each occurrence of the name that must be renamed. This includes the declaration,
+            and mentions in documentation such as `@param NAME`.
     """
 
     kind: str
@@ -102,14 +105,15 @@ StructuralRule = Callable[[CodeUnit], Iterator[Site | SkippedSite]]
 
 @dataclass(frozen=True)
 class RewriteRules:
-    """What the rewrites of one language consist of.
+    """The rewrite rules of one language.
 
     Attributes:
-        parse: Parses a source into a unit.
-        structural: The structural rules, by name. The sites of inner code come before those of the code
-            around it.
-        symbols: Yields the symbols of a unit that can be renamed, and the skipped ones.
-        reserved: Words that are no names.
+        parse: The function that parses the bytes of a source.
+        structural: The rules that change the structure of code, by name. Each rule yields the places in inner
+            code before the places in the code around it.
+        symbols: The function that yields all symbols that can be renamed, and a `SkippedSite` for each of the
+            others.
+        reserved: Words that cannot be used as names, such as keywords.
     """
 
     parse: Callable[[bytes], CodeUnit]

@@ -20,14 +20,14 @@ _FILE = Path(__file__).parent / "data" / "identifiers.txt"
 
 
 def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
-    """Return the function that proposes new names.
+    """Return the function that proposes new names for a given choice of the user.
 
     Args:
-        names: "lexicon" for synonyms of the words of a name, "plain" for names such as `v0`, a mapping from
-            old to new names, or a function that proposes names.
+        names: "lexicon" to replace the words of a name by synonyms; "plain" for meaningless names such as
+            `v0`; a mapping from old to new names; or a function that proposes names.
 
     Raises:
-        InputError: The name of the source of names is unknown.
+        InputError: `names` is a text other than "lexicon" and "plain".
     """
     if isinstance(names, Mapping):
         return lambda name, kind: filter(None, [names.get(name)])
@@ -41,10 +41,13 @@ def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
 
 
 def read_names(file: Path) -> dict[str, str]:
-    """Read new names from a file with a line `OLD<tab>NEW` for each.
+    """Read a file of new names. Each line has the form `OLD<tab>NEW`.
+
+    Returns:
+        The new name of each old name.
 
     Raises:
-        InputError: A line has another form, or a name stands twice.
+        InputError: A line has another form, or an old name occurs twice.
     """
     names: dict[str, str] = {}
     for number, line in lines(file):
@@ -60,26 +63,38 @@ def read_names(file: Path) -> dict[str, str]:
 
 
 def plain(name: str, kind: str) -> Iterator[str]:
-    """Propose names without meaning: `v0`, `v1` and so on; `p0` for parameters, `f0` for functions."""
+    """Propose meaningless names with increasing numbers.
+
+    Args:
+        name: The old name, which is ignored.
+        kind: "variable" gives `v0`, `v1` and so on; "parameter" gives `p0`, and "function" `f0`.
+    """
     return (f"{_LETTERS[kind]}{number}" for number in itertools.count())
 
 
 def synonyms(name: str, kind: str) -> Iterator[str]:
-    """Propose names in which words are replaced by synonyms, in the style of the name.
+    """Propose names in which synonyms replace words of the old name; the style of the name stays the same.
 
-    `maxWidth` may become `maximumWidth`, and `read_all` `fetch_all`. First, each word alone is replaced,
-    then all of them.
+    For example, `maxWidth` may become `maximumWidth`, and `read_all` may become `fetch_all`.
+    `replaced_words` describes the order of the proposals.
+
+    Args:
+        name: The old name.
+        kind: The kind of symbol, which is ignored.
     """
     table = _synonyms()
     return replaced_words(name, [table.get(word.lower(), ()) for word in split_words(name)])
 
 
 def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield names in which words are replaced: by first choices, then by second choices, and so on.
+    """Yield new names, made by replacing words of an old name.
+
+    The best choice for each word is used first: in one word at a time, and then in all words at once. The
+    second-best choices follow in the same way, and so on.
 
     Args:
-        name: The name.
-        choices: The new words for each word of the name, best first.
+        name: The old name.
+        choices: For each word of the name, the words that may replace it, best first.
     """
     for number in range(max(map(len, choices), default=0)):
         new = {at: options[number] for at, options in enumerate(choices) if number < len(options)}
@@ -90,7 +105,7 @@ def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def known_words() -> list[str]:
-    """Return the words of the lists of synonyms, in alphabetical order."""
+    """Return all words in the lists of synonyms, in alphabetical order."""
     table = _synonyms()
     return sorted({*table, *(word for words in table.values() for word in words)})
 
@@ -101,11 +116,11 @@ def split_words(name: str) -> list[str]:
 
 
 def joined(name: str, new: Mapping[int, str]) -> str:
-    """Return a name with other words, in the same style.
+    """Return a name in which some words are replaced; upper case and underscores stay as in the old name.
 
     Args:
-        name: The name.
-        new: The new words in lower case, by the number of the old word in `split_words(name)`.
+        name: The old name.
+        new: The new words in lower case. The key is the index of the old word in `split_words(name)`.
     """
     numbers = itertools.count()
 
@@ -122,7 +137,10 @@ def joined(name: str, new: Mapping[int, str]) -> str:
 
 @cache
 def _synonyms() -> dict[str, tuple[str, ...]]:
-    """Return the synonyms of each word: those for identifiers, then those of the lexicon."""
+    """Return the synonyms of each word, best first.
+
+    The synonyms from the list for identifiers come before those from the lexicon of summaries.
+    """
     table: dict[str, dict[str, None]] = {}
     for _, line in lines(_FILE):
         word, _, others = line.partition(":")

@@ -1,4 +1,4 @@
-"""Variants with the proofs that they behave like their originals."""
+"""Variants of code, each with evidence from execution that it behaves like its original."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def prove_variants(
     seed: int = 0,
     parallel: int = 1,
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of variants with their proofs.
+    """Run each rewritten variant beside its original, and yield its row with the verdict.
 
-    A rewritten variant is run beside its original, which gives its `proof`. A refuted variant is not given
-    away: its row has the status "refuted" and the proof, but neither the text nor what was done.
+    The verdict stands under the key `proof`. A variant that behaves differently is withheld: its row has the
+    status "refuted" and the proof, but neither the variant's text nor its edits.
 
     Args:
-        rows: Items and the rows of their variants, as `vary_items` yields them. An item may have code that
-            its function needs under `around`.
-        sandbox: Runs the functions.
-        seed: The seed of the inputs.
+        rows: Pairs of an item and the row of its variant. `vary_items` yields such rows. An item may have the
+            key `around`: code that its function needs to run.
+        sandbox: The sandbox in which the functions run.
+        seed: The seed for drawing the inputs.
         parallel: The number of batches that run at the same time.
 
     Raises:
@@ -55,7 +55,10 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Return the row of a variant with its proof; without the variant if that is refuted."""
+    """Return the row of a variant with its proof.
+
+    If the proof refutes the variant, its text and edits are removed from the row.
+    """
     found = {name: value for name, value in asdict(proof).items() if name != "id" and value not in ("", None)}
     if proof.power is not None:
         found["power"] = proof.power

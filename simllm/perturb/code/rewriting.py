@@ -33,12 +33,13 @@ OPTIONAL_RULES = ("remove-comments", "expand-compound", "add-braces", "dead-code
 
 @dataclass(frozen=True)
 class Skipped:
-    """A place that a rule left as it is.
+    """A place in the code that a rule did not rewrite.
 
     Attributes:
         rule: The name of the rule.
-        line: The line of the text that the rule saw, counted from 1.
-        reason: Why the place stays.
+        line: The line number, counted from 1. It refers to the text that the rule received, which earlier
+            rules may have changed.
+        reason: The reason for not rewriting the place.
     """
 
     rule: str
@@ -48,16 +49,17 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A variant of a source that behaves the same.
+    """The result of rewriting a source: a variant with the same behaviour.
 
     Attributes:
-        text: The variant.
-        edits: The edits that turn the source into the variant, in their order. Places count characters.
-        names: The new name of each renamed name.
-        counts: The number of places that each rule has rewritten.
-        skipped: The places that the rules left as they are, with the reasons.
-        line_map: The line of the source that each line of the variant comes from, counted from 1; None for
-            a line that is new.
+        text: The text of the variant.
+        edits: The edits that turn the source into the variant, ordered by position. Positions are counted in
+            characters of the source.
+        names: A mapping from each renamed name to its new name.
+        counts: The number of places that each rule rewrote.
+        skipped: The places that the rules did not rewrite, with the reasons.
+        line_map: For each line of the variant, the number of the source line from which it comes, counted
+            from 1; None for a new line.
     """
 
     text: str
@@ -82,26 +84,27 @@ def rewrite(
     Args:
         source: A file, or a single function or constructor.
         language: The language: "java" or "python".
-        rules: Names of rules, which run in this order. Each rule rewrites every place where the language
-            guarantees that nothing changes.
-        names: Where new names come from: "lexicon", "plain", a mapping from old to new names, or a function
-            that takes a name and its kind and returns proposals, best first.
-        share: The share of places that are rewritten, from 0 to 1.
-        seed: The seed of the choice of places if `share` is below 1.
+        rules: The names of the rules to apply, in this order. A rule rewrites only places where the language
+            guarantees that the behaviour stays the same.
+        names: The source of new names: "lexicon" (synonyms), "plain" (`v0`, `v1`, ...), a mapping from old to
+            new names, or a function. The function gets a name and its kind, and returns proposals, best
+            first.
+        share: The probability with which a place is rewritten, from 0 to 1.
+        seed: The seed for choosing the places if `share` is below 1.
 
     Raises:
-        InputError: The language or a rule is unknown, or the source has a syntax error. In the latter case,
-            the message begins with `line N: `.
+        InputError: The language or a rule is unknown, or the source has a syntax error. The message about a
+            syntax error begins with `line N: `.
     """
     check_rules(rules, share)
     return _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed)).run(rules)
 
 
 def check_rules(rules: Sequence[str], share: float) -> None:
-    """Check the names of rules, and the share of places.
+    """Check that all rules are known, and that the share of places is a valid probability.
 
     Raises:
-        InputError: A rule is unknown, or the share lies outside 0 to 1.
+        InputError: A rule is unknown, or the share is not between 0 and 1.
     """
     for rule in rules:
         if rule not in DEFAULT_RULES + OPTIONAL_RULES:
@@ -111,10 +114,10 @@ def check_rules(rules: Sequence[str], share: float) -> None:
 
 
 def find_rules(language: str) -> RewriteRules:
-    """Return the rules of a language.
+    """Return the rewrite rules for a language.
 
     Raises:
-        InputError: The language is unknown.
+        InputError: The language has no rewrite rules.
     """
     if language not in LANGUAGES:
         raise InputError(f"cannot rewrite {language!r}; expected one of {', '.join(LANGUAGES)}")
@@ -123,7 +126,12 @@ def find_rules(language: str) -> RewriteRules:
 
 
 def rename_text(text: str, names: Mapping[str, str]) -> str:
-    """Replace names in a text, such as a test or a stack trace, wherever they are whole words."""
+    """Replace names in a text, such as a test or a stack trace. Only whole words are replaced.
+
+    Args:
+        text: The text.
+        names: A mapping from old to new names.
+    """
     if not names:
         return text
     words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
@@ -131,18 +139,19 @@ def rename_text(text: str, names: Mapping[str, str]) -> str:
 
 
 def restore(text: str, names: Mapping[str, str]) -> str:
-    """Put the old names back into a text that was written about a variant, such as a patch.
+    """Replace new names by the old ones in a text about a variant, such as a patch.
+
+    Every occurrence of a new name can be replaced, because no new name occurs in the original source.
 
     Args:
         text: The text.
-        names: The new name of each renamed name, as `Rewrite.names` has them. New names do not occur in the
-            source, so that every occurrence of one stands for the old name.
+        names: A mapping from old to new names, as in `Rewrite.names`.
     """
     return rename_text(text, {new: old for old, new in names.items()})
 
 
 class _Rewriting:
-    """A rewriting in progress: the pieces of the text so far, and what the rules did."""
+    """One call of `rewrite`: it applies the rules, and records names, counts and skipped places."""
 
     def __init__(
         self, source: str, rules: RewriteRules, namer: Namer, share: float, choice: random.Random
@@ -162,7 +171,7 @@ class _Rewriting:
         self._skipped: list[Skipped] = []
 
     def run(self, rules: Sequence[str]) -> Rewrite:
-        """Apply rules in their order."""
+        """Apply rules in the given order, and return the resulting variant."""
         text, pieces = self._source, [Piece(self._source, 0)]
         unit = self._rules.parse(text)
         for rule in rules:
@@ -181,7 +190,7 @@ class _Rewriting:
         )
 
     def _restructure(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
-        """Yield the edits of a structural rule."""
+        """Yield the edits of a rule that changes the structure of the code."""
         if rule not in self._rules.structural:
             return  # Python has no braces to add
         for site in self._rules.structural[rule](unit):
@@ -191,7 +200,7 @@ class _Rewriting:
                 yield from site.edits
 
     def _rename(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
-        """Yield the edits of a rule that renames."""
+        """Yield the edits of a rule that renames functions, parameters or variables."""
         self._words |= _words(unit.text.decode())
         for symbol in self._rules.symbols(unit):
             if symbol.kind != _RENAMES[rule]:
@@ -206,11 +215,11 @@ class _Rewriting:
                 self._skip(unit, rule, symbol.node, f"there is no new name for {symbol.name}")
 
     def _new_name(self, symbol: Symbol) -> str | None:
-        """Return the new name of a symbol; None if no proposal can be used.
+        """Return the new name of a symbol; None if no proposed name can be used.
 
-        A name has one new name everywhere, and a new name stands for one name. New names do not occur in
-        the source, not even in comments and strings. So the old names can be put back. Names such as `__x`
-        are other names inside classes of Python.
+        All symbols with the same old name get the same new name, and no two old names share a new name. A new
+        name does not occur in the source, not even in comments and strings. The old names can therefore be
+        restored.
         """
         if symbol.name in self._names:
             return self._names[symbol.name]
@@ -219,29 +228,37 @@ class _Rewriting:
         return next((name for name in proposals if _is_name(name) and name not in used), None)
 
     def _is_chosen(self, rule: str) -> bool:
-        """Return whether to rewrite a place, and count the place if so."""
+        """Decide at random whether to rewrite a place, and if so, add it to the count of the rule."""
         chosen = self._share == 1 or self._choice.random() < self._share
         self._counts[rule] += chosen
         return chosen
 
     def _skip(self, unit: CodeUnit, rule: str, node: Node, reason: str) -> None:
-        """Note a place that stays as it is."""
+        """Record a place that a rule does not rewrite, with the reason."""
         self._skipped.append(Skipped(rule, unit.line_of(node), reason))
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text as they stand, and as Python reads them."""
+    """Return the words of a text, and their NFKC normal forms, to which Python normalizes identifiers."""
     return set(re.findall(r"[\w$]+", f"{text} {unicodedata.normalize('NFKC', text)}"))
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a text can be a new name: it means itself in each place and language."""
+    """Return whether a proposed name can be used in Java and in Python.
+
+    Python normalizes identifiers (NFKC), and changes names such as `__x` inside classes. Names to which this
+    could happen are rejected.
+    """
     is_plain = unicodedata.normalize("NFKC", text) == text and not text.startswith("__")
     return is_plain and text.isidentifier()
 
 
 def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:
-    """Return the pieces of an edited unit without the frame, with places in the source."""
+    """Remove the frame (the lines around a single function) from the pieces of an edited text.
+
+    Returns:
+        The pieces of the source alone. Their positions count from the beginning of the source.
+    """
     before, after = unit.source.start, len(unit.text) - unit.source.end
     if before:
         pieces = [Piece(pieces[0].text[before:], before), *pieces[1:]]

@@ -1,7 +1,8 @@
-"""Edits of a source text, and the pieces that an edited text consists of.
+"""Edits of a source text, and the pieces of which an edited text consists.
 
-A rule describes each rewrite as edits of the bytes of a source. The new text of an edit consists of new
-bytes and of spans of the source, so that code can be moved or copied together with the edits inside it.
+A rule describes each rewrite by edits, which replace bytes of the source. A replacement may hold new bytes
+and ranges of the source. A range is copied with all edits that lie inside it, so that code can be moved and
+edited in the same pass.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The replacement of a range of bytes.
+    """The replacement of a range of bytes in a source.
 
-    Edits of one pass are disjoint, or the inner edit lies in a span that the outer edit keeps.
+    Two edits of one pass may not overlap. The only exception is an edit inside a range that an outer edit
+    moves or copies.
 
     Attributes:
-        start: The first byte that is replaced.
-        end: The byte after the last byte that is replaced; equal to `start` for an insertion.
-        parts: The new text: new bytes, and spans of the source that are moved or copied here.
+        start: The index of the first byte to replace.
+        end: The index after the last byte to replace; equal to `start` for an insertion.
+        parts: The replacement. Bytes are new text; a span is a range of the source that is moved or copied.
     """
 
     start: int
@@ -39,11 +41,11 @@ class Edit:
 
 
 class Piece(NamedTuple):
-    """A piece of an edited text.
+    """A piece of an edited text: either new text, or text that comes from the source.
 
     Attributes:
-        text: The bytes.
-        start: The first byte of the same text in the source, or None if the text is new.
+        text: The bytes of the piece.
+        start: The index in the source at which the same bytes begin; None for new text.
     """
 
     text: bytes
@@ -51,11 +53,11 @@ class Piece(NamedTuple):
 
 
 class TextEdit(NamedTuple):
-    """The replacement of a range of characters.
+    """The replacement of a range of characters in a source.
 
     Attributes:
-        start: The first character that is replaced.
-        end: The character after the last character that is replaced.
+        start: The index of the first character to replace.
+        end: The index after the last character to replace.
         text: The new text.
     """
 
@@ -65,13 +67,13 @@ class TextEdit(NamedTuple):
 
 
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
-    """Apply edits to a text and return the pieces of the new text.
+    """Apply edits to a source, and return the pieces of the new text.
 
     Args:
         text: The source.
-        edits: The edits. Insertions at the same byte keep their order. An insertion at the end of a span
-            does not belong to the span, unless the span is empty. Where a span is moved, an edit of the
-            whole span is not applied.
+        edits: The edits, in any order. Insertions at the same byte keep their order. If an edit moves a span,
+            an insertion at the end of the span is not moved with it, unless the span is empty. An edit that
+            replaces the whole moved span is ignored.
 
     Raises:
         ValueError: Two edits overlap.
@@ -81,7 +83,13 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     pieces: list[Piece] = []
 
     def render(start: int, end: int, first: int) -> None:
-        """Add the pieces of a span; the edits before number `first` are not inside the span."""
+        """Append the pieces of a range of the source, with its edits applied.
+
+        Args:
+            start: The first byte of the range.
+            end: The byte after the range.
+            first: The index in `ordered` of the first edit that may lie inside the range.
+        """
         at = start
         for number in range(max(bisect_left(starts, start), first), len(ordered)):
             edit = ordered[number]
@@ -102,16 +110,17 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
         if at < end:
             pieces.append(Piece(text[at:end], at))
 
-    render(0, len(text) + 1, 0)  # with the insertions at the end of the text
+    render(0, len(text) + 1, 0)  # one more, for insertions at the end of the text
     return pieces
 
 
 def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
-    """Return the pieces of a text that was edited twice, with their places in the first source.
+    """Return the pieces of a text that was edited in two passes, relative to the original source.
 
     Args:
-        first: The pieces after the first pass.
-        second: The pieces after the second pass; their `start` counts in the text after the first pass.
+        first: The pieces after the first pass; their `start` is a position in the original source.
+        second: The pieces after the second pass; their `start` is a position in the text after the first
+            pass.
     """
     starts = list(accumulate((len(piece.text) for piece in first), initial=0))
     composed: list[Piece] = []
@@ -133,12 +142,17 @@ def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
 
 
 def text_edits(source: bytes, pieces: list[Piece]) -> list[TextEdit]:
-    """Return the edits that turn a source into the text of the pieces, in their order.
+    """Return the edits that turn a source into an edited text, ordered by position.
 
-    Moved code that stands before code that it followed in the source counts as new.
+    These edits cannot express moves. If two pieces of code changed their order, the piece that now comes
+    later counts as new text.
+
+    Args:
+        source: The source.
+        pieces: The pieces of the edited text.
     """
     edits: list[TextEdit] = []
-    at = characters = 0  # what of the source is done, in bytes and in characters
+    at = characters = 0  # the end of the processed source, in bytes and in characters
     new = b""
     for piece in [*pieces, Piece(b"", len(source))]:
         if piece.start is None or piece.start < at:
@@ -153,10 +167,14 @@ def text_edits(source: bytes, pieces: list[Piece]) -> list[TextEdit]:
 
 
 def line_map(source: bytes, pieces: list[Piece]) -> list[int | None]:
-    """Return the line of the source that each line of the edited text comes from, counted from 1.
+    """Return, for each line of an edited text, the number of the source line from which it comes.
 
-    A line with code of several lines is mapped to the line of its first code; a line that is all new, to
-    None.
+    Line numbers count from 1. A line with code from several source lines gets the number of the first such
+    piece. A line without code from the source gets None.
+
+    Args:
+        source: The source.
+        pieces: The pieces of the edited text.
     """
     breaks = [found.start() for found in re.finditer(b"\n", source)]
     lines: list[int | None] = [None]

@@ -1,4 +1,4 @@
-"""Variants of many sources: the items of a JSON-lines file, or the files of a folder."""
+"""Rewritten variants of many sources: the items of a JSON-lines file, or the files of a folder."""
 
 from __future__ import annotations
 
@@ -22,10 +22,16 @@ RECORD = "variants.jsonl"  # the file of a folder of variants with what was done
 
 @dataclass(frozen=True)
 class RewritePlan:
-    """How sources are rewritten; the arguments of `rewrite`.
+    """The settings with which many sources are rewritten.
+
+    Attributes:
+        rules: The names of the rules to apply, in this order.
+        namer: The function that proposes new names.
+        share: The probability with which a place is rewritten.
+        seed: The seed for choosing the places.
 
     Raises:
-        InputError: A rule is unknown, or the share lies outside 0 to 1.
+        InputError: A rule is unknown, or the share is not between 0 and 1.
     """
 
     rules: Sequence[str] = DEFAULT_RULES
@@ -37,26 +43,31 @@ class RewritePlan:
         check_rules(self.rules, self.share)
 
     def rewrite(self, source: str, language: str) -> Rewrite:
-        """Rewrite a source; rules that the language lacks are left out."""
+        """Rewrite a source with these settings; rules that do not exist for its language are ignored."""
         return rewrite(source, language, self.rules, self.namer, share=self.share, seed=self.seed)
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
-        """Yield the plan itself, under None, and a plan for each rule alone, under its name."""
+        """Yield the plans for an experiment that compares all rules together with each rule alone.
+
+        Yields:
+            First None and this plan; then, for each rule, its name and a plan with only this rule.
+        """
         yield None, self
         yield from ((rule, replace(self, rules=(rule,))) for rule in self.rules)
 
 
 @dataclass
 class VariantCounts:
-    """What happened to the sources.
+    """Counts over the variants of many sources.
 
     Attributes:
-        status: The number of sources that were "rewritten", stayed "unchanged", are "unparsed", or whose
-            variant was "refuted".
-        rewritten: The number of places that each rule has rewritten.
-        skipped: The number of places that each rule left as they are.
-        verdicts: The number of variants with each verdict of a proof.
-        twins: The numbers of wrong twins that were run, and that were refuted.
+        status: The number of sources with each status: "rewritten"; "unchanged"; "unparsed", because of a
+            syntax error; or "refuted", because the variant behaves differently.
+        rewritten: The number of places that each rule rewrote.
+        skipped: The number of places that each rule did not rewrite.
+        verdicts: The number of variants with each verdict of a proof by execution.
+        twins: The number of deliberately wrong variants that were run, and how many of them the inputs
+            refuted.
     """
 
     status: Counter[str] = field(default_factory=Counter)
@@ -66,7 +77,7 @@ class VariantCounts:
     twins: tuple[int, int] = (0, 0)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Count a row of `vary_items` or `vary_files`."""
+        """Add a row that `vary_items` or `vary_files` yields to the counts."""
         self.status[row["status"]] += 1
         self.rewritten.update(row.get("counts", {}))
         self.skipped.update(place["rule"] for place in row.get("skipped", ()))
@@ -76,15 +87,15 @@ class VariantCounts:
 
 
 def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, Any]]:
-    """Read items with code.
+    """Read items of code from a file.
 
     Args:
-        file: JSON lines with `id`, `language` and `source`, and possibly the fields `CARRIED`. Or a JSON
-            object of sources by their ids, if the name ends in `.json`.
-        language: The language of items that name none.
+        file: If the name ends in `.json`, a JSON object that maps ids to sources. Otherwise JSON lines, each
+            with `id`, `language`, `source`, and optionally the fields in `CARRIED`.
+        language: The language of items without the field `language`.
 
     Yields:
-        The items, with `where`: the place for error messages.
+        Each item as a dict. The added key `where` says where the item stands in the file, for error messages.
 
     Raises:
         InputError: The file cannot be read, an item lacks a field, or two items have the same id.
@@ -105,7 +116,11 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
 
 
 def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read a JSON object of sources by their ids."""
+    """Read a JSON object that maps ids to sources.
+
+    Yields:
+        The position of an item for error messages, and the item.
+    """
     text = "\n".join(line for _, line in files.lines(file))
     for name, source in files.parsed(text, str(file)).items():
         yield f"{file}, {name}", {"id": name, "source": source}
@@ -114,15 +129,16 @@ def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def vary_items(
     items: Iterable[dict[str, Any]], plan: RewritePlan, each_rule: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Yield the variant of each item as a row.
+    """Rewrite each item, and yield the variant as a row.
 
-    A row has `id`, `language`, `status` and the fields `CARRIED`. If the source was parsed, the row has the
-    attributes of `Rewrite`, too; otherwise, it has a `reason`.
+    A row has the keys `id`, `language` and `status`, and those fields of `CARRIED` that the item has. If the
+    source was parsed, the row also has the attributes of `Rewrite`. Otherwise it has a `reason`.
 
     Args:
         items: Items, as `read_items` yields them.
-        plan: How to rewrite.
-        each_rule: Whether to yield a further variant for each rule alone, with the rule under `arm`.
+        plan: The settings of the rewrites.
+        each_rule: Whether to yield, in addition, a variant with each single rule. Such a row has the name of
+            the rule under the key `arm`.
     """
     for item in items:
         kept = {name: item[name] for name in ("id", "language", *CARRIED) if name in item}
@@ -139,21 +155,22 @@ def vary_items(
 
 
 def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[dict[str, Any]]:
-    """Write variants of files into a folder, and copies of the files in other languages.
+    """Write variants of source files into a folder; files in other languages are copied unchanged.
 
-    The content of a single folder goes directly into `out`; of several paths, each goes under its own name.
-    The folder gets a file `variants.jsonl` with a row for each rewritten file, too.
+    If there is a single folder in `paths`, its content goes directly into `out`. Otherwise, each path gets
+    its own name inside `out`. The file `variants.jsonl` in `out` gets a row for each source file.
 
     Args:
         paths: Files and folders. Hidden files and folders are left out.
-        plan: How to rewrite.
+        plan: The settings of the rewrites.
         out: An existing folder.
 
     Yields:
-        The rows, as `vary_items` yields them; the id is the path in the folder.
+        The row of each source file, as `vary_items` yields it. Its id is the file's path in `out`.
 
     Raises:
-        InputError: A file cannot be read or has a syntax error, or two paths have the same name.
+        InputError: A file cannot be read or has a syntax error, or two files would get the same path in
+            `out`.
     """
     rows = []
     for name, path in find_files(paths):
@@ -178,10 +195,11 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
 
 
 def find_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
-    """Return the files of paths with their places in a folder of variants.
+    """List all files in some paths, each with the relative path of its variant in the output folder.
 
     Raises:
-        InputError: A path does not exist, there is nothing to rewrite, or two files get the same place.
+        InputError: A path does not exist, no file is in a known language, or two variants would get the same
+            path.
     """
     found: dict[str, Path] = {}
     for path in paths:
@@ -202,7 +220,7 @@ def find_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, without hidden ones and links."""
+    """Yield the files in a folder and its subfolders, except hidden files and symbolic links."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

@@ -15,6 +15,7 @@ from train.contrastive.__main__ import ContrastiveTask
 from train.contrastive.config import ContrastiveConfig
 from train.runtime.config_file import load
 from train.runtime.distributed import join_processes
+from train.runtime.gradient_exchange import GradientExchange
 
 DROPOUT = 0.2
 
@@ -66,10 +67,11 @@ def update(folder, world, *more):
     task = ContrastiveTask(settings(folder, *more), world)
     task.model.train()
     loss = 0.0
-    for part, _ in task.losses(3):
-        part.backward()
+    exchange, parts = GradientExchange(task.model, world), task.losses(3)
+    for number, compute in enumerate(parts, 1):
+        part, _ = compute()
+        exchange.backward(part, is_last=number == len(parts))
         loss += part.item()
-    world.sum_gradients(task.model)
     gradients = {name: p.grad for name, p in task.model.named_parameters() if p.grad is not None}
     return gradients | {"loss": torch.tensor(world.sum_values(loss))}
 

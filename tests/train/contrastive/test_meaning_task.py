@@ -160,7 +160,7 @@ def test_the_head_adds_its_loss(update_folder, with_head):
     both, alone = update(update_folder, World(), *with_head), update(update_folder, World())
     task = ContrastiveTask(settings(update_folder, *with_head), World())
     task.model.eval()
-    loss = sum(part for part, _ in task.meaning.losses(3))
+    loss = sum(part()[0] for part in task.meaning.losses(3))
     assert 0.2 < loss.item() < 1  # about 0.5 log 2
     assert both["loss"] > alone["loss"] + 0.1
     assert any(name.startswith("head.") and gradient.any() for name, gradient in both.items())
@@ -169,7 +169,7 @@ def test_the_head_adds_its_loss(update_folder, with_head):
 
 def test_frozen_encoder_gets_no_gradient_from_the_head(update_folder, with_head):
     task = ContrastiveTask(settings(update_folder, *with_head, "meaning.freeze_encoder=true"), World())
-    sum(part for part, _ in task.meaning.losses(3)).backward()
+    sum(part()[0] for part in task.meaning.losses(3)).backward()
     assert all(p.grad is None for p in task.encoder.parameters())
     assert any(p.grad is not None for p in task.meaning.head.parameters())
 
@@ -204,9 +204,9 @@ def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
     with torch.no_grad():
         for parameter in task.encoder.parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
-    moved = sum(part.item() for part, _ in task.losses(3))
+    moved = sum(part()[0].item() for part in task.losses(3))
     task.config = settings(update_folder, model, "anchor_weight=1")
-    assert moved > sum(part.item() for part, _ in task.losses(3)) + 1e-3
+    assert moved > sum(part()[0].item() for part in task.losses(3)) + 1e-3
 
 
 @pytest.mark.slow

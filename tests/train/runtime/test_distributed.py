@@ -8,12 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
 from train.runtime.config_file import load
 from train.runtime.distributed import World
+from train.runtime.gradient_exchange import GradientExchange
+from train.runtime.training_loop import set_up_encoders
 from train.tokens.shards import Shards
 
 OPTIONS = [
@@ -29,16 +32,18 @@ def shards():
     return Shards([ids.numpy()], lengths)
 
 
-def update(world, batch_tokens, accumulation, packing):
+def update(world, batch_tokens, accumulation, packing, *more):
     """Return the loss and the gradients of update 2, summed over all processes."""
     sizes = [f"batch_tokens={batch_tokens}", f"accumulation={accumulation}", f"packing={packing}"]
-    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
+    config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes, *more])
     task = PretrainingTask(config, shards(), shards(), world)
+    set_up_encoders(task.model, config)
     loss = 0.0
-    for part, _ in task.losses(2):
-        part.backward()
+    exchange, parts = GradientExchange(task.model, world), task.losses(2)
+    for number, compute in enumerate(parts, 1):
+        part, _ = compute()
+        exchange.backward(part, is_last=number == len(parts))
         loss += part.item()
-    world.sum_gradients(task.model)
     perplexity, _ = task.evaluate()
     gradients = {name: p.grad for name, p in task.model.named_parameters()}
     return gradients | {
@@ -77,10 +82,15 @@ def test_more_processes_than_batches():
     ]
     alone, idle = PretrainingTask(config, shards(), shards(), world), 0
     for update in range(12):
-        counts = [[count for _, count in task.losses(update)] for task in tasks]
-        assert sum(map(sum, counts)) == sum(count for _, count in alone.losses(update))
+        counts = [[part()[1] for part in task.losses(update)] for task in tasks]
+        assert sum(map(sum, counts)) == sum(part()[1] for part in alone.losses(update))
         idle += sum(not own for own in counts)
     assert idle
+
+
+def test_gradient_checkpointing_changes_no_gradient(whole):
+    packing, expected = whole
+    assert_equal(update(World(), 8192, 1, packing, "gradient_checkpointing=true"), expected)
 
 
 @pytest.mark.parametrize("processes", [3, pytest.param(2, marks=pytest.mark.slow)])
@@ -89,7 +99,10 @@ def test_several_processes_compute_the_same_update(run, whole, processes, tmp_pa
     ranks = run.ranks(processes, "tests.train.runtime.test_distributed", packing, tmp_path)
     assert [rank.finish() for rank in ranks] == [0] * processes, ranks[0].errors
     for rank in range(processes):
-        assert_equal(load_file(tmp_path / f"{rank}.safetensors"), expected)
+        found = load_file(tmp_path / f"{rank}.safetensors")
+        assert found.pop("used").eq(processes - 1).all()
+        assert found.pop("unused").eq(0).all()
+        assert_equal(found, expected)
 
 
 @pytest.mark.slow
@@ -102,7 +115,17 @@ def test_by_torchrun(whole, tmp_path):
         cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, check=True, timeout=300,
     )  # fmt: skip
     for rank in range(2):
-        assert_equal(load_file(tmp_path / f"{rank}.safetensors"), expected)
+        found = load_file(tmp_path / f"{rank}.safetensors")
+        assert_equal({name: found[name] for name in expected}, expected)
+
+
+def one_process_without_a_loss(world):
+    """Return the gradients of a parameter that the other processes use, and of one that nobody uses."""
+    model = nn.Linear(3, 2)
+    exchange = GradientExchange(model, world)
+    loss = exchange.no_loss()[0] if world.is_first else model.weight.sum()
+    exchange.backward(loss, is_last=True)
+    return model.weight.grad, model.bias.grad
 
 
 if __name__ == "__main__":  # entry point of one of several processes
@@ -110,4 +133,5 @@ if __name__ == "__main__":  # entry point of one of several processes
 
     with join_processes() as world:
         result = update(world, 2048, 4, sys.argv[1])
+        result["used"], result["unused"] = one_process_without_a_loss(world)
         save_file({k: v.contiguous() for k, v in result.items()}, f"{sys.argv[2]}/{world.rank}.safetensors")

@@ -1,4 +1,4 @@
-"""The rules swap-relation and swap-equals for Java: the sides of a comparison are exchanged."""
+"""Two rewrite rules for Java, swap-relation and swap-equals, which exchange the sides of a comparison."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BOXES = frozenset("Byte Short Character Integer Long Float Double Boolean".spli
 
 
 def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `a < b` as `b > a`, and the other three relations likewise."""
+    """Rewrite `a < b` as `b > a`; `<=`, `>` and `>=` are mirrored in the same way."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "binary_expression"):
         operator = required(node, "operator")
@@ -44,34 +44,50 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield from _swapped(unit, node)
 
 
-def _swapped(unit: JavaUnit, node: Node, *more: Edit) -> Iterator[Site | SkippedSite]:
-    """Yield the site that exchanges the sides of a comparison, if that is safe."""
+def _swapped(unit: JavaUnit, node: Node, *further: Edit) -> Iterator[Site | SkippedSite]:
+    """Yield the place that exchanges the sides of a comparison, or a skipped place if that is unsafe.
+
+    Args:
+        unit: The parsed code.
+        node: The comparison.
+        further: Further edits of the same rewrite, such as one that mirrors the operator.
+    """
     left, right = required(node, "left"), required(node, "right")
-    if not _commute(unit, node, left, right):
+    if not _order_is_irrelevant(unit, node, left, right):
         yield SkippedSite(node, "the order in which the two sides are evaluated may matter")
         return
     chained = left.type == "binary_expression" and required(left, "operator").type in _EQUALITIES
     first, second = Span(left.start_byte, left.end_byte), Span(right.start_byte, right.end_byte)
     moved = (b"(", first, b")") if chained else (first,)  # `a == b == c` is `(a == b) == c`
     apart = (b" ",) if unit.text[: first.start][-1:].isalpha() else ()  # `return-1 < n`
-    yield Site(node, (Edit(*first, (*apart, second)), Edit(*second, moved), *more))
+    yield Site(node, (Edit(*first, (*apart, second)), Edit(*second, moved), *further))
 
 
-def _commute(unit: JavaUnit, node: Node, left: Node, right: Node) -> bool:
-    """Return whether two operands surely give the same results in either order."""
-    if _is_steady(unit, left, right) or _is_steady(unit, right, left):
+def _order_is_irrelevant(unit: JavaUnit, node: Node, left: Node, right: Node) -> bool:
+    """Return whether the operands of a comparison can certainly be evaluated in either order.
+
+    Java evaluates the left operand first. The order matters, for example, if an operand changes a value that
+    the other one reads, or if both can throw.
+    """
+    if _keeps_its_value(unit, left, right) or _keeps_its_value(unit, right, left):
         return True
     if has_effects(unit, left) or has_effects(unit, right):
         return False
     throws = [can_throw(unit, left), can_throw(unit, right)]
-    unboxed = [_may_be_boxed(type_of(unit, side)) for side in (left, right)]
+    unboxed = [_may_be_wrapper(type_of(unit, side)) for side in (left, right)]
     if required(node, "operator").type in _EQUALITIES:  # at most one side of an equality is unboxed
         return not all(throws) and not (throws[0] and unboxed[1]) and not (throws[1] and unboxed[0])
     return not all(throw or unbox for throw, unbox in zip(throws, unboxed, strict=True))
 
 
-def _is_steady(unit: JavaUnit, side: Node, other: Node) -> bool:
-    """Return whether a side has the same value before and after the other side is evaluated."""
+def _keeps_its_value(unit: JavaUnit, side: Node, other: Node) -> bool:
+    """Return whether evaluating one side of a comparison certainly does not change the value of the other.
+
+    Args:
+        unit: The parsed code.
+        side: The side whose value must not change.
+        other: The side that is evaluated.
+    """
     if is_literal(side):
         return True
     if not is_primitive_local(unit, side):
@@ -79,7 +95,7 @@ def _is_steady(unit: JavaUnit, side: Node, other: Node) -> bool:
     return variable_of(unit, side) not in assigned_variables(unit, other)
 
 
-def _may_be_boxed(type_: str) -> bool:
-    """Return whether a value of a type may be unboxed, which throws for null."""
+def _may_be_wrapper(type_: str) -> bool:
+    """Return whether a type may be a wrapper class such as `Integer`, whose unboxing throws for null."""
     is_parameter = type_.isupper()  # a type parameter, such as T
     return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or is_parameter)

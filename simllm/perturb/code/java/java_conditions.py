@@ -1,4 +1,4 @@
-"""The rules nest-else-if and reverse-if for Java."""
+"""Two rewrite rules for Java, nest-else-if and reverse-if, which change `if` statements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,13 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
-    """Yield the edits that put the `if` after an `else` into a block."""
+    """Yield the edits that put an `if` after an `else` into a block of its own.
+
+    Args:
+        unit: The parsed code.
+        node: The outer `if` statement.
+        inner: The `if` statement after its `else`.
+    """
     word = next(child for child in node.children if child.type == "else")
     line = unit.text.rfind(b"\n", 0, word.start_byte) + 1
     indent = Span(line, line + len(unit.indent_of(word.start_byte)))  # with what other sites insert there
@@ -57,7 +63,11 @@ def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
 
 
 def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
-    """Yield the first byte of each line that begins in a node, but not in a comment or string."""
+    """Yield the first byte of each line in a node that can be indented.
+
+    These are all lines that begin inside the node, except empty lines and lines that begin inside a comment
+    or string.
+    """
     whole = [
         Span(part.start_byte, part.end_byte)
         for part in walk(node)
@@ -81,9 +91,9 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             continue
         if second.type == "if_statement":
             yield SkippedSite(node, "the else branch is another if")
-        elif any(part.type in _PATTERNS or _binds(part) for part in walk(condition)):
+        elif any(part.type in _PATTERNS or _declares_variable(part) for part in walk(condition)):
             yield SkippedSite(node, "the condition declares a variable")
-        elif _is_inferred(unit, condition):
+        elif _may_have_inferred_type(unit, condition):
             yield SkippedSite(node, "the compiler may infer the type of the condition from the if")
         else:
             closed = second.type in _PLAIN
@@ -94,23 +104,32 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
                 (
                     *negation(unit, children(condition)[0]),
                     Edit(first.start_byte, first.end_byte, (*moved, *(() if space else (b" ",)))),
-                    Edit(second.start_byte, second.end_byte, (*_apart(unit, second), span_of(first))),
+                    Edit(
+                        second.start_byte, second.end_byte, (*_space_after_else(unit, second), span_of(first))
+                    ),
                 ),
             )
 
 
-def _apart(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
-    """Return the space that keeps `else` apart from another statement: `else{…}` has none."""
+def _space_after_else(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
+    """Return the space to insert between `else` and the statement that is moved behind it.
+
+    A space is needed if none follows `else`, as in `else{`.
+    """
     return () if unit.text[second.start_byte - 1 : second.start_byte].isspace() else (b" ",)
 
 
-def _binds(node: Node) -> bool:
-    """Return whether a node is `expression instanceof Type name`."""
+def _declares_variable(node: Node) -> bool:
+    """Return whether an expression declares a variable by `instanceof`, as in `x instanceof Type name`."""
     return node.type == "instanceof_expression" and field(node, "name") is not None
 
 
-def _is_inferred(unit: JavaUnit, condition: Node) -> bool:
-    """Return whether a condition calls a method `<T> T get()`, which returns boolean only in an `if`."""
+def _may_have_inferred_type(unit: JavaUnit, condition: Node) -> bool:
+    """Return whether the compiler may infer a type parameter of the condition from the `if` around it.
+
+    An example is a call of a generic method `<T> T get()`. It returns a boolean as the whole condition of an
+    `if`, but not after `!`.
+    """
     if without_parentheses(condition).type not in (
         "method_invocation",
         "ternary_expression",
@@ -130,12 +149,12 @@ def _is_inferred(unit: JavaUnit, condition: Node) -> bool:
 def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:
     """Yield the edits that negate a condition.
 
-    `==` and `!=` are flipped, `&&` and `||` by De Morgan's laws. `<` becomes `>=` only between integers,
-    because a comparison with NaN is false either way.
+    `==` and `!=` replace each other. De Morgan's laws negate `&&` and `||`. `<` becomes `>=` only for
+    integers, because both are false if an operand is NaN.
 
     Args:
-        unit: The unit.
-        node: An expression of the type boolean, without parentheses or with them.
+        unit: The parsed code.
+        node: A boolean expression. It may have parentheses.
     """
     kind = node.type
     if kind == "parenthesized_expression":
@@ -156,13 +175,13 @@ def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:
 
 
 def _is_whole_condition(node: Node) -> bool:
-    """Return whether an expression is the whole condition of an `if`, so that `!(…)` needs no parentheses."""
+    """Return whether an expression is the whole condition of an `if`, which already has parentheses."""
     above = node.parent
     return above is not None and above.parent is not None and above.parent.type == "if_statement"
 
 
 def _wrapped(node: Node) -> Iterator[Edit]:
-    """Yield the edits that put an expression into `!(…)`."""
+    """Yield the edits that put `!(` before and `)` after an expression."""
     yield Edit(node.start_byte, node.start_byte, (b"!(",))
     yield Edit(node.end_byte, node.end_byte, (b")",))
 

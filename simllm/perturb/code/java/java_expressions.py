@@ -1,4 +1,4 @@
-"""What is known of a Java expression: its type, its effects, and whether it can throw."""
+"""Properties of Java expressions: the type, side effects, and whether the evaluation can throw."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ _NO_CHILDREN = frozenset(("lambda_expression", "class_body"))
 
 
 def variable_of(unit: JavaUnit, node: Node) -> Variable | None:
-    """Return the variable that an expression consists of, such as `i` or `this.i`; None if unknown."""
+    """Return the variable that an expression names, such as `i` or `this.i`.
+
+    Returns:
+        The variable; None if the expression is not a name, or if its declaration is unknown.
+    """
     node = without_parentheses(node)
     if node.type == "field_access" and required(node, "object").type == "this":
         name = unit.text_of(required(node, "field")).decode()
@@ -53,7 +57,7 @@ def variable_of(unit: JavaUnit, node: Node) -> Variable | None:
 
 
 def type_of(unit: JavaUnit, node: Node) -> str:
-    """Return the type of an expression as Java writes it, such as `int` or `String`; empty if unknown."""
+    """Return the type of an expression in Java's notation, such as `int`; empty if it is unknown."""
     node = without_parentheses(node)
     kind = node.type
     if kind in _LITERALS:
@@ -91,14 +95,14 @@ def type_of(unit: JavaUnit, node: Node) -> str:
 
 
 def _inferred(unit: JavaUnit, variable: Variable) -> str:
-    """Return the type of a variable that is declared with `var` and a literal; empty if unknown."""
+    """Return the type of a variable declared with `var`; empty unless its initial value is a literal."""
     declarator = variable.declaration.parent
     value = field(declarator, "value") if declarator is not None else None
     return type_of(unit, value) if value is not None and value.type in _LITERALS else ""
 
 
 def _binary_type(unit: JavaUnit, node: Node) -> str:
-    """Return the type of an expression with a binary operator; empty if unknown."""
+    """Return the type of an expression with a binary operator; empty if it is unknown."""
     operator = required(node, "operator").type
     if operator in _COMPARISONS:
         return "boolean"
@@ -111,14 +115,22 @@ def _binary_type(unit: JavaUnit, node: Node) -> str:
 
 
 def _promote(left: str, right: str) -> str:
-    """Return the type of arithmetic on two types (binary numeric promotion); empty if one is no number."""
+    """Return the type of an arithmetic result by the rules of binary numeric promotion.
+
+    Args:
+        left: The type of the left operand.
+        right: The type of the right operand.
+
+    Returns:
+        The type; empty if an operand is not a primitive number.
+    """
     if not {left, right} <= PRIMITIVES - {"boolean"}:
         return ""
     return next((name for name in _PROMOTED if name in (left, right)), "int")
 
 
 def is_literal(node: Node) -> bool:
-    """Return whether an expression is a literal, possibly with a sign."""
+    """Return whether an expression is a literal; it may have a sign and parentheses."""
     node = without_parentheses(node)
     if node.type == "unary_expression" and node.children[0].type in ("-", "+"):
         node = children(node)[0]
@@ -126,14 +138,14 @@ def is_literal(node: Node) -> bool:
 
 
 def is_primitive_local(unit: JavaUnit, node: Node) -> bool:
-    """Return whether an expression is a local variable or parameter of a primitive type."""
+    """Return whether an expression names a local variable or parameter that has a primitive type."""
     node = without_parentheses(node)
     variable = variable_of(unit, node) if node.type == "identifier" else None
     return variable is not None and variable.kind != "field" and type_of(unit, node) in PRIMITIVES
 
 
 def assigned_variables(unit: JavaUnit, node: Node) -> Iterator[Variable | None]:
-    """Yield the variable of each assignment in a tree; None for one that is unknown."""
+    """Yield the variable of each assignment inside a syntax node; None if the variable is unknown."""
     for part in walk(node):
         if part.type == "assignment_expression":
             yield variable_of(unit, required(part, "left"))
@@ -142,14 +154,14 @@ def assigned_variables(unit: JavaUnit, node: Node) -> Iterator[Variable | None]:
 
 
 def has_effects(unit: JavaUnit, node: Node) -> bool:
-    """Return whether evaluating an expression may change anything, or whether this is unknown."""
+    """Return whether evaluating an expression may have side effects; True if this is unknown."""
     return any(
         part.type in _EFFECTS or _calls_to_string(unit, part) for part in walk(node, not_into=_NO_CHILDREN)
     )
 
 
 def _calls_to_string(unit: JavaUnit, node: Node) -> bool:
-    """Return whether a `+` may call the method toString of an object of an unknown class."""
+    """Return whether a `+` may call the method `toString` of an object, which may have side effects."""
     if node.type != "binary_expression" or required(node, "operator").type != "+":
         return False
     types = {type_of(unit, required(node, "left")), type_of(unit, required(node, "right"))}
@@ -157,7 +169,10 @@ def _calls_to_string(unit: JavaUnit, node: Node) -> bool:
 
 
 def can_throw(unit: JavaUnit, node: Node) -> bool:
-    """Return whether evaluating an expression without effects may throw, or whether this is unknown."""
+    """Return whether evaluating an expression may throw an exception; True if this is unknown.
+
+    Calls and assignments are not examined. Use `has_effects` for them.
+    """
     for part in walk(node, not_into=_NO_CHILDREN):
         kind = part.type
         if kind in ("array_access", "cast_expression", "method_reference"):
@@ -178,7 +193,7 @@ def can_throw(unit: JavaUnit, node: Node) -> bool:
 
 
 def _operator_can_throw(unit: JavaUnit, node: Node) -> bool:
-    """Return whether an operator may throw: division by zero, or a null that is unboxed."""
+    """Return whether an operator may throw an exception, by division by zero or by unboxing null."""
     if node.type == "unary_expression":
         return type_of(unit, children(node)[0]) not in PRIMITIVES
     operator = required(node, "operator").type

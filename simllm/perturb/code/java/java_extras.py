@@ -1,4 +1,4 @@
-"""The rules for Java that run only when they are named."""
+"""Rewrite rules for Java that are not applied by default: the user must name them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,20 @@ _WIDER = {  # the types that `x = x + e` adds to a variable of a type without a 
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Remove comments, and the lines that hold nothing else."""
+    """Remove all comments; lines that hold only a comment are removed as a whole."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):
         yield Site(node, (_removal(unit.text[: unit.source.end], node.start_byte, node.end_byte),))
 
 
 def _removal(text: bytes, start: int, end: int) -> Edit:
-    """Return the edit that removes a comment and the space that it leaves behind."""
+    """Return the edit that removes a comment, together with white space that is no longer needed.
+
+    Args:
+        text: The source.
+        start: The first byte of the comment.
+        end: The byte after the comment.
+    """
     line = text.rfind(b"\n", 0, start) + 1
     stop = text.find(b"\n", end) + 1 or len(text)
     before, after = text[line:start], text[end:stop]
@@ -78,7 +84,7 @@ def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
 
 
 def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `x += e` as `x = x + (e)`, and other operators likewise, for local variables."""
+    """Rewrite compound assignments to local variables: `x += e` becomes `x = x + (e)`."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "assignment_expression"):
         operator = required(node, "operator")
@@ -104,7 +110,15 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _needs_no_cast(operator: str, left: str, right: str) -> bool:
-    """Return whether `left = left OPERATOR right` compiles like the compound assignment."""
+    """Return whether `x = x OPERATOR e` compiles without a cast.
+
+    `x OPERATOR= e` always compiles, because Java adds the cast itself.
+
+    Args:
+        operator: The compound operator, such as "+=".
+        left: The type of `x`.
+        right: The type of `e`; empty if it is unknown.
+    """
     if left == "String":
         return operator == "+="
     if operator in ("<<=", ">>=", ">>>="):
@@ -113,7 +127,7 @@ def _needs_no_cast(operator: str, left: str, right: str) -> bool:
 
 
 def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Put a branch that is never taken at the beginning of each body of a method or constructor."""
+    """Insert an `if (false)` statement at the beginning of each method and constructor."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "method_declaration", "constructor_declaration"):
         body = field(node, "body")

@@ -15,7 +15,10 @@ _TYPES = PRIMITIVES | {"Integer", "Long", "Float", "Double"}  # `b += 1` does no
 
 
 def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `i++` and `++i` as `i += 1`, and `i--` and `--i` as `i -= 1`, where the value is not used."""
+    """Rewrite `i++` and `++i` as `i += 1`, and `i--` and `--i` as `i -= 1`.
+
+    An increment whose value is used, as in `a[i++]`, is skipped.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "update_expression"):
         target = children(node)[0]
@@ -35,7 +38,10 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _is_statement(node: Node) -> bool:
-    """Return whether an expression is a statement, or an initializer or update of a `for` loop."""
+    """Return whether the value of an increment is unused.
+
+    This holds for a statement of its own, and for an initializer or update of a `for` loop.
+    """
     parent = node.parent
     if parent is None or parent.type != "expression_statement":
         return parent is not None and _is_part_of_head(node, parent)
@@ -43,6 +49,6 @@ def _is_statement(node: Node) -> bool:
 
 
 def _is_part_of_head(node: Node, parent: Node) -> bool:
-    """Return whether an expression is an initializer or update of a `for` loop."""
+    """Return whether an expression is an initializer or update in the head of a `for` loop."""
     parts = parent.children_by_field_name("init") + parent.children_by_field_name("update")
     return parent.type == "for_statement" and any(part.id == node.id for part in parts)

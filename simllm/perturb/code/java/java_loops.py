@@ -28,10 +28,15 @@ _DECLARATIONS = ("class_declaration", "interface_declaration", "enum_declaration
 
 
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `for` loops as `while` loops, with the update at the end and before each `continue`.
+    """Rewrite `for` loops as `while` loops.
 
-    A loop stays as it is where the update would become unreachable, could be caught, or would mean other
-    names, and where the loop's variables would collide with names of the block around it.
+    The update moves to the end of the body, and is copied before each `continue`. Reasons to
+    skip a loop are, for example:
+
+    - The end of the body may be unreachable, so that the update would be, too.
+    - An exception in the update could be caught by a `try` around a `continue`.
+    - The body declares a name that the update uses.
+    - A loop variable has the same name as something later in the block around the loop.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "for_statement"):
@@ -45,7 +50,13 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
-    """Return why a loop has to stay as it is; empty if it can be rewritten."""
+    """Return the reason why a loop cannot be rewritten; empty if it can be.
+
+    Args:
+        unit: The parsed code.
+        node: The `for` loop.
+        statement: The outermost labelled statement around the loop; the loop itself if it has no label.
+    """
     block = statement.parent
     body = required(node, "body")
     if block is None or block.type not in ("block", "constructor_body"):
@@ -69,7 +80,7 @@ def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
     for hidden in _declared_names(unit, body):
         if hidden in names:
             return f"the body declares {hidden}, which the update names"
-    continues = _own_continues(unit, node, statement)
+    continues = _continues_of_loop(unit, node, statement)
     if continues and any(part.type in _CLASSES for part in parts):
         return "the update makes a class, and each copy of it would make another one"
     for jump in continues:
@@ -84,7 +95,7 @@ def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
 
 
 def _declared_names(unit: JavaUnit, body: Node) -> Iterator[str]:
-    """Yield the names of the variables and classes that a body declares."""
+    """Yield the names of the variables and classes that are declared in the body of a loop."""
     for variable in unit.scopes.variables:
         if body.start_byte <= variable.declaration.start_byte < body.end_byte:
             yield variable.name
@@ -93,7 +104,7 @@ def _declared_names(unit: JavaUnit, body: Node) -> Iterator[str]:
 
 
 def _closing_parenthesis(node: Node, body: Node) -> Node:
-    """Return the parenthesis that closes the head of a loop."""
+    """Return the closing parenthesis in the head of a loop."""
     return next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
 
 
@@ -102,8 +113,14 @@ def _updates(node: Node) -> list[Node]:
     return [child for child in node.children_by_field_name("update") if "comment" not in child.type]
 
 
-def _own_continues(unit: JavaUnit, node: Node, statement: Node) -> list[Node]:
-    """Return the `continue` statements that go on with a loop: plain ones, and those with its labels."""
+def _continues_of_loop(unit: JavaUnit, node: Node, statement: Node) -> list[Node]:
+    """Return all `continue` statements that continue the given loop, not an inner or outer one.
+
+    Args:
+        unit: The parsed code.
+        node: The loop.
+        statement: The outermost labelled statement around the loop; the loop itself if it has no label.
+    """
     labels = set()
     while statement.id != node.id:
         labels.add(unit.text_of(children(statement)[0]))
@@ -117,13 +134,19 @@ def _own_continues(unit: JavaUnit, node: Node, statement: Node) -> list[Node]:
 
 
 def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
-    """Yield the edits that make a `while` loop of a `for` loop."""
+    """Yield the edits that turn a `for` loop into a `while` loop.
+
+    Args:
+        unit: The parsed code.
+        node: The `for` loop.
+        statement: The outermost labelled statement around the loop; the loop itself if it has no label.
+    """
     body = required(node, "body")
     updates = _updates(node)
     line = unit.newline + unit.indent_of(statement.start_byte)
     starts: list[bytes | Span] = []
     for init in node.children_by_field_name("init"):
-        starts += [*([line] if starts else []), *_terminated(init)]
+        starts += [*([line] if starts else []), *_as_statement(init)]
     condition = field(node, "condition")
     test: bytes | Span = span_of(condition) if condition is not None else b"true"
     close = _closing_parenthesis(node, body)
@@ -134,39 +157,50 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
     else:  # the label moves to the while loop
         yield Edit(statement.start_byte, statement.start_byte, (*starts, *([line] if starts else [])))
         yield Edit(node.start_byte, close.end_byte, tuple(head))
-    for jump in _own_continues(unit, node, statement) if updates else ():
-        yield from _before(unit, jump, updates)
-    yield from _at_the_end(unit, node, body, updates)
+    for jump in _continues_of_loop(unit, node, statement) if updates else ():
+        yield from _updates_before_jump(unit, jump, updates)
+    yield from _updates_at_end(unit, node, body, updates)
 
 
-def _terminated(expression: Node) -> list[bytes | Span]:
-    """Return an expression or declaration as a statement."""
+def _as_statement(expression: Node) -> list[bytes | Span]:
+    """Return an expression as a statement, with a semicolon; a declaration already has one."""
     return [span_of(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
 
 
-def _in_lines(updates: list[Node], separator: bytes) -> list[bytes | Span]:
-    """Return the updates as statements, each followed by a separator."""
+def _as_statements(updates: list[Node], separator: bytes) -> list[bytes | Span]:
+    """Return the update expressions of a loop as statements, with a separator after each.
+
+    Args:
+        updates: The update expressions.
+        separator: White space, such as a line end.
+    """
     return [part for update in updates for part in (span_of(update), b";" + separator)]
 
 
-def _before(unit: JavaUnit, jump: Node, updates: list[Node]) -> Iterator[Edit]:
-    """Yield the edits that put the updates before a `continue`, in a block if need be."""
+def _updates_before_jump(unit: JavaUnit, jump: Node, updates: list[Node]) -> Iterator[Edit]:
+    """Yield the edits that insert the updates before a `continue`.
+
+    The updates and the `continue` get braces if the `continue` does not stand in a block.
+    """
     parent = jump.parent
     alone = unit.text[: jump.start_byte].rpartition(b"\n")[2].strip() == b""
     separator = unit.newline + unit.indent_of(jump.start_byte) if alone else b" "
     if parent is not None and parent.type in _STATEMENT_LISTS:
-        yield Edit(jump.start_byte, jump.start_byte, tuple(_in_lines(updates, separator)))
+        yield Edit(jump.start_byte, jump.start_byte, tuple(_as_statements(updates, separator)))
     else:
-        yield Edit(jump.start_byte, jump.start_byte, (b"{ ", *_in_lines(updates, b" ")))
+        yield Edit(jump.start_byte, jump.start_byte, (b"{ ", *_as_statements(updates, b" ")))
         yield Edit(jump.end_byte, jump.end_byte, (b" }",))
 
 
-def _at_the_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> Iterator[Edit]:
-    """Yield the edits that put the updates at the end of the body, in a block if need be."""
+def _updates_at_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> Iterator[Edit]:
+    """Yield the edits that insert the updates at the end of a loop's body.
+
+    A body without braces gets braces.
+    """
     indent = unit.indent_of(node.start_byte)
     step = b"\t" if indent.startswith(b"\t") else b"    "
     if body.type == ";":
-        yield Edit(body.start_byte, body.end_byte, (b"{ ", *_in_lines(updates, b" "), b"}"))
+        yield Edit(body.start_byte, body.end_byte, (b"{ ", *_as_statements(updates, b" "), b"}"))
     elif body.type != "block":
         alone = unit.text[: body.start_byte].rpartition(b"\n")[2].strip() == b""
         line = unit.newline + unit.indent_of(body.start_byte) if alone else b" "
@@ -187,4 +221,4 @@ def _at_the_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> 
             yield Edit(at, at, tuple(parts))
         else:
             space = b"" if before.endswith((b" ", b"{")) else b" "
-            yield Edit(brace, brace, (space, *_in_lines(updates, b" ")))
+            yield Edit(brace, brace, (space, *_as_statements(updates, b" ")))

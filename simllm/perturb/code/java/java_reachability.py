@@ -1,4 +1,4 @@
-"""Which Java statements can complete normally (Java Language Specification, 14.22)."""
+"""Analysis of which Java statements can complete normally (Java Language Specification, section 14.22)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ _NO_CONSTANT = frozenset(
 
 
 def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether the code after a statement is reachable; None if this is not sure.
+    """Return whether a statement can complete normally, so that the code after it is reachable.
 
     Args:
-        unit: The unit.
-        node: A statement that the compiler accepts, so that all parts of it are reachable.
+        unit: The parsed code.
+        node: The statement. The code is assumed to compile.
+
+    Returns:
+        True or False; None if the analysis cannot decide.
     """
     kind = node.type
     if kind in _JUMPS:
@@ -54,12 +57,14 @@ def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
 
 
 def jumps(node: Node, kind: str, *, through: frozenset[str] = frozenset()) -> list[Node]:
-    """Return the unlabelled jumps of a statement's own code that leave it.
+    """Return the `break` or `continue` statements without a label that refer to a given loop or switch.
 
     Args:
-        node: A loop or switch.
+        node: The loop or switch.
         kind: "break_statement" or "continue_statement".
-        through: Further types of nodes that such a jump may not cross.
+        through: Types of syntax nodes that are not searched. Inner loops, lambdas and classes are never
+            searched, because their jumps refer to something else; for `break`, the same holds for inner
+            switches.
     """
     stop = LOOPS | FUNCTIONS | through | ({"switch_expression"} if kind == "break_statement" else set())
     found = [part for child in node.children for part in walk(child, not_into=frozenset(stop))]
@@ -67,18 +72,24 @@ def jumps(node: Node, kind: str, *, through: frozenset[str] = frozenset()) -> li
 
 
 def _labels(unit: JavaUnit, node: Node, kind: str) -> set[bytes]:
-    """Return the labels that the jumps of some kind in a statement name."""
+    """Return the labels to which the `break` or `continue` statements inside a statement refer.
+
+    Args:
+        unit: The parsed code.
+        node: The statement.
+        kind: "break_statement" or "continue_statement".
+    """
     found = [part for part in walk(node, not_into=FUNCTIONS) if part.type == kind]
     return {unit.text_of(children(part)[0]) for part in found if children(part)}
 
 
 def _any(parts: list[bool | None]) -> bool | None:
-    """Return whether one of the parts completes normally; None if this is not sure."""
+    """Combine three-valued results: True if one is True, else None if one is None, else False."""
     return True if True in parts else None if None in parts else False
 
 
 def _loop_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a loop completes normally."""
+    """Return whether a loop can complete normally; None if the analysis cannot decide."""
     if node.type == "enhanced_for_statement" or jumps(node, "break_statement"):
         return True
     condition = field(node, "condition")
@@ -93,7 +104,11 @@ def _loop_completes(unit: JavaUnit, node: Node) -> bool | None:
 
 
 def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
-    """Return whether a condition is a constant expression with the value true; None if this is not sure."""
+    """Return whether a condition is a constant expression with the value true, such as `true`.
+
+    Returns:
+        True or False; None if the analysis cannot decide.
+    """
     condition = without_parentheses(condition)
     if condition.type == "true":
         return True
@@ -108,7 +123,7 @@ def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
 
 
 def _is_final(declaration: Node) -> bool:
-    """Return whether the declaration of a local variable says `final`."""
+    """Return whether a local variable is declared `final`."""
     node: Node | None = declaration
     while node is not None and not node.type.endswith(("_declaration", "parameter", "_statement")):
         node = node.parent
@@ -118,7 +133,7 @@ def _is_final(declaration: Node) -> bool:
 
 
 def _try_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a try statement completes normally."""
+    """Return whether a `try` statement can complete normally; None if the analysis cannot decide."""
     parts = [completes_normally(unit, required(node, "body"))]
     finally_completes: bool | None = True
     for clause in children(node):
@@ -130,7 +145,7 @@ def _try_completes(unit: JavaUnit, node: Node) -> bool | None:
 
 
 def _switch_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a switch statement completes normally."""
+    """Return whether a `switch` statement can complete normally; None if the analysis cannot decide."""
     groups = children(required(node, "body"))
     labels = [label for group in groups for label in children(group) if label.type == "switch_label"]
     if any(child.type in ("pattern", "guard") for label in labels for child in label.children):

@@ -1,4 +1,4 @@
-"""The rewrites of Java code, by name."""
+"""The table of all rewrite rules for Java."""
 
 from __future__ import annotations
 

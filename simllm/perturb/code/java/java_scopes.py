@@ -1,4 +1,7 @@
-"""Scopes of Java code: which variable each name means (Java Language Specification, 6.3 and 6.4)."""
+"""Name resolution for Java: the variable to which each identifier refers.
+
+It follows the Java Language Specification, sections 6.3 (scopes) and 6.4 (shadowing).
+"""
 
 from __future__ import annotations
 
@@ -53,15 +56,16 @@ _DECLARED = ("pattern", "variable", "parameter")
 
 @dataclass(eq=False)
 class Variable:
-    """A variable: a local variable, a parameter, or a field.
+    """A local variable, a parameter, or a field of a class.
 
     Attributes:
         name: The name.
-        kind: "parameter", "variable", "pattern" or "field".
+        kind: "parameter", "variable" (local), "pattern" (declared by a pattern such as `x instanceof A a`) or
+            "field".
         declaration: The identifier in the declaration.
-        scope: The node in which the name is known.
-        uses: The identifiers that mean the variable, the declaration among them.
-        obstacle: Why the variable cannot be renamed safely; empty if it can.
+        scope: The syntax node in which the variable is declared, such as a block or a class body.
+        uses: All identifiers that refer to the variable, including the one in the declaration.
+        obstacle: The reason why the variable cannot be renamed safely; empty if it can be.
     """
 
     name: str
@@ -73,7 +77,7 @@ class Variable:
 
     @cached_property
     def type(self) -> str:
-        """The declared type as it is written, without spaces, such as `int[]`; empty if none is written."""
+        """The declared type without spaces, such as `int[]`; empty if the declaration has no type."""
         node: Node | None = self.declaration.parent
         dimensions = node.child_by_field_name("dimensions") if node is not None else None
         if node is not None and node.type == "variable_declarator":
@@ -90,15 +94,15 @@ class Variable:
 
 @dataclass
 class _Scope:
-    """The names that a block or class declares.
+    """A block or class body, with the variables that it declares.
 
     Attributes:
-        node: The block, or the body of the class.
-        end: The first byte after the scope.
-        may_inherit: Whether a class may inherit fields of unknown names.
-        names: The variables, by their names.
-        start: The byte from which on the names are known.
-        stop: The byte from which on the names are unknown again.
+        node: The syntax node of the block or class body.
+        end: The first byte after `node`.
+        may_inherit: Whether the scope is a class that may inherit fields that are declared elsewhere.
+        names: The declared variables, by name.
+        start: The first byte at which the variables are visible.
+        stop: The first byte at which the variables are no longer visible.
     """
 
     node: Node
@@ -110,7 +114,7 @@ class _Scope:
 
 
 class JavaScopes:
-    """The variables of a syntax tree, and which variable each identifier means.
+    """All variables in a syntax tree, and the variable to which each identifier refers.
 
     Args:
         root: The root of the syntax tree of a file.
@@ -118,9 +122,11 @@ class JavaScopes:
 
     Attributes:
         variables: The parameters and local variables, in the order of their declarations.
-        meaning: The variable of an identifier, by its first byte. Names of unknown fields are missing.
-        fields: The fields that a class declares, by the id of the node of its body and by their names.
-        places: The first bytes of the identifiers that name variables, known or not, by name and in order.
+        meaning: The variable to which an identifier refers. The key is the identifier's first byte.
+            Identifiers whose declaration is unknown, such as inherited fields, are missing.
+        fields: The declared fields of each class, by name. The outer key is the id of the class body's node.
+        places: For each name, the positions of all identifiers that name a variable, even if the variable's
+            declaration is unknown.
     """
 
     def __init__(self, root: Node, text: bytes) -> None:
@@ -149,11 +155,11 @@ class JavaScopes:
                 self._open(node, -end, is_class=kind == "class")
 
     def occurs(self, name: str, start: int, end: int) -> bool:
-        """Return whether a name stands for a variable anywhere from byte `start` to byte `end`."""
+        """Return whether a variable of a given name occurs between the bytes `start` and `end`."""
         return any(start <= place < end for place in self.places.get(name, ()))
 
     def _open(self, node: Node, end: int, *, is_class: bool) -> None:
-        """Open the scope of a block or of the body of a class."""
+        """Enter a scope: a block, or the body of a class."""
         scope = _Scope(node, end, start=node.start_byte, stop=end)
         if is_class:
             scope.may_inherit = may_inherit(node)
@@ -168,7 +174,15 @@ class JavaScopes:
         self._scopes.append(scope)
 
     def _identifier(self, node: Node, start: int, name: str, role: str) -> None:
-        """Declare the variable of an identifier, or look up which variable it means."""
+        """Process an identifier: register the variable that it declares, or the variable to which it refers.
+
+        Args:
+            node: The identifier.
+            start: The first byte of the identifier.
+            name: The text of the identifier.
+            role: The capture of the identifier in `_QUERY`, such as "parameter" or "label". It is empty for
+                an ordinary use of a variable, and "other" for an identifier that does not name a variable.
+        """
         if role == "other":
             return
         self.places.setdefault(name, []).append(start)
@@ -183,7 +197,16 @@ class JavaScopes:
             self._look_up(node, start, name, is_label=role == "label")
 
     def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
-        """Look up the variable that an identifier means."""
+        """Find the variable to which an identifier refers, from the innermost scope outwards.
+
+        If the variable cannot be determined for sure, the candidates are marked as not renamable.
+
+        Args:
+            node: The identifier.
+            start: The first byte of the identifier.
+            name: The text of the identifier.
+            is_label: Whether the identifier is a `case` label, which may also be a constant of an enum.
+        """
         inherited = False  # whether a class on the way may have inherited a field of this name
         pattern = None  # a pattern's variable of this name, which may be out of scope
         for scope in reversed(self._scopes):
@@ -206,17 +229,21 @@ class JavaScopes:
 
 @cache
 def _query() -> Query:
-    """Compile the query that finds names and scopes."""
+    """Compile the tree-sitter query that finds identifiers and scopes."""
     return Query(load_grammar("tree_sitter_java", "language"), _QUERY)
 
 
 def _text(node: Node) -> str:
-    """Return the text of a node."""
+    """Return the source text of a syntax node."""
     return (node.text or b"").decode()
 
 
 def may_inherit(body: Node) -> bool:
-    """Return whether the class with a body may inherit members of unknown names."""
+    """Return whether a class may inherit members that are declared elsewhere.
+
+    Args:
+        body: The syntax node of the class body.
+    """
     owner = body.parent
     if owner is None or owner.type in ("object_creation_expression", "enum_constant"):
         return True
@@ -226,7 +253,7 @@ def may_inherit(body: Node) -> bool:
 
 
 def _fields(body: Node) -> Iterator[Variable]:
-    """Yield the fields that the body of a class declares, and the constants of an enum."""
+    """Yield the fields that a class body declares, including enum constants and record components."""
     members = list(body.named_children)
     for part in body.named_children:
         if part.type == "enum_body_declarations":

@@ -1,4 +1,4 @@
-"""The names that can be renamed safely in Java code."""
+"""Search for the methods, parameters and local variables of Java code that can be renamed safely."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _METHODS = ("method_declaration", "constructor_declaration")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield the methods, parameters and local variables of a unit that can be renamed.
+    """Yield the methods, parameters and local variables that can be renamed, and the skipped ones.
 
-    Of a file, only private methods are renamed. Of a single function, the function itself is renamed, too.
+    In a file, all parameters and local variables are considered, but only private methods. If the code is a
+    single function, the function itself is considered, too.
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
@@ -52,12 +53,12 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 def _kind(variable: Variable) -> str:
-    """Return the kind of a variable for the rules that rename."""
+    """Return the kind of symbol that a variable is: "parameter" or "variable"."""
     return "parameter" if variable.kind == "parameter" else "variable"
 
 
 def _annotation(variable: Variable) -> str:
-    """Return why a parameter with an annotation keeps its name; empty if it need not."""
+    """Return the reason why an annotation forbids renaming a parameter; empty if none does."""
     parent = variable.declaration.parent
     if variable.kind != "parameter" or parent is None:
         return ""
@@ -68,7 +69,10 @@ def _annotation(variable: Variable) -> str:
 
 
 def _annotation_words(unit: JavaUnit) -> set[bytes]:
-    """Return the words in the strings of annotations, such as `"/users/{id}"`."""
+    """Return the words in the string arguments of all annotations.
+
+    Frameworks may match such a word with the name of a parameter, as in `@GetMapping("/users/{id}")`.
+    """
     words: set[bytes] = set()
     for annotation in find_nodes(unit.root, "annotation"):
         if b"@" + unit.text_of(required(annotation, "name")) not in _HARMLESS:
@@ -78,7 +82,11 @@ def _annotation_words(unit: JavaUnit) -> set[bytes]:
 
 
 def _has_annotation(modifiers: Node) -> bool:
-    """Return whether modifiers have an annotation that may read the name beside it."""
+    """Return whether a declaration has an annotation whose meaning may depend on the declared name.
+
+    Args:
+        modifiers: The modifiers of the declaration. Annotations are among them.
+    """
     texts = [
         (part.text or b"").partition(b"(")[0] for part in modifiers.children if "annotation" in part.type
     ]
@@ -86,7 +94,7 @@ def _has_annotation(modifiers: Node) -> bool:
 
 
 def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
-    """Return where the documentation comment of a method names a parameter: `@param NAME`."""
+    """Return the ranges of a parameter's name after `@param` in the documentation comment of its method."""
     method: Node | None = variable.declaration
     while method is not None and method.type not in _METHODS:
         if method.type in ("lambda_expression", "class_body"):
@@ -101,7 +109,11 @@ def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
 
 
 def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield the methods that can be renamed: private ones of a file, or the function of a unit."""
+    """Yield the methods that can be renamed, and the skipped ones.
+
+    In a file, only private methods are considered. Otherwise, the code is a single method, which is
+    considered.
+    """
     for method in find_nodes(unit.root, "method_declaration"):
         body = method.parent
         if body is None or (unit.is_function and (body.parent is None or body.parent.parent != unit.root)):
@@ -118,7 +130,16 @@ def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
-    """Return the places that name a method, the declaration among them; or why it keeps its name."""
+    """Return all occurrences of a method's name that must be renamed, including its declaration.
+
+    Args:
+        unit: The parsed code.
+        method: The declaration of the method.
+        body: The body of the class that declares the method.
+
+    Returns:
+        The ranges of the name. If the method cannot be renamed, the reason as a text.
+    """
     declared = required(method, "name")
     name = unit.text_of(declared)
     if name.decode() in NEVER:
@@ -157,7 +178,18 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
 
 
 def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
-    """Return whether a call means a method of the class with this body; None if this is not sure."""
+    """Return whether a call refers to a method of a given class.
+
+    Args:
+        unit: The parsed code.
+        node: The call, or a method reference such as `this::run`.
+        receiver: The expression before the method's name; None if there is none.
+        body: The body of the class.
+        name: The name of the method.
+
+    Returns:
+        True or False; None if this cannot be decided.
+    """
     if receiver is not None and receiver.type == "super":
         return False
     if receiver is not None and receiver.type == "object_creation_expression":
@@ -177,6 +209,6 @@ def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: 
 
 
 def _declares(unit: JavaUnit, body: Node, name: bytes) -> bool:
-    """Return whether the body of a class declares a method of some name."""
+    """Return whether a class body declares a method of a given name."""
     methods = [child for child in body.children if child.type == "method_declaration"]
     return any(unit.text_of(required(child, "name")) == name for child in methods)

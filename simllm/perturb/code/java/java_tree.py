@@ -1,4 +1,4 @@
-"""Parsed Java code, and the ways to move in its syntax tree."""
+"""Parsing of Java code, and functions to navigate its syntax tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEANT = {  # characters that end a literal or comment, as Unicode escapes, whic
     "string_literal": re.compile(rb"\\u+00(?:0[aAdD]|22|5[cC])"),
     "character_literal": re.compile(rb"\\u+00(?:0[aAdD]|27|5[cC])"),
 }
-_FRAME = (b"class Unit {\n", b"\n}\n")  # what makes a file of a function
+_FRAME = (b"class Unit {\n", b"\n}\n")  # put around a single function, to make it a file
 _MEMBERS = ("method_declaration", "constructor_declaration")
 _FILE = frozenset(
     "package_declaration import_declaration module_declaration class_declaration interface_declaration "
@@ -32,11 +32,11 @@ _FILE = frozenset(
 
 @dataclass(frozen=True)
 class JavaUnit(CodeUnit):
-    """A Java file or function, parsed."""
+    """Parsed Java code: a file, a method or a constructor."""
 
     @cached_property
     def scopes(self) -> JavaScopes:
-        """The local variables of the unit and their uses."""
+        """The variables of the code, and the variable to which each identifier refers."""
         return JavaScopes(self.root, self.text)
 
 
@@ -44,7 +44,7 @@ def parse(source: bytes) -> JavaUnit:
     """Parse a Java file, method or constructor.
 
     Raises:
-        InputError: The source has a syntax error. The message begins with the line.
+        InputError: The source has a syntax error. The message begins with `line N: `.
     """
     java = languages.find("java")
     root = java.parse(source)
@@ -65,10 +65,13 @@ def parse(source: bytes) -> JavaUnit:
 
 
 def _check_characters(source: bytes, root: Node) -> None:
-    """Refuse a literal or comment that ends earlier for Java than for the parser.
+    r"""Refuse code in which a literal or comment ends earlier for Java than for tree-sitter.
+
+    Java replaces Unicode escapes such as `\u0022` (a quotation mark) before it parses. tree-sitter does not,
+    so its syntax tree would be wrong. A carriage return within a line comment causes the same problem.
 
     Raises:
-        InputError: There is such a literal or comment.
+        InputError: The source has such a literal or comment.
     """
     if b"\\u" not in source and b"\r" not in source.replace(b"\r\n", b""):
         return
@@ -80,7 +83,7 @@ def _check_characters(source: bytes, root: Node) -> None:
 
 
 def _first_error(root: Node) -> Node:
-    """Return the first syntax error in a tree; the last node if there is none."""
+    """Return the syntax node of the first syntax error in a tree; if there is none, the last node."""
     node = root
     while not (node.is_error or node.is_missing) and node.children:
         node = next((child for child in node.children if child.has_error), node.children[-1])
@@ -89,19 +92,22 @@ def _first_error(root: Node) -> Node:
 
 @cache
 def _query(pattern: str) -> Query:
-    """Compile a tree-sitter query."""
+    """Compile a tree-sitter query for Java."""
     return Query(load_grammar("tree_sitter_java", "language"), pattern)
 
 
 def find_nodes(root: Node, *types: str) -> list[Node]:
-    """Return all nodes of some types in a tree; inner nodes come before the nodes around them."""
+    """Return all syntax nodes of the given types in a tree; inner nodes come before the nodes around them."""
     pattern = "[" + " ".join(f"({kind})" for kind in types) + "] @node"
     nodes = QueryCursor(_query(pattern)).captures(root).get("node", [])
     return sorted(nodes, key=lambda node: (node.end_byte, -node.start_byte))
 
 
 def field(node: Node, name: str) -> Node | None:
-    """Return the child of a node in a field of the grammar, never a comment; None without one."""
+    """Return the child of a syntax node in a named field of the grammar, such as "condition".
+
+    Comments are skipped. None is returned if the field is empty.
+    """
     for child in node.children_by_field_name(name):
         if "comment" not in child.type:
             return child
@@ -109,33 +115,33 @@ def field(node: Node, name: str) -> Node | None:
 
 
 def required(node: Node, name: str) -> Node:
-    """Return the child in a field that the grammar requires."""
+    """Return the child of a syntax node in a named field that the grammar requires, such as "body"."""
     child = field(node, name)
     assert child is not None, f"{node.type} without {name}"
     return child
 
 
 def children(node: Node) -> list[Node]:
-    """Return the named children that are no comments."""
+    """Return the named children of a syntax node, without comments."""
     return [child for child in node.named_children if "comment" not in child.type]
 
 
 def span_of(node: Node) -> Span:
-    """Return the range of a node."""
+    """Return the range of bytes of a syntax node."""
     return Span(node.start_byte, node.end_byte)
 
 
 def has_comment(nodes: list[Node]) -> bool:
-    """Return whether one of the nodes is a comment."""
+    """Return whether at least one of the given syntax nodes is a comment."""
     return any("comment" in node.type for node in nodes)
 
 
 def walk(node: Node, *, not_into: frozenset[str] = frozenset()) -> Iterator[Node]:
-    """Yield a node and all nodes below it, from the first to the last.
+    """Yield a syntax node and all nodes below it, in the order of the source.
 
     Args:
-        node: The node.
-        not_into: Types of nodes whose children are left out; the nodes themselves are yielded.
+        node: The syntax node at which to begin.
+        not_into: Types of nodes whose children are skipped. The nodes themselves are yielded.
     """
     stack = [node]
     while stack:
@@ -146,7 +152,7 @@ def walk(node: Node, *, not_into: frozenset[str] = frozenset()) -> Iterator[Node
 
 
 def without_parentheses(node: Node) -> Node:
-    """Return the expression inside all parentheses around it."""
+    """Return the expression inside a parenthesized expression; any other expression is returned unchanged."""
     while node.type == "parenthesized_expression":
         node = children(node)[0]
     return node

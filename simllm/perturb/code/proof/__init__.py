@@ -1,4 +1,4 @@
-"""Proofs by execution that variants of code behave like their originals."""
+"""Evidence from execution that variants of code behave like their originals."""
 
 from simllm.perturb.code.proof.command_proof import prove_by_command
 from simllm.perturb.code.proof.proof_case import VERDICTS, Counterexample, Proof, ProofCase

@@ -1,4 +1,4 @@
-"""Proofs by a command of the user, such as the test suite of a project."""
+"""Comparison of a variant with its original by a command of the user, such as a test suite."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _FOLDER = "{dir}"
 def prove_by_command(
     command: str, original: Path, variant: Path, timeout: float | None = None, case_id: str = ""
 ) -> Proof:
-    """Run a command on the original code and on its variant; it has to pass on both.
+    """Run a command of the user, such as a test suite, on the original code and on its variant.
 
-    The command is the user's own, so it runs as any command that the user types: not in a sandbox, since
-    build tools need the network, caches and the home folder. No shell is involved.
+    The command runs without a sandbox and without a shell. Build tools need the network, caches and the home
+    folder, which a sandbox would hide.
 
     Args:
-        command: The command, in which `{dir}` stands for the folder with the code, such as
-            `mvn -f {dir}/pom.xml test`. It passes if its exit status is 0.
+        command: The command. `{dir}` stands for the folder with the code, as in `mvn -f {dir}/pom.xml test`.
+            The command passes if its exit status is 0.
         original: The folder with the original code.
         variant: The folder with the variant.
         timeout: Seconds after which the command fails; None for no limit.
-        case_id: The id of the proof.
+        case_id: The id of the returned proof.
 
     Returns:
-        A proof with the verdict "tests passed" or "refuted".
+        A proof. Its verdict is "tests passed" if the command passes on the variant, and "refuted" otherwise.
 
     Raises:
         InputError: The command cannot be started, has no `{dir}`, or fails on the original code.
@@ -49,7 +49,11 @@ def prove_by_command(
 
 
 def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
-    """Run the command on a folder, and return why it fails; empty if it passes."""
+    """Run the command on a folder.
+
+    Returns:
+        The reason why the command failed; empty if it passed.
+    """
     argv = [word.replace(_FOLDER, str(folder)) for word in words]
     try:
         done = subprocess.run(

@@ -1,4 +1,7 @@
-"""Seeded values for inputs: values that hypothesis draws, small values, and literals of the function."""
+"""Random argument values with which functions are called.
+
+They are small values, values that the library hypothesis draws, and values close to literals in the function.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,14 @@ _Value = TypeVar("_Value")
 
 
 class DrawnValues:
-    """A source of values, which are the same for the same function and seed.
+    """A random source of argument values for one function.
+
+    The same function and seed always give the same values.
 
     Args:
-        source: The function. Inputs like its literals reach more of its branches.
-        seed: The seed of the choice.
+        source: The source of the function. Literals in it are used as values, because they often decide which
+            branch is taken.
+        seed: The random seed.
     """
 
     def __init__(self, source: str, seed: int) -> None:
@@ -41,15 +47,15 @@ class DrawnValues:
         self._texts = list(dict.fromkeys(texts))[:_MOST_LITERALS]
 
     def choice(self, values: Iterable[_Value]) -> _Value:
-        """Return one of some values."""
+        """Return one of the given values at random."""
         return self._random.choice(list(values))
 
     def chance(self, share: float) -> bool:
-        """Return whether something happens that happens in a share of all cases."""
+        """Return True with the probability `share`, and False otherwise."""
         return self._random.random() < share
 
     def integer(self, low: int = -(1 << 63), high: int = (1 << 63) - 1) -> int:
-        """Return an int in a range; most are small."""
+        """Draw an integer from `low` to `high`; small numbers are most frequent."""
         kind = self._random.randrange(8)
         if kind < 2:
             value = self.choice((0, 1, -1, 2, *self._numbers))
@@ -62,14 +68,14 @@ class DrawnValues:
         return value if low <= value <= high else value % (high - low + 1) + low
 
     def number(self) -> float:
-        """Return a float; NaN, infinities and -0.0 are frequent."""
+        """Draw a float; NaN, infinities and -0.0 are frequent."""
         kind = self._random.randrange(3)
         if kind == 0:
             return self.choice(_FLOATS)
         return float(self.integer(-1000, 1000)) if kind == 1 else self.choice(_pool("floats", self._seed))
 
     def text(self) -> str:
-        """Return a text."""
+        """Draw a short text."""
         kind = self._random.randrange(3)
         if kind == 0:
             return self.choice((*_TEXTS, *self._texts))
@@ -78,31 +84,36 @@ class DrawnValues:
         return self.choice(_pool("texts", self._seed))
 
     def character(self) -> str:
-        """Return a character."""
+        """Draw a character; characters in the function's string literals are frequent."""
         near = "".join(self._texts)
         return self.choice(near if near and self.chance(0.5) else _CHARACTERS)
 
     def items(self, make: Callable[[], _Value], unique: bool = False) -> list[_Value]:
-        """Return a few values that a function makes.
+        """Draw the items of a collection, at most six.
 
         Args:
-            make: The function.
-            unique: Whether equal values are left out.
+            make: A function that draws one item.
+            unique: Whether to drop duplicates.
         """
         made = [make() for _ in range(self._random.randint(0, _LONGEST))]
         return list(dict.fromkeys(made)) if unique else made
 
     def different(self, make: Callable[[], _Value], number: int) -> list[_Value]:
-        """Return different values that a function makes, `number` at most; they need not be hashable."""
+        """Draw distinct values. They are compared by their `repr`, so they need not be hashable.
+
+        Args:
+            make: A function that draws one value.
+            number: The largest number of values. There may be fewer, if `make` repeats itself.
+        """
         made = (make() for _ in range(2 * number))
         return list({repr(value): value for value in made}.values())[:number]
 
 
 def require_hypothesis() -> None:
-    """Check that hypothesis is installed.
+    """Check that the library hypothesis is installed.
 
     Raises:
-        InputError: It is not.
+        InputError: It is not installed.
     """
     try:
         import hypothesis  # noqa: F401
@@ -112,7 +123,12 @@ def require_hypothesis() -> None:
 
 @cache
 def _pool(kind: str, seed: int) -> tuple[Any, ...]:
-    """Return the values of a kind that hypothesis draws."""
+    """Let hypothesis draw many values of one kind.
+
+    Args:
+        kind: "integers", "floats" or "texts".
+        seed: The random seed.
+    """
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
     from hypothesis import strategies as st
@@ -141,7 +157,7 @@ def _pool(kind: str, seed: int) -> tuple[Any, ...]:
 
 
 def _literal(text: str) -> object:
-    """Return the value of a literal; None if Python does not know it."""
+    """Return the value of a Java or Python literal; None if Python cannot evaluate it."""
     try:
         return literal_eval(text.lstrip("0") or "0" if text.isdigit() else text)
     except (SyntaxError, ValueError):

@@ -1,10 +1,19 @@
-"""The results of a harness, which runs functions and their variants in the sandbox, and the verdicts.
+"""The results that a harness writes, and the verdict on a variant that follows from them.
 
-A harness writes lines with tabs between the fields: `begin CASE`; `broken CASE SIDE REASON` for a side that
-does not compile; for the original, `outcome CASE 0 INPUT TEXT` for each input that counts, and
-`left CASE REASON` for each other; for each variant, `outcome CASE SIDE INPUT TEXT` up to the first that
-differs; `died CASE SIDE` if a variant ends its process; `error CASE REASON` if no side can be called;
-`end CASE`. A harness that the functions can end writes `side CASE SIDE` before it runs a side.
+A harness is a program that runs inside the sandbox. For each case it calls all versions of a function on the
+same inputs. A version is called a side: side 0 is the original, side 1 the variant, and higher sides are
+wrong twins, which are variants with a deliberate mistake. The harness writes one line per event, with tabs
+between the fields:
+
+- `begin CASE`: the case begins.
+- `broken CASE SIDE REASON`: the side does not compile.
+- `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.
+- `outcome CASE SIDE INPUT TEXT`: the behaviour of a side on an input. After the first input on which a
+  side differs from the original, the side is not called again.
+- `side CASE SIDE`: the side is about to run. Only harnesses that run all sides in their own process write it.
+- `died CASE SIDE`: the side ended its process.
+- `error CASE REASON`: no side can be called.
+- `end CASE`: all sides were run.
 """
 
 from __future__ import annotations
@@ -20,15 +29,17 @@ ORIGINAL, VARIANT, FIRST_TWIN = 0, 1, 2  # the sides of a case
 
 @dataclass
 class CaseResults:
-    """The results of one case.
+    """The results of one case: a function, its variant and the wrong twins.
+
+    A side is one of these versions: 0 is the original, 1 the variant, and higher numbers are wrong twins.
 
     Attributes:
-        broken: What is wrong with the sides that do not compile.
+        broken: For each side that does not compile, the error message.
         died: The sides that end their process, although the original does not.
-        outcomes: For each side, the outcome for each input.
-        left_out: How often an input was left out for a reason.
-        error: Why the functions cannot be called; empty if they can.
-        last_side: The side that was begun last.
+        outcomes: For each side, a description of its behaviour on each input, by the index of the input.
+        left_out: The number of inputs that were left out, by reason.
+        error: The reason why the functions cannot be called; empty if they can be.
+        last_side: The side that was started last.
         ended: Whether all sides were run.
     """
 
@@ -41,13 +52,21 @@ class CaseResults:
     ended: bool = False
 
     def differing_input(self, side: int) -> int | None:
-        """Return the first input on which a side differs from the original."""
+        """Return the index of the first input on which a side differs from the original, or None."""
         original = self.outcomes[ORIGINAL]
         return next((n for n, text in self.outcomes[side].items() if text != original[n]), None)
 
 
 def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]:
-    """Add what a harness has written to the results of the cases, by number; return the cases that begun."""
+    """Parse the lines that a harness has written, and add them to the results.
+
+    Args:
+        content: The content of the harness's result file.
+        results: The results of each case, by its number. They are updated.
+
+    Returns:
+        The numbers of the cases that the harness began.
+    """
     begun = set()
     for line in content.decode(errors="replace").split("\n")[:-1]:  # the last line may be half written
         kind, number, *rest = line.split("\t")
@@ -73,10 +92,10 @@ def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]
 
 
 def verdict(task: Task, results: CaseResults) -> Proof:
-    """Return the verdict on a variant.
+    """Decide from the results of the harness whether a variant behaves like its original.
 
     Args:
-        task: The case, its inputs and wrong twins.
+        task: The function and its variant, with the inputs and wrong twins.
         results: The results of the harness.
     """
     case_id = task.case.id

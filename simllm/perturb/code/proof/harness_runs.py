@@ -1,4 +1,4 @@
-"""Runs of a harness in the sandbox."""
+"""Runs of a harness (the program that calls functions and their variants) in the sandbox."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def run_harness(
     files_for: Callable[[list[int]], Mapping[str, bytes]],
     results: MutableMapping[int, CaseResults],
 ) -> None:
-    """Run a batch of cases.
+    """Run a batch of cases, and collect their results.
 
-    If the harness ends in the middle of a case, new ones run the cases that come after that, and then the
-    case alone, since another case may have disturbed it.
+    A function may end the whole harness. In that event, a new harness runs the remaining cases. The
+    interrupted case is then run again alone, because an earlier case may have disturbed it.
 
     Args:
-        sandbox: Runs the harness.
-        argv: The command of the harness.
-        limits: The limits of a run.
+        sandbox: The sandbox in which the harness runs.
+        argv: The command that starts the harness.
+        limits: The limits of one run, such as time and memory.
         cases: The numbers of the cases.
-        files_for: Returns the files that the harness needs to run some cases, given by number.
-        results: The results of each case, which are filled.
+        files_for: A function from the numbers of some cases to the files that the harness needs for them.
+        results: The results of each case, by its number. They are updated.
 
     Raises:
         SandboxError: The harness does not start.

@@ -1,4 +1,4 @@
-"""Seeded inputs for Java functions, from the types of their parameters."""
+"""Random inputs for Java functions, drawn for the types of their parameters."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _NULLS = 1 / 8  # the share of null; most functions do not accept it
 
 @dataclass(frozen=True)
 class JavaType:
-    """The type of a parameter.
+    """The type of a parameter of a Java function.
 
     Attributes:
         name: The simple name without type arguments, such as `List`; `[]` for an array.
-        arguments: The type arguments; for an array, only the type of its items.
+        arguments: The type arguments, such as `String` in `List<String>`. For an array, the type of its
+            items.
     """
 
     name: str
@@ -44,16 +45,16 @@ class JavaType:
 
     @property
     def erased(self) -> str:
-        """The name without type arguments, as `Class.getSimpleName` has it."""
+        """The name without type arguments, as `Class.getSimpleName` returns it, such as `List` or `int[]`."""
         return f"{self.arguments[0].erased}[]" if self.name == "[]" else self.name
 
 
 @dataclass(frozen=True)
 class JavaSignature:
-    """How a function is called.
+    """The signature of a Java method or constructor.
 
     Attributes:
-        name: The name of the function; that of its class for a constructor.
+        name: The name of the method; for a constructor, the name of its class.
         is_constructor: Whether the function is a constructor.
         parameters: The types of the parameters.
         overrides: Whether the function has the annotation `@Override`.
@@ -66,7 +67,11 @@ class JavaSignature:
 
 
 def find_signature(source: str) -> JavaSignature | None:
-    """Return how a function is called; None if the source is a file."""
+    """Return the signature of a Java method or constructor; None if the source is a file.
+
+    Args:
+        source: The source of the function.
+    """
     unit = parse(source.encode())
     if not unit.is_function:
         return None
@@ -102,7 +107,12 @@ def find_signature(source: str) -> JavaSignature | None:
 
 
 def _type(node: Node, variables: set[str]) -> JavaType:
-    """Return the type that a syntax node names. A type variable becomes Integer."""
+    """Return the type that a syntax node names. Type variables and wildcards without bounds become Integer.
+
+    Args:
+        node: The syntax node of a type.
+        variables: The names of the type variables, such as `T`.
+    """
     text = (node.text or b"").decode()
     if node.type == "array_type":
         return _array(_type(required(node, "element"), variables), required(node, "dimensions"))
@@ -118,14 +128,19 @@ def _type(node: Node, variables: set[str]) -> JavaType:
 
 
 def _array(kind: JavaType, dimensions: Node | None) -> JavaType:
-    """Return the type of an array with the dimensions `[]...` of a syntax node."""
+    """Return an array type with as many dimensions as a syntax node has brackets `[]`.
+
+    Args:
+        kind: The type of the items.
+        dimensions: The syntax node of the brackets; None returns `kind` itself.
+    """
     for _ in range((dimensions.text or b"").count(b"[") if dimensions else 0):
         kind = JavaType("[]", (kind,))
     return kind
 
 
 def unknown_types(types: tuple[JavaType, ...]) -> list[str]:
-    """Return the names of the types for which no values can be made."""
+    """Return the names of those types for which no values can be drawn."""
     return list(dict.fromkeys(name for kind in types for name in _unknown(kind)))
 
 
@@ -136,16 +151,17 @@ def _unknown(kind: JavaType) -> list[str]:
 
 
 def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int) -> list[tuple[str, bool]]:
-    """Draw inputs for a function.
+    """Draw inputs for a Java function.
 
     Args:
-        types: The types of its parameters, all of them known.
-        source: The function; its literals become inputs, too.
-        number: The number of inputs; there are fewer if there are no more different ones.
-        seed: The seed of the choice.
+        types: The types of the function's parameters. All must be known (see `unknown_types`).
+        source: The source of the function. Literals in it are used as values.
+        number: The largest number of inputs. There may be fewer, because all inputs are different.
+        seed: The random seed.
 
     Returns:
-        Different inputs, as the harness reads them, and whether there is a large number in each.
+        The inputs. Each is a pair: the arguments in the harness's notation, and whether one of them is a
+        large number, for which a loop may take very long.
     """
     values = _JavaValues(DrawnValues(source, seed))
     inputs = values.drawn.different(lambda: " ".join(map(values.of, types)), number)
@@ -153,23 +169,23 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
 
 
 def _is_large(text: str) -> bool:
-    """Return whether there is a large number in an input."""
+    """Return whether an input contains a large number, for which a loop may take very long."""
     scalars = (word.partition(":") for word in text.split(" "))
     return any(kind in ("int", "long") and abs(int(value)) > LARGE for kind, _, value in scalars)
 
 
 class _JavaValues:
-    """Values of Java types, as text for the harness."""
+    """Random values of Java types, in the notation that the harness reads."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
 
     def of(self, kind: JavaType, nullable: bool = True) -> str:
-        """Return a value of a type.
+        """Draw a value of a type.
 
         Args:
             kind: The type.
-            nullable: Whether null is among the values.
+            nullable: Whether the value may be null.
         """
         if kind.name in _PRIMITIVES:
             return self._primitive(kind.name)

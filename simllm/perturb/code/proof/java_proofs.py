@@ -1,4 +1,4 @@
-"""Proofs for Java functions: a batch is compiled together, and run in one process."""
+"""Execution of Java functions and their variants: a batch is compiled together and run in one process."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _UNKNOWN = re.compile(r"^ +symbol: +(class|variable|method) ([\w$]+)")
 
 @dataclass(frozen=True)
 class _JavaTask:
-    """A case of a batch.
+    """A Java function and its variant, prepared for the harness.
 
     Attributes:
-        task: The case, its inputs and wrong twins.
-        signature: How the original is called.
-        inputs: The inputs as the harness reads them, and whether there is a large number in each.
+        task: The function and its variant, with the inputs and wrong twins.
+        signature: The signature of the original function.
+        inputs: The inputs: the arguments in the harness's notation, and whether one is a large number.
     """
 
     task: Task
@@ -47,12 +47,22 @@ class _JavaTask:
 
     @property
     def class_name(self) -> str:
-        """The class around the function."""
+        """The name of the class into which the function is put for compilation."""
         return self.signature.name if self.signature.is_constructor else "Case"
 
 
 def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Return a function that proves a batch of Java functions; `prove` describes the arguments."""
+    """Draw the inputs and make the wrong twins for a batch of Java functions.
+
+    Args:
+        cases: The functions and their variants.
+        inputs: The largest number of inputs for each function.
+        twins: The largest number of wrong twins for each function.
+        seed: The random seed.
+
+    Returns:
+        A function that runs the batch in a sandbox, and returns a proof for each case in the given order.
+    """
     proofs: dict[int, Proof] = {}
     batch: dict[int, _JavaTask] = {}
     for number, case in enumerate(cases):
@@ -69,7 +79,13 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int)
 
 
 def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: Sandbox) -> list[Proof]:
-    """Return the proofs of a batch in the order of the numbers, with those that are known already."""
+    """Compile and run a batch in the sandbox, and return the proofs in the order of the cases.
+
+    Args:
+        batch: The cases to run, by number.
+        known: The proofs of the cases that cannot be run, by number.
+        sandbox: The sandbox.
+    """
     results = {number: CaseResults() for number in batch}
     classes = _compile(batch, sandbox, results)
     runnable = [number for number, java in batch.items() if java.inputs and not _is_broken(results[number])]
@@ -84,7 +100,15 @@ def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: 
 
 
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
-    """Draw the inputs of a case, and make its wrong twins."""
+    """Draw the inputs and make the wrong twins for one Java function.
+
+    Args:
+        case: The function and its variant.
+        signature: The signature of the function.
+        inputs: The largest number of inputs.
+        twins: The largest number of wrong twins.
+        seed: The random seed.
+    """
     if unknown := unknown_types(signature.parameters):
         obstacle = f"needs types that are unknown: {', '.join(unknown)}"
         return _JavaTask(Task(case, [], [], obstacle), signature, [])
@@ -94,12 +118,18 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int,
 
 
 def _readable(values: str) -> str:
-    """Return the text of an input for readers."""
+    """Convert the arguments of an input from the harness's notation to a text for people."""
     return re.sub(r"(?<=String:)\S*", lambda text: json.dumps(unquote(text[0]), ensure_ascii=False), values)
 
 
 def _file(number: int, side: int, java: _JavaTask) -> tuple[str, bytes]:
-    """Return the path and the content of the file of one side."""
+    """Return the path and the content of the Java file for one side (the original, the variant or a twin).
+
+    Args:
+        number: The number of the case.
+        side: The index of the side in `java.task.sides`.
+        java: The case.
+    """
     source = java.task.sides[side]
     if java.signature.overrides:  # the class around it does not extend the one that it comes from
         source = source.replace("@Override", "", 1)
@@ -116,10 +146,15 @@ def _is_broken(results: CaseResults) -> bool:
 def _compile(
     batch: Mapping[int, _JavaTask], sandbox: Sandbox, results: Mapping[int, CaseResults]
 ) -> dict[str, bytes]:
-    """Compile all sides of a batch, without the sides that do not compile, which the results then name.
+    """Compile all sides of a batch. Sides with errors are recorded in the results, and left out.
+
+    Args:
+        batch: The cases, by number.
+        sandbox: The sandbox in which the compiler runs.
+        results: The results of each case, by number. Their attribute `broken` is updated.
 
     Returns:
-        The class files by relative path.
+        The class files, by relative path.
     """
     while batch := {number: java for number, java in batch.items() if not _is_broken(results[number])}:
         sources = dict(
@@ -151,7 +186,14 @@ def _compile(
 
 
 def _errors(log: str) -> dict[tuple[int, int], str]:
-    """Return what is wrong with each case and side that does not compile."""
+    """Parse the error messages of the compiler.
+
+    Args:
+        log: The output of javac.
+
+    Returns:
+        A short message for each (number of the case, side) that does not compile.
+    """
     first: dict[tuple[int, int], str] = {}
     unknown: dict[tuple[int, int], dict[str, list[str]]] = {}
     key = None
@@ -169,7 +211,13 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
 
 
 def _lines(number: int, java: _JavaTask, results: CaseResults) -> Iterator[str]:
-    """Yield the lines that describe a case to the harness."""
+    """Yield the lines of the input file that describe a case to the harness.
+
+    Args:
+        number: The number of the case.
+        java: The case.
+        results: The results so far, which tell the sides that do not compile.
+    """
     yield f"case\t{number}"
     case, signature = java.task.case, java.signature
     parameters = " ".join(kind.erased for kind in signature.parameters)

@@ -1,4 +1,4 @@
-"""The variants whose behaviour is to be proven, and the verdicts."""
+"""Data types for comparing variants with their originals by execution: cases, tasks and proofs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ VERDICTS = ("proven", "tests passed", "compiled", "parsed", "refuted")
 
 @dataclass(frozen=True)
 class ProofCase:
-    """A function and its variant.
+    """A function and its variant, whose behaviour is to be compared.
 
     Attributes:
         id: The name of the function in reports.
         language: The language: "java" or "python".
         original: The source of the function.
         variant: The source of the variant.
-        names: The new name of each renamed name. The function itself may be renamed.
-        around: Code that the function needs. In Python, the text that stands before it in its module; in
+        names: A mapping from each renamed name to its new name. The function itself may be renamed.
+        around: Further code that the function needs to run. In Python, the code before it in its module; in
             Java, the other members of its class.
     """
 
@@ -34,13 +34,13 @@ class ProofCase:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input for which a variant behaves differently.
+    """An input on which a variant behaves differently from its original.
 
     Attributes:
-        arguments: The arguments.
-        original: What the original does: its result or exception, the arguments after the call, fields or
-            global variables, and the printed text.
-        variant: What the variant does.
+        arguments: The arguments of the call, as text.
+        original: A description of the original's behaviour: the result or exception, the arguments after the
+            call, the fields or global variables, and the printed text.
+        variant: The same description for the variant.
     """
 
     arguments: str
@@ -50,19 +50,24 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known about the behaviour of a variant.
+    """The result of comparing a variant with its original by execution.
+
+    It is evidence, not a proof in the mathematical sense. Its strength can be measured by wrong twins:
+    variants with a deliberate mistake, which good inputs should refute.
 
     Attributes:
         id: The id of the case.
-        verdict: "proven": both sides compile and agree on all inputs, of which there is one at least.
-            "tests passed": a command passes on both sides. "compiled": both sides compile, but no inputs
-            could be made or run. "parsed": the original does not compile alone. "refuted": the variant does
-            not compile, or behaves differently.
-        inputs: The number of inputs on which both sides agree.
-        twins: The number of wrong twins that compile. A wrong twin is a variant with a mistake.
+        verdict: One of these:
+            "proven": both versions compile, and behave the same on all inputs, at least one.
+            "tests passed": a command of the user passes on both versions.
+            "compiled": both versions compile, but no inputs could be drawn or run.
+            "parsed": the original does not compile alone.
+            "refuted": the variant does not compile, or behaves differently.
+        inputs: The number of inputs on which both versions behave the same.
+        twins: The number of wrong twins that compile.
         refuted_twins: The number of wrong twins that the same inputs refute.
-        reason: Why there is no stronger verdict; empty if the variant is proven.
-        counterexample: An input for which the variant behaves differently.
+        reason: The reason why the verdict is not better; empty if the variant is proven.
+        counterexample: An input on which the versions differ; None if there is none.
     """
 
     id: str
@@ -75,19 +80,19 @@ class Proof:
 
     @property
     def power(self) -> float | None:
-        """The share of wrong twins that the inputs refute; None without twins."""
+        """The share of wrong twins that the inputs refute; None if there are no twins."""
         return self.refuted_twins / self.twins if self.twins else None
 
 
 @dataclass(frozen=True)
 class Task:
-    """A case with its inputs and wrong twins.
+    """A function and its variant, together with the inputs and wrong twins to run.
 
     Attributes:
-        case: The case.
-        arguments: The inputs, as text for readers.
-        twins: The sources of the wrong twins.
-        obstacle: Why there are no inputs; empty if there are some.
+        case: The function and its variant.
+        arguments: The inputs, as text for people.
+        twins: The sources of the wrong twins: variants with a deliberate mistake.
+        obstacle: The reason why there are no inputs; empty if there are some.
     """
 
     case: ProofCase
@@ -97,7 +102,7 @@ class Task:
 
     @property
     def sides(self) -> list[str]:
-        """The sources of all sides: the original, the variant, and the twins."""
+        """The sources of all versions of the function: the original, the variant, and the wrong twins."""
         return [self.case.original, self.case.variant, *self.twins]
 
 

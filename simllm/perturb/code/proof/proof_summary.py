@@ -1,4 +1,4 @@
-"""The summary of many proofs."""
+"""The summary of many proofs by execution."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from simllm.perturb.code.proof.proof_case import VERDICTS, Proof
 
 @dataclass
 class ProofSummary:
-    """Counts of verdicts, and the power of the inputs.
+    """Counts over many proofs.
 
     Attributes:
         verdicts: The number of proofs with each verdict.
-        reasons: For the verdicts "compiled" and "parsed", the number of proofs with each reason.
-        inputs: The number of inputs on which proven variants agree, in sum.
-        twins: The number of wrong twins that were run.
-        refuted_twins: The number of wrong twins that were refuted.
+        reasons: The number of proofs with each reason, for the verdicts "compiled" and "parsed".
+        inputs: The total number of inputs of the proofs with the verdict "proven".
+        twins: The total number of wrong twins (variants with a deliberate mistake) that were run.
+        refuted_twins: The total number of wrong twins that the inputs refuted.
     """
 
     verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
@@ -27,7 +27,7 @@ class ProofSummary:
     refuted_twins: int = 0
 
     def add(self, proof: Proof) -> None:
-        """Count a proof."""
+        """Add a proof to the counts."""
         self.verdicts[proof.verdict] += 1
         if proof.verdict in ("compiled", "parsed"):
             self.reasons[proof.reason] += 1
@@ -38,5 +38,5 @@ class ProofSummary:
 
     @property
     def power(self) -> float | None:
-        """The share of wrong twins that the inputs refute; None without twins."""
+        """The share of wrong twins that the inputs refute; None if there are no twins."""
         return self.refuted_twins / self.twins if self.twins else None

@@ -1,4 +1,4 @@
-"""Proofs by execution that variants behave like their originals."""
+"""Comparison of many variants with their originals by execution."""
 
 from __future__ import annotations
 
@@ -31,24 +31,28 @@ def prove(
     seed: int = 0,
     parallel: int = 1,
 ) -> Iterator[Proof]:
-    """Run functions and their variants on the same inputs, and compare what they do.
+    """Run functions and their variants on the same random inputs, and compare their behaviour.
 
-    Both sides of a case get arguments that hypothesis draws for the types of the parameters. They have to
-    agree on the result, the class of an exception, the printed text, the arguments after the call, and the
-    fields of the object or the global variables. Inputs do not count if two calls of the original differ, or
-    if the original takes more than 0.025 s of processor time or much memory. In Python, they do not count
-    either if the original raises TypeError, AttributeError or NameError.
+    The library hypothesis draws the arguments for the types of the parameters. Both versions must agree on
+    the result, the class of an exception, the printed text, the arguments after the call, and the fields of
+    the object or the global variables.
+
+    Some inputs are left out: those on which two calls of the original differ, and those for which the
+    original needs more than 0.025 s of processor time or much memory. In Python, inputs on which the original
+    raises TypeError, AttributeError or NameError are left out, too, because they probably have the wrong
+    types.
 
     Args:
-        cases: The functions and their variants. They are read as they are needed.
-        sandbox: Runs the functions.
-        inputs: The number of inputs for each function at most.
-        twins: The number of wrong twins for each function at most; 0 does not measure the power.
-        seed: The seed of the inputs and twins.
-        parallel: The number of batches that run at the same time. The proofs do not depend on it.
+        cases: The functions and their variants. They are read one batch at a time.
+        sandbox: The sandbox in which the functions run.
+        inputs: The largest number of inputs for each function.
+        twins: The largest number of wrong twins for each function. Wrong twins are variants with a deliberate
+            mistake. The share that the inputs refute measures how good the inputs are.
+        seed: The random seed of inputs and twins.
+        parallel: The number of batches that run at the same time. It does not change the results.
 
     Yields:
-        A proof for each case, in their order.
+        A proof for each case, in the order of the cases.
 
     Raises:
         InputError: A language is unknown, or its tools are not installed.
@@ -69,9 +73,18 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Return a function that proves a batch of any languages.
+    """Draw the inputs and make the wrong twins for a batch, whose functions may have different languages.
 
-    Sources are parsed here, not in threads: in Python 3.11, `ast.parse` fails if two threads call it.
+    This must be called in the main thread: in Python 3.11, `ast.parse` fails if two threads call it.
+
+    Args:
+        batch: The functions and their variants.
+        inputs: The largest number of inputs for each function.
+        twins: The largest number of wrong twins for each function.
+        seed: The random seed.
+
+    Returns:
+        A function that runs the batch in a sandbox, and returns a proof for each case in the given order.
     """
     provers: list[tuple[list[int], Prover]] = []
     for language in sorted({case.language for case in batch}):

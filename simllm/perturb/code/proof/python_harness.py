@@ -1,9 +1,15 @@
-"""The harness for Python functions, run by the sandbox's own Python. Nothing of simllm is imported.
+"""The harness for Python: it calls functions and their variants on the same inputs, inside the sandbox.
 
-The file cases.json has a list of cases: the `number`; the code `around`; the `sides`, the original first,
-each with a `source` and the name of its `entry`; `wanted`, the number of inputs that have to count; and
-`inputs`. An input has a list of positional and a mapping of keyword arguments, as Python expressions, and
-whether there is a large number in them. The results go to results.txt; harness_results.py describes them.
+It runs in the sandbox's own Python, so it imports nothing of simllm. It reads a list of cases from
+cases.json, and writes to results.txt; the module `harness_results` describes the lines. Each case has these
+keys:
+
+- `number`: the number of the case
+- `around`: code that the function needs
+- `sides`: the versions of the function, the original first; each has a `source` and the function's name
+- `wanted`: the number of usable inputs after which no more are tried
+- `inputs`: for each input, the positional arguments, the keyword arguments (both as Python expressions),
+  and whether one of them is a large number
 """
 
 from __future__ import annotations
@@ -44,11 +50,11 @@ FOLDER = Path("working").absolute()  # the current folder of the functions
 
 
 class TimeUpError(BaseException):
-    """The end of a call that takes too long."""
+    """Error raised inside a call that exceeds its time limit."""
 
 
 class Side:
-    """One side of a case: the original or a variant."""
+    """One version of a function: the original, the variant or a wrong twin."""
 
     def __init__(self, around: str, source: str, entry: str) -> None:
         flags = __future__.annotations.compiler_flag  # types in annotations need not exist
@@ -56,10 +62,11 @@ class Side:
         self.entry = entry
 
     def call(self, given: tuple[list[str], dict[str, str]], seconds: float) -> tuple[str, str]:
-        """Call the function in a new module.
+        """Call the function in a new module, with arguments given as Python expressions.
 
         Returns:
-            A description of what the function does, and why that does not count; empty if it counts.
+            A description of the behaviour, and the reason why the input cannot be used to compare versions.
+            The reason is empty if the input can be used.
         """
         random.seed(0)
         process = os.getpid()
@@ -102,7 +109,10 @@ class Side:
 
 
 def objection_to(error: BaseException) -> str:
-    """Return why an input with which the original raises an error does not count; empty if it counts."""
+    """Return why an error makes an input unusable for comparisons; empty if the input is usable.
+
+    TypeError, for example, probably means that the input has the wrong types.
+    """
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return f"needs names that are unknown: {error.name}"
     if isinstance(error, ImportError):
@@ -115,15 +125,15 @@ def objection_to(error: BaseException) -> str:
 
 
 def is_data(name: str, value: object) -> bool:
-    """Return whether a global variable is compared: modules, functions and classes are not."""
+    """Return whether a global variable is compared. Modules, functions and classes are not."""
     return not (name.startswith("__") or callable(value) or isinstance(value, types.ModuleType))
 
 
 def limited(work: Callable[[], Any], seconds: float) -> Any:
-    """Call a function with a time limit.
+    """Call a function with a limit of processor time.
 
     Raises:
-        TimeUpError: The function takes more processor time, or waits much longer.
+        TimeUpError: The function needs more processor time, or waits much longer.
     """
     try:
         # If the function catches the error, the next one comes soon.
@@ -136,12 +146,12 @@ def limited(work: Callable[[], Any], seconds: float) -> Any:
 
 
 def raise_time_up(*_: object) -> None:
-    """End the current call."""
+    """Handle a timer signal: end the current call by an error."""
     raise TimeUpError
 
 
 def describe(value: Any, depth: int = 0) -> str:
-    """Describe a value in one line; equal behaviour gives equal text."""
+    """Describe a value in one line. Values that behave the same get the same text."""
     if depth > DEEPEST:
         return "..."
     kind = type(value)
@@ -160,7 +170,7 @@ def describe(value: Any, depth: int = 0) -> str:
 
 
 def describe_items(items: Any, depth: int) -> list[str]:
-    """Describe the items of a collection, or those that are left in an iterator."""
+    """Describe the items of a collection, or the remaining items of an iterator."""
     if isinstance(items, dict):
         return [f"{describe(key, depth)}: {describe(item, depth)}" for key, item in items.items()]
     if isinstance(items, (set, frozenset)):
@@ -177,17 +187,17 @@ def describe_items(items: Any, depth: int) -> list[str]:
 
 
 def shorten(text: str) -> str:
-    """Return a text; the end of a long text is replaced by a number that stands for it."""
+    """Shorten a long text: a hash replaces its end, so that different texts stay different."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... #{hash(text)}"
 
 
 def one_line(text: str) -> str:
-    """Return a text without the characters that separate fields and lines."""
+    """Replace tabs and line ends in a text by spaces, because they separate the fields of the results."""
     return re.sub(r"[\t\r\n]", " ", text).encode("utf-8", "backslashreplace").decode()
 
 
 def run_original(case: dict[str, Any]) -> None:
-    """Run the original on inputs until enough of them count."""
+    """Call the original on one input after the other, until enough inputs are usable for comparisons."""
     side = Side(case["around"], **case["sides"][0])
     counted, time_ups = 0, 0
     for place, (positional, keywords, is_large) in enumerate(case["inputs"]):
@@ -205,7 +215,10 @@ def run_original(case: dict[str, Any]) -> None:
 
 
 def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
-    """Run the original once more, and leave out the inputs whose outcomes differ."""
+    """Call the original again on each usable input, and leave out inputs whose behaviour is not reproducible.
+
+    `called` has the behaviour in the first call, by the index of the input.
+    """
     side = Side(case["around"], **case["sides"][0])
     kept = []
     for place, first in called.items():
@@ -218,10 +231,10 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
 
 
 def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str]) -> None:
-    """Run a variant on the inputs of the original, up to the first that differs.
+    """Call the side with the index `place` on the inputs of the original, until its behaviour differs.
 
-    It gets all inputs of the original, also those whose outcomes are not compared: earlier calls can have
-    effects on later ones.
+    `called` and `expected` map the index of an input to the original's behaviour. All inputs in `called` are
+    called, because a call can affect later ones. Only those in `expected` are compared.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else TWIN_SECONDS
@@ -235,7 +248,7 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
 
 
 def run_case(case: dict[str, Any]) -> None:
-    """Run the original and each variant of a case in own processes; write results to `RESULTS`."""
+    """Run all versions of a function, each in a process of its own, and write the results to `RESULTS`."""
     number = case["number"]
     write("begin", number)
     broken = set()
@@ -260,7 +273,7 @@ def run_case(case: dict[str, Any]) -> None:
 
 
 def in_own_process(work: Callable[[], None]) -> bool:
-    """Run a function in a process and an empty folder of its own; return whether it comes to its end."""
+    """Run a function in a new process and an empty folder; return whether it ended without an error."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     child = os.fork()
@@ -280,7 +293,7 @@ def in_own_process(work: Callable[[], None]) -> bool:
 
 
 def read_outcomes(begun: int, kind: str) -> dict[int, str]:
-    """Return the outcomes in lines of one kind by input, from the results after a byte."""
+    """Read the behaviours by input that were written after byte `begun`, from lines beginning with `kind`."""
     with RESULTS.open("rb") as file:
         file.seek(begun)
         lines = [line.split("\t") for line in file.read().decode().split("\n")]
@@ -288,14 +301,14 @@ def read_outcomes(begun: int, kind: str) -> dict[int, str]:
 
 
 def write(*fields: object) -> None:
-    """Append a line to the results at once, so that it is kept if this process dies."""
+    """Append a line to the results immediately, so that it is not lost if this process dies."""
     line = "\t".join(one_line(str(field)) for field in fields)
     with RESULTS.open("ab") as file:
         file.write(f"{line}\n".encode())
 
 
 def main() -> None:
-    """Run all cases."""
+    """Run all cases of the file cases.json."""
     sys.stderr = io.StringIO()
     for case in json.loads(Path("cases.json").read_text(encoding="utf-8")):
         run_case(case)

@@ -1,4 +1,4 @@
-"""Seeded inputs for Python functions, from annotations where there are some."""
+"""Random inputs for Python functions, drawn for the annotations of their parameters."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MORE_CANDIDATES = 6  # for parameters without a known type, since most values d
 
 @dataclass(frozen=True)
 class PythonSignature:
-    """How a function is called.
+    """The signature of a Python function.
 
     Attributes:
         name: The name of the function.
-        positional: The annotation of each positional parameter; empty if there is none.
+        positional: The annotation of each positional parameter; empty if it has none.
         required: The number of positional parameters without a default.
-        rest: The annotation of `*args`; None if there is no such parameter.
-        keywords: The annotation of each keyword-only parameter, and whether it has a default.
-        is_method: Whether the first parameter is `self` or `cls`.
+        rest: The annotation of `*args`; None if the function has no such parameter.
+        keywords: The name and the annotation of each keyword-only parameter, and whether it has a default.
+        is_method: Whether the first parameter is named `self` or `cls`.
     """
 
     name: str
@@ -40,13 +40,13 @@ class PythonSignature:
 
     @property
     def annotations(self) -> tuple[str, ...]:
-        """The annotations of all parameters."""
+        """The annotations of all parameters; empty for a parameter without an annotation."""
         rest = () if self.rest is None else (self.rest,)
         return (*self.positional, *rest, *(annotation for _, annotation, _ in self.keywords))
 
 
 def find_signature(source: str) -> PythonSignature | None:
-    """Return how a function is called; None if the source has more than imports and one function.
+    """Return the signature of a Python function; None if the source is more than imports and one function.
 
     Raises:
         SyntaxError: The source has a syntax error.
@@ -77,17 +77,18 @@ def _annotation(parameter: ast.arg) -> str:
 
 
 def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int) -> list[Input]:
-    """Draw inputs for a function.
+    """Draw inputs for a Python function.
 
     Args:
-        signature: How the function is called.
-        source: The function; its literals become inputs, too.
-        number: The number of inputs that have to count. There are more candidates if a type is not known.
-        seed: The seed of the choice.
+        signature: The signature of the function.
+        source: The source of the function. Literals in it are used as values.
+        number: The number of usable inputs that are needed. If a parameter's type is unknown, more inputs are
+            drawn, because many will have the wrong types.
+        seed: The random seed.
 
     Returns:
-        Different inputs: the expressions of the positional and of the keyword arguments, and whether there
-        is a large number among them.
+        Different inputs. Each has the positional arguments, the keyword arguments (both as Python
+        expressions), and whether one of them is a large number, for which a loop may take very long.
     """
     known = all(annotation and _is_known(_parse(annotation)) for annotation in signature.annotations)
     values = _PythonValues(DrawnValues(source, seed))
@@ -97,7 +98,7 @@ def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int)
 
 
 def _is_large(expressions: list[str]) -> bool:
-    """Return whether an argument is a large number."""
+    """Return whether an argument is a large number, for which a loop may take very long."""
     return any(text.lstrip("-").isdigit() and abs(int(text)) > LARGE for text in expressions)
 
 
@@ -109,7 +110,7 @@ def _parse(annotation: str) -> ast.expr:
 
 
 def _name_and_arguments(node: ast.expr) -> tuple[str, list[ast.expr]]:
-    """Return the name of a type without its module, and its type arguments."""
+    """Return the name of a type without its module, and its type arguments. `A | B` is a "Union"."""
     arguments: list[ast.expr] = []
     if isinstance(node, ast.Subscript):
         arguments = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -136,15 +137,19 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 class _PythonValues:
-    """Values of Python types, as expressions."""
+    """Random values of Python types, as Python expressions."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
 
     def arguments(self, signature: PythonSignature) -> tuple[list[str], dict[str, str]]:
-        """Return arguments for a function.
+        """Draw the arguments of one call.
 
-        In half of the calls, all parameters without a known type have values of one type.
+        A parameter without a known type gets a value of a random type. In half of the calls, all such
+        parameters get the same type.
+
+        Returns:
+            The positional arguments, and the keyword arguments, as Python expressions.
         """
         common = self.drawn.choice(_ANYTHING) if self.drawn.chance(0.5) else ""
         count = self.drawn.choice(range(signature.required, len(signature.positional) + 1))

@@ -1,4 +1,7 @@
-"""Proofs for Python functions: a batch is run by one harness, each side in a process of its own."""
+"""Execution of Python functions and their variants.
+
+One harness runs a whole batch, and each version of a function in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,17 @@ _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 
 
 def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Return a function that proves a batch of Python functions; `prove` describes the arguments."""
+    """Draw the inputs and make the wrong twins for a batch of Python functions.
+
+    Args:
+        cases: The functions and their variants.
+        inputs: The largest number of inputs for each function.
+        twins: The largest number of wrong twins for each function.
+        seed: The random seed.
+
+    Returns:
+        A function that runs the batch in a sandbox, and returns a proof for each case in the given order.
+    """
     tasks: list[Task] = []
     descriptions: list[dict[str, Any]] = []  # for the harness
     for case in cases:
@@ -36,7 +49,13 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: in
 
 
 def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandbox) -> list[Proof]:
-    """Return the proofs of the tasks, in their order."""
+    """Run a batch in the sandbox, and return the proofs in the order of the tasks.
+
+    Args:
+        tasks: The functions and their variants, with inputs and wrong twins.
+        descriptions: The description of each task for the harness.
+        sandbox: The sandbox.
+    """
     results = {number: CaseResults() for number in range(len(tasks))}
     harness = (files(__package__) / _HARNESS).read_bytes()
 
@@ -49,7 +68,10 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
 
 
 def _signature(source: str) -> tuple[PythonSignature | None, str]:
-    """Return how a function is called, and why it cannot be called; the latter is empty if it can."""
+    """Return the signature of a function, and the reason why the function cannot be called.
+
+    The reason is empty if the function can be called.
+    """
     try:
         signature = find_signature(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -60,7 +82,14 @@ def _signature(source: str) -> tuple[PythonSignature | None, str]:
 
 
 def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dict[str, Any]:
-    """Return a case for the harness, without its number."""
+    """Describe a case for the harness as a JSON object, without the number of the case.
+
+    Args:
+        task: The function and its variant, with the wrong twins.
+        name: The name of the original function.
+        inputs: The inputs.
+        wanted: The number of usable inputs after which the harness tries no more.
+    """
     new_name = task.case.names.get(name, name)
     entries = [name, *[new_name] * (1 + len(task.twins))]
     sides = [{"source": text, "entry": entry} for text, entry in zip(task.sides, entries, strict=True)]
@@ -68,5 +97,5 @@ def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dic
 
 
 def _readable(given: Input) -> str:
-    """Return the text of an input for readers."""
+    """Return the arguments of an input as a text for people."""
     return ", ".join([*given[0], *(f"{name}={text}" for name, text in given[1].items())])

@@ -1,4 +1,8 @@
-"""Wrong twins: variants with a mistake, which show whether the inputs can find one."""
+"""Wrong twins: variants with a deliberate mistake.
+
+Good inputs should reveal the mistake. The share of wrong twins that the inputs refute therefore measures how
+good the inputs are.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +32,17 @@ _FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")
 
 
 def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
-    """Return variants of a function that each have a mistake where the rewrite changed the code.
+    """Make wrong versions of a variant, each with one deliberate mistake.
 
-    The mistakes are those of a careless rewrite: an update is missing, a negated relation is flipped although
-    NaN makes a difference, the operands are exchanged without the operator, a negation is lost, a number is
-    wrong, or a use keeps its old name. If the rewrite left no place for such a mistake, the mistake is made
-    in any place.
+    The mistakes are typical of a careless rewrite: an update is missing; a negated comparison is flipped,
+    which is wrong for NaN; the operands are swapped, but not the operator; a negation is lost; a number is
+    wrong; or a use of a renamed variable keeps its old name. The mistake is made in code that the rewrite
+    changed, if possible, and otherwise anywhere.
 
     Args:
         case: The function and its variant.
-        number: The number of twins at most. Each makes a mistake of another kind.
-        seed: The seed of the choice among the places for one kind.
+        number: The largest number of twins. Each has a different kind of mistake.
+        seed: The seed for choosing the place of a mistake.
     """
     choice = random.Random(f"{seed} {case.id}")
     changed = _changed_characters(case)
@@ -54,7 +58,10 @@ def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
 
 
 def _changed_characters(case: ProofCase) -> frozenset[int]:
-    """Return the places of the characters that the rewrite changed or moved, apart from new names."""
+    """Return the indices of the variant's characters that the rewrite changed or moved.
+
+    Changes that only replace a name by its new name are ignored.
+    """
     old = _TOKEN.findall(rename_text(case.original, case.names))
     tokens = list(_TOKEN.finditer(case.variant))
     matcher = SequenceMatcher(None, old, [token[0] for token in tokens], autojunk=False)
@@ -68,7 +75,12 @@ def _changed_characters(case: ProofCase) -> frozenset[int]:
 
 
 def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
-    """Yield the kind, the range and the new text of each mistake; the most telling kinds come first."""
+    """Find all mistakes that can be made in a variant.
+
+    Yields:
+        The kind of mistake, the start and the end of the range to replace, and the new text. The kinds that
+        test the inputs best come first.
+    """
     text = case.variant
     for update in _UPDATE.finditer(text):
         yield "update", *update.span(), "" if case.language == "java" else "pass"
@@ -96,6 +108,9 @@ def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
 
 
 def _is_relation(text: str, token: re.Match[str]) -> bool:
-    """Return whether a token is an operator and not a bracket of type arguments; those touch their words."""
+    """Return whether `<` or `>` is an operator, and not a bracket of type arguments as in `List<String>`.
+
+    An operator is recognized by the white space around it.
+    """
     start, end = token.span()
     return text[start - 1 : start].isspace() and text[end : end + 1].isspace()

@@ -1,4 +1,4 @@
-"""The calls of the functions of a unit, by which parameters can be passed by their names."""
+"""Search for calls of functions, to find the parameters that callers pass by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _TRANSPARENT = (b"staticmethod", b"classmethod", b"property")  # decorators that
 
 
 def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
-    """Return whether a function has a decorator that may read the names of the function."""
+    """Return whether a function has a decorator that may read the name of the function or its parameters.
+
+    The builtin decorators `staticmethod`, `classmethod` and `property` do not.
+    """
     parent = function.parent
     if parent is None or parent.type != "decorated_definition":
         return False
@@ -23,7 +26,12 @@ def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
 
 
 class Calls:
-    """Finds the calls of functions, and their keywords, in the code that is rewritten."""
+    """An index of the calls in the parsed code.
+
+    Args:
+        unit: The parsed code.
+        scopes: Its scopes and variables.
+    """
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
         self._unit = unit
@@ -33,17 +41,24 @@ class Calls:
         self._attributes = found.get("attribute", [])
 
     def keywords(self, function: Node, parameter: str) -> Iterator[Node]:
-        """Yield the keywords of a parameter in the calls of a function."""
+        """Yield the identifier of each keyword argument that passes a given parameter, as `x` in `f(x=1)`.
+
+        Args:
+            function: The definition of the function.
+            parameter: The name of the parameter.
+        """
         variable = self._scopes.at(field(function, "name"))
         for use in variable.uses if variable else []:
             call = self._call_of(use.node)
             yield from self._keywords(call, parameter) if call else []
 
     def why_open(self, function: Variable, parameter: str) -> str | None:
-        """Return why a parameter may be passed by its name in other calls than those that are seen, or None.
+        """Return why a call outside of this code may pass a parameter by name; None if that is impossible.
+
+        For example, a function that is stored in a list may be called from anywhere.
 
         Args:
-            function: The function.
+            function: The variable that holds the function.
             parameter: The name of the parameter.
         """
         if sum(use.role == "function" for use in function.uses) != 1:
@@ -58,7 +73,14 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return why a parameter of what may be a method may be passed by its name, or None."""
+        """Return why a call of a method may pass a parameter by name; None if that is impossible.
+
+        Any attribute with the same name may be this method, as in `x.run(y=1)` for the method `run`.
+
+        Args:
+            name: The name of the function, which may be a method.
+            parameter: The name of the parameter.
+        """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:
                 continue
@@ -72,7 +94,7 @@ class Calls:
         return None
 
     def is_called_at_once(self, function: Node) -> bool:
-        """Return whether a lambda is called where it stands, without keywords."""
+        """Return whether a lambda is called directly, without keyword arguments, as in `(lambda x: x)(1)`."""
         parent = function.parent
         if parent is None or parent.type != "parenthesized_expression":
             return False
@@ -83,12 +105,12 @@ class Calls:
         return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
 
     def _call_of(self, callee: Node) -> Node | None:
-        """Return the call of which an identifier or attribute is the function."""
+        """Return the call whose function is a given identifier or attribute; None if it is not called."""
         call = self._by_callee.get(callee.start_byte)
         return call if call and field(call, "function") == callee else None
 
     def _keywords(self, call: Node, parameter: str) -> Iterator[Node]:
-        """Yield the keyword of a parameter in a call."""
+        """Yield the identifier of the keyword argument that passes a given parameter, if a call has one."""
         for node in field(call, "arguments").children:
             if (
                 node.type == "keyword_argument"
@@ -98,5 +120,5 @@ class Calls:
 
 
 def _unpacks(call: Node) -> bool:
-    """Return whether a call unpacks keywords, as in `f(**options)`."""
+    """Return whether a call unpacks a mapping into keyword arguments, as in `f(**options)`."""
     return any(node.type == "dictionary_splat" for node in field(call, "arguments").children)

@@ -1,4 +1,4 @@
-"""Rewrites of Python's comparisons: the two sides change places."""
+"""Two rewrite rules for Python, swap-relation and swap-equals, which swap the sides of a comparison."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | SkippedSite]:
-    """Swap the sides of comparisons with one of the given operators.
+    """Yield a place to rewrite for each comparison with one of the given operators, or a skipped place.
 
     Args:
-        unit: The code.
-        operators: The operators, each with the operator that means the same for swapped sides.
+        unit: The parsed code.
+        operators: A mapping from an operator to the operator to use after the swap, such as `<` to `>`.
     """
     found = captures(unit, '(comparison_operator) @compare (interpolation "=") @shown (type) @annotation')
     kept = [
@@ -69,7 +69,15 @@ def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | S
 
 
 def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operator: bytes) -> Edit:
-    """Return the edit that swaps the sides of a comparison."""
+    """Return the edit that swaps the sides of a comparison.
+
+    Args:
+        unit: The parsed code.
+        node: The comparison.
+        sides: The left and the right side.
+        token: The operator.
+        operator: The new operator.
+    """
     left, right = sides
     parts = (
         Span(right.start_byte, right.end_byte),
@@ -82,7 +90,16 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 
 
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
-    """Return whether the side of a comparison is a literal that may change places with any other side."""
+    """Return whether one side of a comparison is a literal that makes swapping safe.
+
+    The other side may be an object that defines its own comparison. The literal must leave the comparison to
+    that object, on whichever side it stands.
+
+    Args:
+        unit: The parsed code.
+        node: The side.
+        operator: The operator.
+    """
     while node.type == "parenthesized_expression" and len(node.named_children) == 1:
         node = node.named_children[0]
     if node.type == "unary_operator" and node.children[-1].type in ("integer", "float"):
@@ -95,16 +112,16 @@ def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the parts of a string, or of several strings in a row."""
+    """Yield the children of a string, and the children of these."""
     for child in node.children:
         yield child
         yield from child.children
 
 
 def _is_bound(scopes: Scopes, node: Node) -> bool:
-    """Return whether an identifier surely has a value: it is a parameter that no code deletes.
+    """Return whether reading a variable can never fail: it is a parameter that is never deleted.
 
-    `except` deletes its variable.
+    A variable is deleted by `del`, or at the end of `except ... as NAME`.
     """
     variable = scopes.at(node)
     return (
@@ -116,7 +133,7 @@ def _is_bound(scopes: Scopes, node: Node) -> bool:
 
 
 def _is_exception(node: Node) -> bool:
-    """Return whether an identifier is the variable of an `except`."""
+    """Return whether an identifier is the variable of an `except` clause, as `e` in `except OSError as e`."""
     target = node.parent
     pattern = target.parent if target is not None and target.type == "as_pattern_target" else None
     clause = pattern.parent if pattern is not None else None

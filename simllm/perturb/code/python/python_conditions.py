@@ -1,4 +1,4 @@
-"""Rewrites of Python's `if`: `elif` becomes a nested `if`, and the branches change places."""
+"""Two rewrite rules for Python, nest-else-if and reverse-if, which change `if` statements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TIGHT = frozenset(  # expressions that need no parentheses after `not`
 
 
 def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Turn each `elif` of a chain into an `else` with an `if` inside."""
+    """Rewrite each `elif` as an `else` with a nested `if`."""
     chains = captures(unit, "(if_statement alternative: (elif_clause)) @if").get("if", [])
     if not chains:
         return
@@ -50,7 +50,15 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def _why_not_nested(
     unit: CodeUnit, lines: Lines, moved: Counter[int], chain: Node, clauses: list[Node]
 ) -> str | None:
-    """Return why a chain of `elif` stays as it is, or None if it can be nested."""
+    """Return the reason why the `elif` clauses of an `if` cannot be nested; None if they can be.
+
+    Args:
+        unit: The parsed code.
+        lines: Its lines.
+        moved: For each line, the number of levels by which earlier rewrites may indent it.
+        chain: The `if` statement.
+        clauses: Its `elif` clauses.
+    """
     if not all(starts_line(unit, child) for child in (chain, *clauses)):
         return "a line before the elif ends with a backslash"
     rows = range(clauses[0].start_point.row, chain.end_point.row + 1)
@@ -64,7 +72,10 @@ def _why_not_nested(
 
 
 def _step(unit: CodeUnit, chain: Node) -> bytes:
-    """Return the white space by which the first suite of an `if` is indented, or four spaces."""
+    """Return the white space of one level of indentation, as in the first branch of an `if`.
+
+    If that branch stands on the same line as the `if`, a tab or four spaces are returned.
+    """
     suite = field(chain, "consequence")
     indent = unit.indent_of(chain.start_byte)
     if is_inline(unit, token(chain, ":"), suite):
@@ -75,7 +86,15 @@ def _step(unit: CodeUnit, chain: Node) -> bytes:
 def _nesting(
     unit: CodeUnit, lines: Lines, moved: Counter[int], chain: Node, clauses: list[Node]
 ) -> Iterator[Edit]:
-    """Yield the edits that nest a chain of `elif`, and count the levels by which lines move."""
+    """Yield the edits that nest the `elif` clauses of an `if`, and update `moved`.
+
+    Args:
+        unit: The parsed code.
+        lines: Its lines.
+        moved: For each line, the number of levels by which rewrites indent it. It is updated.
+        chain: The `if` statement.
+        clauses: Its `elif` clauses.
+    """
     step = _step(unit, chain)
     rows = [clause.start_point.row for clause in clauses]
     for row in range(rows[0] + 1, chain.end_point.row + 1):
@@ -115,7 +134,10 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
-    """Yield the edits that negate a condition of which only the truth counts."""
+    """Yield the edits that negate the condition of an `if`.
+
+    Only the truth value of the condition is preserved: `not x` may replace `x`, although the values differ.
+    """
     nodes = [condition]
     while nodes:
         node = nodes.pop()
@@ -144,9 +166,11 @@ def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
 
 
 def _operator(unit: CodeUnit, node: Node) -> Node | None:
-    """Return the operator `not`, `is`, `in`, `is not` or `not in` of an expression; None if there is none.
+    """Return the operator of an expression if it has an opposite, such as `is` or `not in`.
 
-    Operators with comments inside, and those of chains such as `a is b is c`, do not count.
+    Returns:
+        The operator `not`, `is`, `in`, `is not` or `not in`; None for other expressions, for chains such as
+        `a is b is c`, and if a comment stands inside the operator.
     """
     if node.type == "not_operator":
         between = unit.text[node.start_byte + len(b"not") : field(node, "argument").start_byte]
@@ -158,5 +182,5 @@ def _operator(unit: CodeUnit, node: Node) -> Node | None:
 
 
 def _replace(unit: CodeUnit, start: int, end: int, text: bytes) -> Edit:
-    """Return the replacement of a range by a word or a parenthesis, with a space where words would touch."""
+    """Return the edit that replaces a range by a text, with a space where two words would touch."""
     return Edit(start, end, pad(unit, start, end, text))

@@ -1,4 +1,4 @@
-"""Mentions of parameters in the docstring of a Python function."""
+"""Search for the names of parameters in the docstring of a Python function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _UNDERLINED = re.compile(rb"(?<=\n)([ \t]*)(?:Other )?Parameters[ \t]*\r?\n\1-{3
 
 
 def docstring(function: Node) -> Node | None:
-    """Return the docstring of a function, which may be several strings in a row; None if it has none."""
+    """Return the docstring of a function; None if it has none.
+
+    The docstring may be one string, or several adjacent strings, which Python concatenates.
+    """
     first = next(child for child in field(function, "body").named_children if child.type != "comment")
     node = first.children[0] if first.type == "expression_statement" else first
     while node.type == "parenthesized_expression":
@@ -25,9 +28,10 @@ def docstring(function: Node) -> Node | None:
 
 
 def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:
-    """Yield the ranges where a docstring describes a parameter.
+    """Yield the ranges in a docstring that hold the name of a described parameter.
 
-    That is as `:param x:`, under `Args:`, or under `Parameters` and a line of dashes.
+    Three styles are recognized: `:param x:` (Sphinx), a list under `Args:` (Google), and a list under the
+    underlined heading `Parameters` (NumPy).
     """
     node = docstring(function)
     if node is None:
@@ -38,13 +42,13 @@ def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Sp
 
 
 def _fields(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the places of a parameter in fields such as `:param x:`."""
+    """Yield the ranges of a parameter's name in fields such as `:param x:`."""
     for match in re.finditer(rb":(?:param|type)[ \t]+(?:[\w.]+[ \t]+)?(" + word + rb"):", text):
         yield match.span(1)
 
 
 def _underlined(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the places of a parameter in sections with an underlined heading, as in `x : int`."""
+    """Yield the ranges of a parameter's name under an underlined heading, as in `x : int` (NumPy style)."""
     for heading in _UNDERLINED.finditer(text):
         indent = heading[1]
         entry = rb"\n%s(?:\*{0,2}\w+,[ \t]*)*\*{0,2}(%s)(?=[ \t]*[,:\r\n])" % (indent, word)
@@ -55,7 +59,7 @@ def _underlined(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _entries(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the places of a parameter in the lists under headings such as `Args:`."""
+    """Yield the ranges of a parameter's name in lists under headings such as `Args:` (Google style)."""
     entry = re.compile(rb"[ \t]*\*{0,2}(" + word + rb")(?:[ \t]*\([^()]*\))?:")
     at, heading, entries = 0, -1, -1  # widths of the indentation, or -1 outside a list
     for line in text.splitlines(keepends=True):

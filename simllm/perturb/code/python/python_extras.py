@@ -1,4 +1,4 @@
-"""Rewrites of Python code that run only when they are named: without comments, and with dead code."""
+"""Two rewrite rules for Python that are not applied by default: remove-comments and dead-code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENCODING = re.compile(rb"\n[ \t\f]*#.*?coding[:=]")
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Remove the comments, and the lines that hold nothing else."""
+    """Remove all comments; lines that hold only a comment are removed as a whole."""
     found = captures(unit, "(comment) @comment (interpolation) @inside")
     strings = [(node.start_byte, node.end_byte) for node in found.get("inside", [])]
     for node in reversed(found.get("comment", [])):
@@ -44,7 +44,7 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Add an `if False:` with `pass` at the beginning of each function, after the docstring."""
+    """Insert `if False: pass` at the beginning of each function, after the docstring."""
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
         body = field(function, "body")
         statements = [child for child in body.named_children if child.type != "comment"]

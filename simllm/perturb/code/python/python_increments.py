@@ -1,4 +1,4 @@
-"""Rewrites of Python's augmented assignments: `n += 1` becomes `n = n + 1`."""
+"""Two rewrite rules for Python, expand-increment and expand-compound: `n += 1` becomes `n = n + 1`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ _ATOMS |= {"parenthesized_expression"}
 
 
 def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Turn `n += 1` and `n -= 1` into `n = n + 1` and `n = n - 1`, for local variables that are integers."""
+    """Rewrite `n += 1` as `n = n + 1`, and `n -= 1` as `n = n - 1`, if `n` is certainly a local integer."""
     nodes = [node for node in _augmented(unit) if _is_increment(unit, node)]
     return _expand(unit, nodes, ("integer",), "the variable is not surely a local integer")
 
 
 def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Turn `x += e` into `x = x + e`, for local variables whose values never change in place."""
+    """Rewrite `x += e` as `x = x + e`, if `x` is a local variable whose value is certainly immutable.
+
+    A list, for example, is skipped: `x += e` changes the list in place, but `x = x + e` makes a new list.
+    """
     return _expand(unit, _augmented(unit), ("integer", "plain"), "the value may change in place")
 
 
 def _augmented(unit: CodeUnit) -> list[Node]:
-    """Return the augmented assignments of a unit, inner ones first."""
+    """Return all augmented assignments, such as `x += 1`, from the last to the first."""
     return captures(unit, "(augmented_assignment) @node").get("node", [])[::-1]
 
 
 def _is_increment(unit: CodeUnit, node: Node) -> bool:
-    """Return whether a statement adds or subtracts one."""
+    """Return whether an augmented assignment adds or subtracts 1."""
     is_sum = field(node, "operator").type in ("+=", "-=")
     return is_sum and unit.text_of(field(node, "right")) == b"1"
 
@@ -41,7 +44,14 @@ def _is_increment(unit: CodeUnit, node: Node) -> bool:
 def _expand(
     unit: CodeUnit, nodes: list[Node], kinds: tuple[str, ...], reason: str
 ) -> Iterator[Site | SkippedSite]:
-    """Expand augmented assignments to variables whose values are surely of the given kinds."""
+    """Yield a place to rewrite, or a skipped place, for each of the given augmented assignments.
+
+    Args:
+        unit: The parsed code.
+        nodes: The augmented assignments.
+        kinds: The kinds of values for which the rewrite is safe, as in `LocalValues.kind`.
+        reason: The reason to give for the skipped places.
+    """
     if not nodes:
         return
     values = LocalValues(unit, Scopes(unit))

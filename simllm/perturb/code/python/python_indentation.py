@@ -1,4 +1,4 @@
-"""Indentation of Python code: which lines may move, and edits that move them."""
+"""The lines of Python code, and which of them can be indented."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from simllm.perturb.code.python.python_unit import captures
 
 
 class Lines:
-    """The lines of a unit.
+    """The lines of parsed code. A line is identified by its row, counted from 0.
 
     Attributes:
-        starts: The first byte of each line.
+        starts: The index of the first byte of each line.
     """
 
     def __init__(self, unit: CodeUnit) -> None:
@@ -25,7 +25,7 @@ class Lines:
             self._in_strings.update(range(node.start_point.row + 1, node.end_point.row + 1))
 
     def text(self, row: int) -> bytes:
-        """Return a line without its end."""
+        """Return the text of a line, without the line ending."""
         end = self.starts[row + 1] if row + 1 < len(self.starts) else len(self._unit.text)
         return self._unit.text[self.starts[row] : end].rstrip(b"\r\n")
 
@@ -35,5 +35,8 @@ class Lines:
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
 
     def may_move(self, row: int) -> bool:
-        """Return whether a line can be indented: it is not empty and does not begin inside a string."""
+        """Return whether a line can be indented.
+
+        An empty line cannot, and neither can a line that begins inside a string.
+        """
         return row not in self._in_strings and bool(self.text(row).strip())

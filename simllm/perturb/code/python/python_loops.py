@@ -1,4 +1,4 @@
-"""The rewrite of Python's `for` over a range into a `while`."""
+"""The rewrite rule for-to-while for Python: a `for` loop over a range becomes a `while` loop."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _PATTERNS = ("pattern_list", "tuple_pattern", "list_pattern", "list_splat_patter
 
 
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Turn `for i in range(a, b, 2)` into a `while`: the variable is updated at the end of each round.
+    """Rewrite `for i in range(a, b, step)` as a `while` loop that updates `i` at the end of the body.
 
-    The bound is read once, into a variable of its own. The arguments of `range` are assumed to be integers.
+    If the bound `b` is not a literal, it is evaluated once and stored in a new variable. The arguments of
+    `range` are assumed to be integers.
     """
     loops = [
         node for node in captures(unit, "(for_statement) @for").get("for", []) if _is_over_range(unit, node)
@@ -42,12 +43,12 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
         return
     finder = _Loops(unit, len(loops))
     for loop in reversed(loops):
-        reason = finder.why_left(loop)
+        reason = finder.skip_reason(loop)
         yield SkippedSite(loop, reason) if reason else Site(loop, tuple(finder.edits(loop)))
 
 
 def _is_over_range(unit: CodeUnit, loop: Node) -> bool:
-    """Return whether a loop is over a call of something with the name `range`."""
+    """Return whether a loop iterates over a call `range(...)`. The name `range` may have been redefined."""
     right = field(loop, "right")
     if right.type != "call" or loop.children[0].type == "async":
         return False
@@ -55,11 +56,11 @@ def _is_over_range(unit: CodeUnit, loop: Node) -> bool:
 
 
 class _Loops:
-    """The loops of a unit, and what is known about their variables.
+    """The analysis and the rewriting of `for` loops over a range.
 
     Args:
-        unit: The code.
-        count: The number of loops that may be rewritten.
+        unit: The parsed code.
+        count: The number of such loops, for which enough new variable names are prepared.
     """
 
     def __init__(self, unit: CodeUnit, count: int) -> None:
@@ -70,8 +71,8 @@ class _Loops:
         names = (f"stop{number}" if number else "stop" for number in range(count + len(taken)))
         self._fresh = (name for name in names if name not in taken)
 
-    def why_left(self, loop: Node) -> str | None:
-        """Return why a loop stays as it is, or None if it can be rewritten."""
+    def skip_reason(self, loop: Node) -> str | None:
+        """Return the reason why a loop cannot be rewritten; None if it can be."""
         unit, scopes = self._unit, self._scopes
         target, call = field(loop, "left"), field(loop, "right")
         if loop.child_by_field_name("alternative"):
@@ -105,11 +106,11 @@ class _Loops:
         if variable.scope.reflects:
             return "code may read names at run time"
         loops = [around for use in variable.uses if (around := _loop_over(use.node))]
-        reasons = (_why_kept(loop, loops, variable.scope, use) for use in variable.uses)
+        reasons = (_reason_to_skip(loop, loops, variable.scope, use) for use in variable.uses)
         return next((reason for reason in reasons if reason), None)
 
     def edits(self, loop: Node) -> Iterator[Edit]:
-        """Yield the edits that turn a loop into a `while`."""
+        """Yield the edits that turn a `for` loop into a `while` loop."""
         unit = self._unit
         name, colon = unit.text_of(field(loop, "left")), token(loop, ":")
         arguments = field(field(loop, "right"), "arguments").named_children
@@ -144,7 +145,7 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the text of an expression, in parentheses if it has several lines or is a `:=`."""
+        """Return the text of an expression; one with several lines or with `:=` is put into parentheses."""
         span = Span(node.start_byte, node.end_byte)
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
             return [b"(", span, b")"]
@@ -152,12 +153,12 @@ class _Loops:
 
 
 def _statements(loop: Node) -> list[Node]:
-    """Return the statements in the body of a loop."""
+    """Return the statements in the body of a loop, without comments."""
     return [child for child in field(loop, "body").named_children if child.type != "comment"]
 
 
 def _integer(unit: CodeUnit, node: Node) -> int | None:
-    """Return the value of an integer literal, which may have a sign; None for other expressions."""
+    """Return the value of an integer literal, which may have a sign; None for any other expression."""
     try:
         return int(unit.text_of(node), 0)
     except ValueError:
@@ -165,7 +166,11 @@ def _integer(unit: CodeUnit, node: Node) -> int | None:
 
 
 def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
-    """Yield each `continue` of a loop itself, and whether it stands inside `try`."""
+    """Yield each `continue` that refers to a given loop.
+
+    Yields:
+        The `continue`, and whether it stands inside a `try` statement.
+    """
     todo = [(field(loop, "body"), False)]
     while todo:
         node, protected = todo.pop()
@@ -179,7 +184,7 @@ def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
 
 
 def _loop_over(target: Node) -> Node | None:
-    """Return the `for` statement of which an identifier is a target; None if it is no such target."""
+    """Return the `for` statement whose target is an identifier, such as `i` in `for i in x`, or None."""
     node = target
     while node.parent is not None and node.parent.type in _PATTERNS:
         node = node.parent
@@ -188,17 +193,17 @@ def _loop_over(target: Node) -> Node | None:
     return loop if is_target else None
 
 
-def _why_kept(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | None:
-    """Return why a use of the loop variable forbids to rewrite the loop, or None if it does not.
+def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | None:
+    """Return the reason why a use of the loop variable prevents the rewrite of the loop; None if it does not.
 
-    After the loop, the variable has another value than before the rewrite. So each later use has to come
-    after the beginning of another loop that gives the variable a value.
+    After the rewritten loop, the variable has a different value than after the original loop. It may
+    therefore be read later only inside another `for` loop that assigns to it.
 
     Args:
-        loop: The loop.
-        loops: All loops over the variable.
+        loop: The loop to rewrite.
+        loops: All loops that assign to the variable.
         scope: The scope of the variable.
-        use: The use.
+        use: The use of the variable to check.
     """
     at = use.scope
     while at is not scope and at.node.type in IMMEDIATE and at.parent is not None:
@@ -220,5 +225,5 @@ def _why_kept(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | No
 
 
 def _is_inside(node: Node, outer: Node) -> bool:
-    """Return whether a syntax node lies in the range of another."""
+    """Return whether a syntax node lies within the range of another one."""
     return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte

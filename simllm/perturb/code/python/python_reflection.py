@@ -1,4 +1,4 @@
-"""Python code that reads the names of variables at run time."""
+"""Detection of Python code that accesses variables by name at run time, such as `locals()`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from simllm.perturb.code.python.python_unit import field
 # Builtins that read the names where they are called.
 READERS = frozenset("eval exec locals vars dir globals".split())
 BINDERS = frozenset("globals exec __builtins__ builtins".split())  # may bind names of the module
-# With these names, code may read the names of its own scope, or of all scopes.
+# Names by which code accesses the variables of its own scope (_OWN), or of all scopes (_ALL).
 _OWN = frozenset("_getframe currentframe f_globals __code__".split())
 _ALL = frozenset("f_locals getargvalues getclosurevars co_varnames co_cellvars co_freevars".split())
 _ALL |= {"builtins", "__builtins__"}
 
 
 def mark_frames(module: Scope) -> None:
-    """Mark the scopes whose names code may read from frames and code objects."""
+    """Mark all scopes whose variables the code may access by name through frames or code objects.
+
+    Examples are `sys._getframe` and `f.__code__`. A marked scope has `reflects` set to True.
+
+    Args:
+        module: The outermost scope.
+    """
     scopes = list(module.walk())
     names = {name for scope in scopes for _, name, _ in scope.names}
     for scope in scopes:
@@ -26,11 +32,13 @@ def mark_frames(module: Scope) -> None:
 
 
 def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
-    """Mark the scopes whose names a use of one of the builtins `READERS` may read.
+    """Mark all scopes whose variables a builtin such as `eval` or `locals` may access by name.
+
+    A marked scope has `reflects` set to True.
 
     Args:
-        node: The identifier of the builtin.
-        name: The name of the builtin.
+        node: The identifier of the builtin, where the code uses it.
+        name: The name of the builtin, one of `READERS`.
         scope: The scope in which the identifier stands.
         module: The outermost scope.
     """
@@ -39,7 +47,7 @@ def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
         return
     call = node.parent
     if call is None or call.type != "call" or field(call, "function") != node:
-        for other in module.walk():  # the builtin gets another name
+        for other in module.walk():  # the builtin is passed on, and may be called anywhere
             other.reflects = True
         return
     passed = [child for child in field(call, "arguments").named_children if child.type != "comment"]

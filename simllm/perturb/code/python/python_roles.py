@@ -1,4 +1,4 @@
-"""The roles of the identifiers in Python code, such as being read or bound."""
+"""The roles of identifiers in Python code, such as a variable that is read or assigned."""
 
 from __future__ import annotations
 
@@ -73,11 +73,17 @@ _PATTERNS = """
 
 
 def identifier_roles(unit: CodeUnit) -> list[tuple[Node, str]]:
-    """Return the identifiers of a unit, in the order of the source, each with its role.
+    """Return all identifiers in the order of the source, each with its role.
 
-    The roles are "read", "bind" (assigned, or the target of a loop or pattern), "function", "class",
-    "parameter", "rest" (as in `*rest`), "import", "declare" (`global`, `nonlocal`), "delete", and
-    "attribute" for identifiers that are no variables: attributes, keywords of calls, parts of module names.
+    The roles are:
+
+    - "read": a variable that is read
+    - "bind": a variable that is assigned, or the target of a loop or pattern
+    - "function", "class", "parameter", "import": a name that is declared in this way
+    - "rest": a parameter such as `*rest` or `**rest`
+    - "declare": a name after `global` or `nonlocal`
+    - "delete": a variable after `del`
+    - "attribute": not a variable, but an attribute, a keyword of a call, or a part of a module's name
     """
     found = captures(unit, _PATTERNS)
     names = found.get("name", [])

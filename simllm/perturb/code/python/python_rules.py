@@ -1,4 +1,4 @@
-"""The rewrites of Python code."""
+"""The table of all rewrite rules for Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of the scopes of Python code, each with its identifiers."""
+"""The tree of scopes of Python code, with the identifiers in each scope."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _SCOPES = """
 
 @dataclass(eq=False)
 class Scope:
-    """A scope of Python code.
+    """A scope of Python code: the module, a function, a class, a lambda or a comprehension.
 
     Attributes:
-        node: The syntax node that makes the scope: the module, a function, a class, a comprehension.
-        parent: The scope around it.
-        children: The scopes directly inside.
-        names: The identifiers in the scope itself, with their names and roles.
-        table: The scope's symbols as CPython sees them; None if they are not surely found.
-        is_inlined: Whether the scope is a comprehension whose symbols CPython puts in the table of the scope
-            around.
-        reflects: Whether code in the scope, or further inside, may read names at run time.
+        node: The syntax node of the scope.
+        parent: The enclosing scope; None for the module.
+        children: The scopes directly inside this scope.
+        names: The identifiers directly in this scope: the syntax node, the name and the role of each.
+        table: The symbol table of CPython for this scope; None if it could not be identified.
+        is_inlined: Whether the scope is a comprehension that CPython has no separate symbol table for. Its
+            symbols stand in the table of the enclosing scope.
+        reflects: Whether code in this scope, or in a scope inside, may access variables by name at run time.
     """
 
     node: Node
@@ -50,7 +50,7 @@ class Scope:
     reflects: bool = False
 
     def walk(self) -> Iterator[Scope]:
-        """Yield the scope and all scopes inside."""
+        """Yield this scope and all scopes inside it."""
         scopes = [self]
         while scopes:
             scope = scopes.pop()
@@ -58,19 +58,23 @@ class Scope:
             scopes += scope.children
 
     def reflect(self) -> None:
-        """Note that code in the scope may read names at run time, also those of the scopes around."""
+        """Mark this scope and all enclosing scopes: code may access their variables by name at run time."""
         at: Scope | None = self
         while at is not None and not at.reflects:
             at.reflects = True
             at = at.parent
 
     def targets(self) -> set[str]:
-        """Return the names that the clauses of a comprehension bind."""
+        """Return the names that the `for` clauses of a comprehension assign."""
         return {name for node, name, role in self.names if role == "bind" and not _is_walrus(node)}
 
     def symbol(self, name: str) -> symtable.Symbol | None:
-        """Return what CPython knows about a name in the scope; None if it is not surely found."""
-        if self.table is None or name in self._blurred:
+        """Return the entry of a name in CPython's symbol table.
+
+        Returns:
+            The entry; None if the table is unknown, has no such name, or is ambiguous about it.
+        """
+        if self.table is None or name in self._ambiguous_names:
             return None
         try:
             return self.table.lookup(name)
@@ -78,10 +82,11 @@ class Scope:
             return None
 
     @cached_property
-    def _blurred(self) -> set[str]:
-        """Return names of inlined comprehensions that the scope itself does not bind.
+    def _ambiguous_names(self) -> set[str]:
+        """The names about which the symbol table of this scope is ambiguous.
 
-        The table does not tell them from names of the scope.
+        An inlined comprehension assigns such a name, but the scope itself does not. The table has a single
+        entry for both.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}
@@ -89,13 +94,13 @@ class Scope:
         return set[str]().union(*(scope.targets() for scope in inlined)) - own
 
     def _inlined(self) -> list[Scope]:
-        """Return the inlined comprehensions of the scope, also those in other inlined ones."""
+        """Return the inlined comprehensions of this scope, including those nested in other inlined ones."""
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]
 
 
 def _is_walrus(node: Node) -> bool:
-    """Return whether an identifier is the target of `:=`."""
+    """Return whether an identifier is assigned by `:=`."""
     parent = node.parent
     if parent is None or parent.type != "named_expression":
         return False
@@ -103,7 +108,11 @@ def _is_walrus(node: Node) -> bool:
 
 
 def scopes_of(unit: CodeUnit) -> Scope:
-    """Build the tree of scopes, each with its identifiers, and return the scope of the module."""
+    """Build the tree of scopes with the identifiers of each scope.
+
+    Returns:
+        The scope of the module, which is the root of the tree.
+    """
     found = captures(unit, _SCOPES)
     nodes = found.get("scope", [])
     names = identifier_roles(unit)

@@ -1,4 +1,7 @@
-"""The variables of Python code: identifiers of the syntax tree, resolved by `symtable`."""
+"""Name resolution for Python: the variable to which each identifier refers.
+
+The standard module `symtable` tells to which scope a name belongs.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,12 @@ _TYPE_PARAMETERS = """
 
 
 class Use(NamedTuple):
-    """An occurrence of a variable.
+    """An occurrence of a variable in the code.
 
     Attributes:
         node: The identifier.
         role: The role of the identifier, as in `identifier_roles`.
-        scope: The scope in which the identifier stands.
+        scope: The innermost scope around the identifier.
     """
 
     node: Node
@@ -42,12 +45,12 @@ class Use(NamedTuple):
 
 @dataclass(eq=False)
 class Variable:
-    """A variable.
+    """A variable of Python code. Functions, classes, imports and builtins are variables, too.
 
     Attributes:
         name: The name.
         scope: The scope to which the variable belongs.
-        uses: The occurrences in the order of the source, also those in inner scopes.
+        uses: All occurrences in the order of the source, including those in inner scopes.
     """
 
     name: str
@@ -56,13 +59,13 @@ class Variable:
 
 
 class Scopes:
-    """The scopes and variables of a unit.
+    """All scopes and variables of the parsed code.
 
     Attributes:
         module: The outermost scope.
         variables: All variables.
-        unresolved: Names of which some occurrence belongs to no known variable.
-        attributes: The identifiers that are no variables.
+        unresolved: Names with at least one occurrence whose variable could not be determined.
+        attributes: The identifiers that are not variables, such as attributes.
     """
 
     def __init__(self, unit: CodeUnit) -> None:
@@ -80,15 +83,15 @@ class Scopes:
         self._resolve()
 
     def at(self, node: Node) -> Variable | None:
-        """Return the variable that an identifier names."""
+        """Return the variable to which an identifier refers; None if it could not be determined."""
         return self._at.get(node.start_byte)
 
     def is_known(self, variable: Variable | None) -> bool:
-        """Return whether all uses of a variable are surely found."""
+        """Return whether all occurrences of a variable were certainly found."""
         return variable is not None and variable.name not in self.unresolved
 
     def is_builtin(self, node: Node) -> bool:
-        """Return whether an identifier surely names a builtin: no code of the unit binds the name."""
+        """Return whether an identifier certainly refers to a builtin, because nothing redefines the name."""
         variable = self.at(node)
         return (
             variable is not None
@@ -99,7 +102,7 @@ class Scopes:
         )
 
     def _resolve(self) -> None:
-        """Find the variable of each identifier, and the code that reads names at run time."""
+        """Determine the variable of each identifier, and mark scopes whose names are read at run time."""
         mark_frames(self.module)
         owned: dict[tuple[Scope, str], Variable] = {}
         seen: dict[tuple[Scope, str], Variable | None] = {}
@@ -127,7 +130,13 @@ class Scopes:
 
 
 def _owner(scope: Scope, name: str, module: Scope) -> Scope | None:
-    """Return the scope to which a name belongs; None if it is not surely known."""
+    """Return the scope to which a name belongs; None if this cannot be determined.
+
+    Args:
+        scope: The scope in which the name occurs.
+        name: The name.
+        module: The outermost scope.
+    """
     if _PRIVATE.fullmatch(name):
         return None
     at = scope

@@ -1,4 +1,4 @@
-"""The functions, parameters and local variables of Python code that can be renamed safely."""
+"""Search for the functions, parameters and local variables of Python code that can be renamed safely."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
     """Yield the functions, parameters and local variables that can be renamed, and the skipped ones.
 
-    In a function, these are all of them; in a file, only those that no other file can name.
+    A symbol of a file is skipped if another file may use its name.
     """
     renaming = _Renaming(unit)
     scopes = renaming.scopes
@@ -37,7 +37,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
         if variable.scope is scopes.module and kind != "function":
             continue
         node = next(use.node for use in variable.uses if use.role in BINDING)
-        reason = renaming.why_left(variable, kind)
+        reason = renaming.skip_reason(variable, kind)
         if reason:
             yield SkippedSite(node, reason, kind)
             continue
@@ -47,10 +47,10 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 class _Renaming:
-    """What stands against renaming the variables of a unit.
+    """The checks of whether a symbol can be renamed.
 
     Attributes:
-        scopes: The scopes of the unit.
+        scopes: The scopes and variables of the parsed code.
     """
 
     def __init__(self, unit: CodeUnit) -> None:
@@ -70,11 +70,16 @@ class _Renaming:
         self._strings = [unit.text_of(node) for node in found.get("string", [])]
         self._queried = {word for text in self._strings for word in re.findall(r"@(\w+)", text.decode())}
         self._attributes = {unit.text_of(node) for node in self.scopes.attributes}
-        self._names_functions = any(_names_function(unit, node) for node in self.scopes.attributes)
-        self._names_functions |= self._is_quoted(b"__name__") or self._is_quoted(b"__qualname__")
+        self._reads_function_names = any(_reads_function_name(unit, node) for node in self.scopes.attributes)
+        self._reads_function_names |= self._is_quoted(b"__name__") or self._is_quoted(b"__qualname__")
 
-    def why_left(self, variable: Variable, kind: str) -> str | None:
-        """Return why a variable keeps its name, or None if it can be renamed."""
+    def skip_reason(self, variable: Variable, kind: str) -> str | None:
+        """Return the reason why a symbol cannot be renamed; None if it can be.
+
+        Args:
+            variable: The symbol.
+            kind: "function", "parameter" or "variable".
+        """
         unit, name = self._unit, variable.name
         roles = {use.role for use in variable.uses} & BINDING
         if name in _FIXED or name.startswith("__"):
@@ -94,11 +99,14 @@ class _Renaming:
         if name in self._queried:
             return "a string may read the name, as queries of tables do"
         if kind == "function":
-            return self._why_function_left(variable)
-        return self._why_parameter_left(variable) if kind == "parameter" else None
+            return self._function_skip_reason(variable)
+        return self._parameter_skip_reason(variable) if kind == "parameter" else None
 
     def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
-        """Yield the ranges outside of the scopes that hold the name: keywords of calls, documentation."""
+        """Yield further ranges that must be renamed together with a parameter.
+
+        These are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring.
+        """
         function = variable.scope.node
         if kind != "parameter" or function.type != "function_definition":
             return
@@ -107,11 +115,11 @@ class _Renaming:
         if b"__doc__" not in self._attributes:
             yield from parameter_mentions(self._unit, function, variable.name)
 
-    def _why_function_left(self, variable: Variable) -> str | None:
-        """Return why a function keeps its name, or None."""
+    def _function_skip_reason(self, variable: Variable) -> str | None:
+        """Return the reason why a function cannot be renamed; None if it can be."""
         unit, name = self._unit, variable.name.encode()
         definitions = [use.node.parent for use in variable.uses if use.role == "function"]
-        if self._names_functions:
+        if self._reads_function_names:
             return "code may read the names of functions"
         if any(node is None or is_opaque(unit, self.scopes, node) for node in definitions):
             return "a decorator may read the name"
@@ -126,8 +134,8 @@ class _Renaming:
             return "an example in the docstring calls the function"
         return "a string holds the name" if self._is_quoted(name) else None
 
-    def _why_parameter_left(self, variable: Variable) -> str | None:
-        """Return why a parameter keeps its name, or None."""
+    def _parameter_skip_reason(self, variable: Variable) -> str | None:
+        """Return the reason why a parameter cannot be renamed; None if it can be."""
         scope = variable.scope
         declarations = [use for use in variable.uses if use.role in ("parameter", "rest")]
         if all(use.role == "rest" for use in declarations):
@@ -155,20 +163,23 @@ class _Renaming:
         return self._calls.why_open(function, variable.name)
 
     def _example(self, function: Node) -> str:
-        """Return the docstring of a function if there is an example in it."""
+        """Return the docstring of a function if it has an example with `>>>`; otherwise an empty text."""
         node = docstring(function)
         text = self._unit.text_of(node).decode() if node else ""
         return text if ">>>" in text else ""
 
     def _is_quoted(self, name: bytes) -> bool:
-        """Return whether a string of the unit consists of a name."""
+        """Return whether a string in the code equals a given name, as in `getattr(x, "name")`."""
         return any(
             text.strip(b"rRbBuUfF\"'") == name.strip(b"rRbBuUfF") for text in self._strings if name in text
         )
 
 
-def _names_function(unit: CodeUnit, attribute: Node) -> bool:
-    """Return whether an attribute may be the name of a function: `__name__`, but not that of a class."""
+def _reads_function_name(unit: CodeUnit, attribute: Node) -> bool:
+    """Return whether an attribute may read the name of a function, as `f.__name__` does.
+
+    `type(x).__name__` and `x.__class__.__name__` read the name of a class instead.
+    """
     if unit.text_of(attribute) not in (b"__name__", b"__qualname__") or attribute.parent is None:
         return False
     owner = attribute.parent.child_by_field_name("object")
@@ -177,14 +188,14 @@ def _names_function(unit: CodeUnit, attribute: Node) -> bool:
 
 
 def _first_parameter(unit: CodeUnit, function: Node | None) -> str:
-    """Return the name of the first parameter of a function, or nothing."""
+    """Return the name of the first parameter of a function; empty if there is no parameter."""
     parameters = field(function, "parameters").named_children if function else []
     match = _WORD.match(unit.text_of(parameters[0]).decode()) if parameters else None
     return match[0] if match else ""
 
 
 def _is_positional(function: Node, parameter: Node) -> bool:
-    """Return whether a parameter stands before a `/`."""
+    """Return whether a parameter is positional-only: it stands before a `/`."""
     parameters = function.child_by_field_name("parameters")
     separators = (
         [node for node in parameters.children if node.type == "positional_separator"] if parameters else []
@@ -193,7 +204,7 @@ def _is_positional(function: Node, parameter: Node) -> bool:
 
 
 def _is_keyword_only(function: Node, parameter: Node) -> bool:
-    """Return whether a parameter stands after a `*` or `*rest`."""
+    """Return whether a parameter is keyword-only: it stands after a `*` or `*args`."""
     stars = [
         node
         for node in field(function, "parameters").children

@@ -1,4 +1,4 @@
-"""The tables of symbols that CPython makes, each matched with a scope of the syntax tree."""
+"""Matching of CPython's symbol tables (module `symtable`) with the scopes of the syntax tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ _TABLE_NAMES = {  # as `symtable` calls scopes without a name
 
 
 def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
-    """Find the table of symbols of each scope: by its kind or name, its line and the names in it."""
+    """Set the symbol table of each scope for which one is found.
+
+    A table belongs to a scope if both have the same name or kind, and begin on the same line. If several
+    candidates are on one line, the names in them decide.
+
+    Args:
+        module: The outermost scope. Its attribute `table`, and those of all scopes inside, are set.
+        table: The symbol table of the whole code.
+    """
     pairs = [(module, table)]
     while pairs:
         scope, table = pairs.pop()
@@ -41,7 +49,10 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
 def _pair(
     scopes: list[Scope], tables: list[symtable.SymbolTable]
 ) -> list[tuple[Scope, symtable.SymbolTable]]:
-    """Pair scopes of one kind in one line with their tables; leave out those that are not surely found."""
+    """Pair scopes with symbol tables, if all have the same name or kind and begin on the same line.
+
+    Scopes whose table cannot be determined are left out.
+    """
     if len(scopes) != len(tables):
         return []
     if len(scopes) == 1 or len({_signature(table) for table in tables}) == 1:
@@ -58,7 +69,7 @@ def _pair(
 
 
 def _inner_tables(table: symtable.SymbolTable) -> list[symtable.SymbolTable]:
-    """Return the tables of the functions and classes directly inside a table."""
+    """Return the symbol tables of the functions and classes directly inside a table."""
     tables = []
     for inner in table.get_children():
         is_scope = inner.get_type() in ("function", "class")
@@ -67,18 +78,18 @@ def _inner_tables(table: symtable.SymbolTable) -> list[symtable.SymbolTable]:
 
 
 def _table_name(scope: Scope) -> str:
-    """Return the name of a scope in `symtable`."""
+    """Return the name that `symtable` gives to the table of a scope."""
     name = scope.node.child_by_field_name("name")
     return (name.text or b"").decode() if name else _TABLE_NAMES[scope.node.type]
 
 
 def _signature(table: symtable.SymbolTable) -> object:
-    """Return a value that is equal for tables in which the same names mean the same."""
+    """Return a summary of a symbol table. Equal summaries mean that the tables can replace each other."""
     symbols = frozenset((s.get_name(), s.is_local(), s.is_free(), s.is_global()) for s in table.get_symbols())
     return symbols, tuple(_signature(inner) for inner in table.get_children())
 
 
 def _all_names(table: symtable.SymbolTable) -> frozenset[str]:
-    """Return the names in a table and the tables inside, without those that the compiler makes."""
+    """Return all names in a symbol table and the tables inside, without names that the compiler generates."""
     names = {name for name in table.get_identifiers() if not name.startswith(".")}
     return frozenset(names.union(*map(_all_names, table.get_children())))

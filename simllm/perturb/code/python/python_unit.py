@@ -1,4 +1,4 @@
-"""Parsing of Python code, and the places of its lines and suites."""
+"""Parsing of Python code, and helpers to find lines, statements and tokens in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simllm.perturb.code.code_unit import CodeUnit
 from simllm.perturb.code.source_edits import Span
 
 GRAMMAR = Language(tree_sitter_python.language())
-_FRAME = b"if 1:\n"  # makes a file of an indented method
+_FRAME = b"if 1:\n"  # put before an indented method, to make it a file
 _FIRST_CODE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)*([ \t]+)[^\s#]")
 _REST = re.compile(rb"(?:[ \t\f;]|\\\r?\n)*")
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
@@ -27,13 +27,14 @@ def parse(source: bytes) -> CodeUnit:
     """Parse Python code.
 
     Args:
-        source: A file, or a single function or method, which may be indented.
+        source: The bytes of a file, or of a single function or method. The latter may be indented.
 
     Returns:
-        The unit. It is a function if it holds a single function and, besides comments, nothing else.
+        The parsed code. Its `is_function` is True if the source has one function and nothing else, apart from
+        comments.
 
     Raises:
-        InputError: The code is not UTF-8, or CPython does not compile it. The message begins with the line.
+        InputError: The code is not UTF-8, or has a syntax error. The message begins with `line N: `.
     """
     _check_encoding(source)
     frame = _FRAME if _FIRST_CODE.match(source) else b""
@@ -56,10 +57,10 @@ def parse(source: bytes) -> CodeUnit:
 
 
 def _check_encoding(source: bytes) -> None:
-    """Check that a source is UTF-8, and says nothing else.
+    """Check that a source is encoded in UTF-8, and that no encoding comment names another encoding.
 
     Raises:
-        InputError: The source is not UTF-8.
+        InputError: The source has another encoding.
     """
     try:
         encoding, lines = tokenize.detect_encoding(io.BytesIO(source).readline)
@@ -74,10 +75,15 @@ def _check_encoding(source: bytes) -> None:
 
 
 def _check_syntax(text: bytes, frame_lines: int) -> None:
-    """Check that CPython compiles a text.
+    """Check that CPython can compile a text.
+
+    Args:
+        text: The source, with the frame around it.
+        frame_lines: The number of lines of the frame before the source. They are subtracted from line
+            numbers.
 
     Raises:
-        InputError: CPython does not compile the text.
+        InputError: CPython cannot compile the text.
     """
     try:
         with warnings.catch_warnings():
@@ -94,8 +100,8 @@ def _check_syntax(text: bytes, frame_lines: int) -> None:
 
 
 def _other_syntax(text: bytes, root: Node) -> int | None:
-    """Return the first byte of code that CPython and tree-sitter read differently; None if there is none."""
-    if match := _LONE_RETURN.search(text):  # a line end for CPython only
+    """Return the position of code that tree-sitter does not parse as CPython does; None if there is none."""
+    if match := _LONE_RETURN.search(text):  # ends a line for CPython, but not for tree-sitter
         return match.start()
     if not root.has_error:
         return None
@@ -109,7 +115,7 @@ def _other_syntax(text: bytes, root: Node) -> int | None:
 
 
 def _statements(node: Node) -> list[Node]:
-    """Return the statements of a module or a block."""
+    """Return the statements of a module or block, without comments."""
     return [child for child in node.named_children if child.type != "comment"]
 
 
@@ -121,20 +127,20 @@ def _is_function(node: Node) -> bool:
 
 @cache
 def _query(patterns: str) -> Query:
-    """Compile a query of tree-sitter."""
+    """Compile a tree-sitter query for Python."""
     return Query(GRAMMAR, patterns)
 
 
 def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
-    """Find syntax nodes.
+    """Find the syntax nodes that match a tree-sitter query.
 
     Args:
-        unit: The code.
-        patterns: A query of tree-sitter.
+        unit: The parsed code.
+        patterns: The query, with captures such as `@name`.
 
     Returns:
-        For each capture of the query that occurs, its nodes in the order of the source; outer nodes come
-        before inner nodes.
+        The matching nodes for each capture, in the order of the source; outer nodes come before inner ones. A
+        capture without matches is missing.
     """
     found = QueryCursor(_query(patterns)).captures(unit.root)
     return {
@@ -144,13 +150,13 @@ def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
 
 
 def taken_names(unit: CodeUnit) -> frozenset[str]:
-    """Return every identifier that occurs in a unit in any role, builtins and attributes included."""
+    """Return all identifiers in the code, with builtins and attributes. New names must differ from them."""
     names = {unit.text_of(node).decode() for node in captures(unit, "(identifier) @name").get("name", [])}
     return frozenset(names | {unicodedata.normalize("NFKC", name) for name in names})
 
 
 def field(node: Node, name: str) -> Node:
-    """Return the child of a syntax node in a field that the grammar demands."""
+    """Return the child of a syntax node in a named field that the grammar requires, such as "body"."""
     child = node.child_by_field_name(name)
     if child is None:
         raise ValueError(f"a {node.type} without {name}")
@@ -158,17 +164,17 @@ def field(node: Node, name: str) -> Node:
 
 
 def token(node: Node, text: str) -> Node:
-    """Return the first child of a syntax node that is a token such as ":"."""
+    """Return the first child of a syntax node that is a given token, such as ":"."""
     return next(child for child in node.children if child.type == text)
 
 
 def line_start(unit: CodeUnit, byte: int) -> int:
-    """Return the first byte of the line that contains a byte."""
+    """Return the index of the first byte of the line that contains a given byte."""
     return unit.text.rfind(b"\n", 0, byte) + 1
 
 
 def line_end(unit: CodeUnit, byte: int) -> int:
-    """Return the byte after the last byte of the line that contains a byte, without the line end."""
+    """Return the index at which the line of a given byte ends, before the line ending."""
     end = unit.text.find(b"\n", byte)
     if end < 0:
         return len(unit.text)
@@ -176,29 +182,48 @@ def line_end(unit: CodeUnit, byte: int) -> int:
 
 
 def statement_end(unit: CodeUnit, statement: Node) -> int:
-    """Return the byte after the last byte of the line in which a statement ends, without the line end.
+    """Return the index at which the last line of a statement ends, before the line ending.
 
-    A semicolon, white space, backslashes before line ends, and a comment may follow the statement.
+    A semicolon, white space, a comment and continuation lines after the statement are included.
     """
     rest = _REST.match(unit.text, statement.end_byte)
     return line_end(unit, rest.end() if rest else statement.end_byte)
 
 
 def starts_line(unit: CodeUnit, node: Node) -> bool:
-    """Return whether only white space stands before a node in its line, which continues no other line."""
+    """Return whether a syntax node begins a logical line.
+
+    Only white space may stand before the node, and the line before may not end with a backslash.
+    """
     start = line_start(unit, node.start_byte)
     before = unit.text[:start].rstrip(b"\r\n") if start else b""
     return not unit.text[start : node.start_byte].strip(b" \t\f\xef\xbb\xbf") and not before.endswith(b"\\")
 
 
 def is_inline(unit: CodeUnit, colon: Node, suite: Node) -> bool:
-    """Return whether a suite stands in the logical line of its head."""
+    """Return whether the body of a statement stands on the same line as its head, as in `if x: return`.
+
+    Args:
+        unit: The parsed code.
+        colon: The colon after the head.
+        suite: The body.
+    """
     between = unit.text[colon.end_byte : suite.start_byte]
     return b"\n" not in re.sub(rb"\\\r?\n", b"", between)
 
 
 def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Put spaces between parts of a new text where their words or, in f-strings, braces would become one."""
+    """Join parts of a new text, with a space where two words, or two braces, would merge.
+
+    Two braces in an f-string would become an escaped brace.
+
+    Args:
+        unit: The parsed code.
+        parts: The parts: new bytes, or ranges of the source.
+
+    Returns:
+        The parts, with the spaces between them.
+    """
     joined: list[bytes | Span] = []
     last = b""
     for part in parts:
@@ -214,12 +239,19 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
 
 
 def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join the parts of a replacement of a range of bytes, with spaces where it would touch words around."""
+    """Join the parts of a replacement, with spaces where they would merge with the text around.
+
+    Args:
+        unit: The parsed code.
+        start: The first byte that is replaced.
+        end: The byte after the replaced range.
+        parts: The parts of the replacement: new bytes, or ranges of the source.
+    """
     before, after = Span(max(start - 1, 0), start), Span(end, min(end + 1, len(unit.text)))
     joined = join(unit, before, *parts, after)
     return joined[start > 0 : len(joined) - (after.start < after.end)]
 
 
 def _is_word(character: bytes) -> bool:
-    """Return whether a byte belongs to a name or number."""
+    """Return whether a byte can be part of a name or number."""
     return character.isalnum() or character == b"_" or character >= b"\x80"

@@ -1,4 +1,4 @@
-"""The values that local variables of Python code can have: surely integers, or surely plain values."""
+"""Analysis of the values of local variables in Python code: which ones are integers or immutable."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ _DEEPEST = 50  # operators inside operators; deeper expressions count as unknown
 
 
 class LocalValues:
-    """What is known about the values of the local variables of a unit.
+    """The kinds of values that local variables can have.
 
-    A variable is an integer if each value that it gets is an integer literal, a length, a number from
-    `range` or `enumerate`, or computed from such integers. It is plain if each value is a literal or
-    computed from literals: then it never changes in place.
+    The kind of a variable is "integer" if all values assigned to it are integer literals, lengths, numbers
+    from `range` or `enumerate`, or results of arithmetic on such integers. The kind is "plain" if all values
+    are literals or computed from literals. Plain values are immutable.
+
+    Args:
+        unit: The parsed code.
+        scopes: Its scopes and variables.
     """
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
@@ -43,7 +47,17 @@ class LocalValues:
                         self._kinds[variable] = kind
 
     def kind(self, node: Node, depth: int = 0) -> str | None:
-        """Return what an expression surely is: "integer", "plain" (integers are plain, too), or None."""
+        """Return the kind of value that an expression certainly has.
+
+        Args:
+            node: The expression.
+            depth: The number of expressions around it that are being analysed. Very deep expressions are not
+                analysed.
+
+        Returns:
+            "integer"; "plain" for other immutable values such as strings; or None if the value may be
+            anything.
+        """
         if depth > _DEEPEST:
             return None
         if node.type == "integer":
@@ -71,7 +85,7 @@ class LocalValues:
         return None
 
     def is_call_of(self, node: Node, builtin: str) -> bool:
-        """Return whether an expression calls a builtin function of a name."""
+        """Return whether an expression calls the builtin function with a given name."""
         if node.type != "call":
             return False
         function = field(node, "function")
@@ -82,7 +96,7 @@ class LocalValues:
         )
 
     def _kind_of_call(self, node: Node, depth: int) -> str | None:
-        """Return what a call surely returns: "integer", or None."""
+        """Return the kind of value that a call certainly returns: "integer", or None for an unknown kind."""
         if any(self.is_call_of(node, name) for name in _INTEGER_CALLS):
             return "integer"
         if not any(self.is_call_of(node, name) for name in _CHOOSING_CALLS):
@@ -91,7 +105,7 @@ class LocalValues:
         return "integer" if all(self.kind(child, depth) == "integer" for child in passed) else None
 
     def _counts(self, loop: Node) -> bool:
-        """Return whether a loop is over a call of `enumerate` that counts from an integer."""
+        """Return whether a loop iterates over `enumerate(...)` with an integer start."""
         if loop.type != "for_statement" or loop.children[0].type == "async":
             return False
         call = field(loop, "right")
@@ -99,7 +113,7 @@ class LocalValues:
         return len(passed) == 1 or (len(passed) == 2 and self.kind(passed[1]) == "integer")
 
     def _is_local(self, variable: Variable) -> bool:
-        """Return whether a variable belongs to a function, and each of its values can be seen."""
+        """Return whether a variable is local to a function, and all assignments to it were found."""
         return (
             variable.scope.node.type == "function_definition"
             and self._scopes.is_known(variable)
@@ -107,11 +121,15 @@ class LocalValues:
         )
 
     def _kind_of_bindings(self, variable: Variable) -> str | None:
-        """Return what all values of a variable are."""
+        """Return the kind that all values assigned to a variable have in common; None if one is unknown."""
         return _common(self._kind_of_binding(use.node) for use in variable.uses if use.role == "bind")
 
     def _kind_of_binding(self, target: Node) -> str | None:
-        """Return what the value is that a statement or expression gives to a target."""
+        """Return the kind of the value that an assignment, loop or `:=` gives to a variable; None if unknown.
+
+        Args:
+            target: The identifier of the variable, where it gets the value.
+        """
         parent = target.parent
         if parent is None:
             return None
@@ -140,7 +158,7 @@ class LocalValues:
 
 
 def _assigned(assignment: Node) -> Node | None:
-    """Return the value of an assignment, also in `a = b = value`."""
+    """Return the right side of an assignment; for `a = b = value`, this is `value`."""
     value: Node | None = assignment
     while value is not None and value.type == "assignment":
         value = value.child_by_field_name("right")
@@ -148,7 +166,7 @@ def _assigned(assignment: Node) -> Node | None:
 
 
 def _common(kinds: Iterable[str | None]) -> str | None:
-    """Return what a value surely is that is of one of several kinds."""
+    """Return the most specific kind that covers all given kinds; None if one of them is None."""
     found = set(kinds)
     if None in found:
         return None
@@ -156,7 +174,13 @@ def _common(kinds: Iterable[str | None]) -> str | None:
 
 
 def _combine(operator: str, left: str | None, right: str | None) -> str | None:
-    """Return what the result of an operator is."""
+    """Return the kind of the result of a binary operator; None if it is unknown.
+
+    Args:
+        operator: The operator, such as "+".
+        left: The kind of the left operand.
+        right: The kind of the right operand.
+    """
     if left is None or right is None:
         return None
     if left == right == "integer" and operator in _INTEGER_OPERATORS:

@@ -1,0 +1,15 @@
+"""Hook of MkDocs: writes the model beside the playground's page when the site is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the included model into the folder `playground` of the site."""
+    from simllm.analysis.browser_playground import write_model
+    from simllm.metric import SimLLM
+
+    write_model(SimLLM(), Path(config.site_dir) / "playground")

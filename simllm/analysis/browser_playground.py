@@ -1,0 +1,119 @@
+"""The playground: a static page that scores texts in the browser, with the model beside it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from simllm.analysis.explanation import SMALLEST_GAIN
+from simllm.errors import InputError
+from simllm.io import files, folders
+from simllm.metric import SimLLM
+from simllm.model.browser_model import write_browser_model
+from simllm.scoring.scores import SAME, SIMILAR
+from simllm.text_cleaning import LONGEST
+
+MODEL, SETTINGS = "model", "settings.json"
+_RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"  # ONNX Runtime Web
+
+
+def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
+    """Write the playground into a folder, which any web server can serve.
+
+    Args:
+        metric: A metric with mean pooling and cosine.
+        folder: The folder. It is replaced if simllm wrote it.
+        int8: Store the weights of the model as int8, not as float16.
+
+    Raises:
+        InputError: The metric has another pooling or similarity, a package that the export needs is not
+            installed, or the folder cannot be written.
+    """
+    with folders.replacing(folder) as partial:
+        shutil.copytree(page_folder(), partial, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        write_model(metric, partial, int8)
+
+
+def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
+    """Write the model and its settings beside the page of the playground.
+
+    Args:
+        metric: A metric with mean pooling and cosine.
+        folder: The folder of the page.
+        int8: Store the weights of the model as int8, not as float16.
+
+    Raises:
+        InputError: The metric has another pooling or similarity, a package that the export needs is not
+            installed, or a file cannot be written.
+    """
+    if (metric.pooling, metric.similarity) != ("mean", "cosine"):
+        raise InputError("the playground needs a model with mean pooling and cosine")
+    (folder / MODEL).mkdir(exist_ok=True)
+    write_browser_model(metric.checkpoint, folder / MODEL, int8)
+    written = sorted((folder / MODEL).iterdir())
+    meaning, calibration = metric.meaning, metric.calibration
+    settings: dict[str, Any] = {
+        "signature": metric.signature,
+        "weights": "int8" if int8 else "float16",
+        "files": {
+            str(file.relative_to(folder)): file.stat().st_size for file in (folder / _RUNTIME, *written)
+        },
+        "max_length": metric.checkpoint.encoder.config.max_length,
+        "max_characters": LONGEST,
+        "unicode": _unicode_classes(),
+        "random": calibration.random if calibration else None,
+        "meaning": {"slope": meaning.slope, "intercept": meaning.intercept} if meaning else None,
+        "similar": SIMILAR,
+        "same": SAME,
+        "gain": SMALLEST_GAIN,
+    }
+    files.write(folder / MODEL / SETTINGS, json.dumps(settings))
+
+
+def page_folder() -> Path:
+    """Find the page of the playground, in the installed package or in the source checkout.
+
+    Raises:
+        InputError: Neither place has the page.
+    """
+    installed = Path(str(resources.files("simllm"))) / "playground_page"
+    checkout = Path(__file__).parents[2] / "docs" / "playground"
+    for folder in (installed, checkout):
+        if folder.is_dir():
+            return folder
+    raise InputError(f"no page of the playground in {installed} or {checkout}")
+
+
+def _unicode_classes() -> dict[str, str]:
+    """List the characters that the package `tokenizers` decomposes, and the marks that it removes.
+
+    Browsers know newer versions of Unicode than the package. With these lists, they clean texts alike.
+
+    Returns:
+        The two lists as the inner part of a character class of a JavaScript regular expression.
+    """
+    from tokenizers import normalizers
+
+    characters = [chr(code) for code in [*range(0x80, 0xD800), *range(0xE000, 0x110000)]]  # no surrogates
+    lines = "\n".join(characters)
+    decomposed = normalizers.NFKD().normalize_str(lines).split("\n")
+    stripped = normalizers.StripAccents().normalize_str(lines).split("\n")
+    return {
+        "decomposed": _ranges(one for one, new in zip(characters, decomposed, strict=True) if new != one),
+        "marks": _ranges(one for one, new in zip(characters, stripped, strict=True) if not new),
+    }
+
+
+def _ranges(characters: Iterable[str]) -> str:
+    r"""Write characters, in the order of their numbers, as ranges such as `\u{300}-\u{36f}`."""
+    ranges: list[list[int]] = []
+    for code in map(ord, characters):
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"\\u{{{first:x}}}-\\u{{{last:x}}}" for first, last in ranges)

@@ -1,0 +1,55 @@
+"""The choice of the pairs that a report shows with their texts."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.analysis.run_report.scored_run import ScoredRun
+
+MOST = 5_000  # pairs that a page shows; more make it slow
+_OF_A_KIND = 500  # pairs with the lowest score, with the highest score, and so on
+_SEED = 12345
+
+
+def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
+    """Choose up to 5,000 pairs to show: all of them, or the most telling ones and a random sample.
+
+    Of more than 5,000 pairs, the choice has 500 pairs of each kind: the lowest and the highest scores, the
+    most and the least common words for the score, changed meanings, and the largest differences between
+    systems. Random pairs fill it up.
+
+    Args:
+        run: n scored pairs.
+
+    Returns:
+        The indices of the chosen pairs, increasing.
+    """
+    n = len(run)
+    if n <= MOST:
+        return np.arange(n)
+    main = run.ranking
+    orders = [np.argsort(main), np.argsort(-main), np.argsort(run.surprise), np.argsort(-run.surprise)]
+    changed = np.flatnonzero(run.any_changed)
+    orders.append(changed[np.argsort(-main[changed])])
+    if run.has_systems:
+        gaps = [abs(a - b) for a, b in combinations(run.scores.values(), 2)]
+        orders.append(np.argsort(-np.max(gaps, axis=0)))
+    chosen = np.unique(np.concatenate([order[:_OF_A_KIND] for order in orders]))
+    rest = np.setdiff1d(np.arange(n), chosen)
+    drawn = np.random.default_rng(_SEED).choice(rest, MOST - len(chosen), replace=False)
+    return np.sort(np.concatenate([chosen, drawn]))
+
+
+def describe_choice(run: ScoredRun) -> str:
+    """Say in a sentence or two which pairs the page shows."""
+    if len(run) <= MOST:
+        return f"All {len(run):,} pairs are here."
+    systems = ", the largest differences between systems" if run.has_systems else ""
+    return (
+        f"The table holds {MOST:,} of the {len(run):,} pairs: {_OF_A_KIND} each with the lowest scores, "
+        "the highest scores, the most and the fewest common words for their score, a changed "
+        f"meaning{systems}, and random pairs. All means, intervals and figures are those of all pairs."
+    )

@@ -1,0 +1,181 @@
+"""The page of a report: the numbers and sentences that the template shows, and the pairs for its script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simllm.analysis.comparison import Comparison
+from simllm.analysis.run_report.group_means import (
+    LENGTH,
+    GroupMean,
+    group_means,
+    mean_with_interval,
+    number_ranges,
+)
+from simllm.analysis.run_report.pair_sample import choose_pairs, describe_choice
+from simllm.analysis.run_report.score_figures import draw_distribution, draw_scatter
+from simllm.analysis.run_report.scored_run import ScoredRun
+from simllm.io import tables
+from simllm.io.html_page import render
+from simllm.io.number_format import format_number, format_p_value
+
+_NONE = "\u2013"  # a dash, for a number that there is not
+_LONGEST = 2_000  # characters of a text that the page shows
+
+
+def render_report(run: ScoredRun, command: str, comparison: Comparison | None = None) -> str:
+    """Render the report of scored pairs as a self-contained HTML page.
+
+    Args:
+        run: n scored pairs, at least one.
+        command: The command line, to be shown on the page.
+        comparison: The comparison of the systems; None for a single system.
+    """
+    means = [mean_with_interval(name, values) for name, values in run.scores.items()]
+    fields = {**run.groups, LENGTH: number_ranges([len(text.split()) for text in run.references])}
+    return render(
+        Path(__file__).with_name("pairs_page.html"),
+        run=run,
+        means=means,
+        comparison=comparison,
+        sentences=write_sentences(run, means[0], comparison),
+        distribution=draw_distribution(run),
+        scatters=_scatters(run),
+        groups={name: group_means(values, run.main) for name, values in fields.items()},
+        length=LENGTH,
+        choice=describe_choice(run),
+        data=_script_data(run),
+        number=lambda value: _NONE if value is None else format_number(value),
+        probability=lambda p: _NONE if p is None else format_p_value(p),
+        command=command,
+    )
+
+
+def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | None) -> list[str]:
+    """Write the main results as English sentences.
+
+    Args:
+        run: The scored pairs.
+        mean: The mean of the main metric; not used for several systems.
+        comparison: The comparison of the systems; None for a single system.
+    """
+    n = len(run)
+    sentences = []
+    if comparison is not None:
+        sentences.append(_on_the_best(comparison))
+    else:
+        text = f"The mean score of {n:,} pairs is {format_number(mean.mean)}"
+        if mean.low is not None and mean.high is not None:
+            text += f" (95% interval {format_number(mean.low)} to {format_number(mean.high)})"
+        sentences.append(text + ".")
+        sentences += _on_the_scale(run)
+    if changed := int(run.any_changed.sum()):
+        sentences.append(f"In {_share(changed, n)}, the texts are similar, but the meaning may have changed.")
+    if empty := int(run.empty.sum()):
+        sentences.append(f"In {_share(empty, n)}, a text is empty after cleaning.")
+    if run.truncated:
+        texts = "text is" if run.truncated == 1 else "texts are"
+        sentences.append(f"{run.truncated:,} {texts} longer than the model reads.")
+    return sentences
+
+
+def _on_the_best(comparison: Comparison) -> str:
+    """Name the system with the highest mean, and say whether its lead may be chance."""
+    best = max(comparison.systems, key=lambda system: system.mean)
+    text = f"{best.name} has the highest mean score, {format_number(best.mean)}"
+    own = [one for one in comparison.differences if best.name in (one.a, one.b)]
+    p = max(max(one.bootstrap_p, one.permutation_p) for one in own)
+    if p < 0.05:
+        return f"{text}. Its lead over every other system is more than chance (p {_p_text(p)})."
+    return f"{text}, but its lead may be chance (p {_p_text(p)})."
+
+
+def _p_text(p: float) -> str:
+    """Return a p-value with its sign, such as "= .012" or "< .001"."""
+    text = format_p_value(p)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _on_the_scale(run: ScoredRun) -> list[str]:
+    """Say what the scores mean on the model's scale: beside random pairs, and as human ratings."""
+    if run.calibration is None:
+        return []
+    scale, n = run.calibration, len(run)
+    percentile = float(scale.percentile(np.array([run.main.mean()]))[0])
+    bar = float(np.interp(95, np.linspace(0, 100, len(scale.random)), scale.random))
+    low = int((run.main < bar).sum())
+    rating = float(scale.rating(run.main).mean())
+    return [
+        f"The mean is above {min(percentile, 99.9):.1f}% of the scores of random pairs.",
+        f"{_share(low, n) if low else 'No pair'} might as well be random: below {format_number(bar)}, "
+        "as 95% of random pairs are.",
+        f"The mean expected human rating is {rating:.1f}; "
+        f"the model's scale goes from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}.",
+    ]
+
+
+def _share(count: int, n: int) -> str:
+    """Describe a number of pairs and its share, such as "12 pairs (3%)"."""
+    percent = 100 * count / n
+    shown = "less than 1%" if 0 < percent < 1 else f"{percent:.0f}%"
+    return f"{count:,} pair{'' if count == 1 else 's'} ({shown})"
+
+
+def _scatters(run: ScoredRun) -> list[tuple[str, float, str]]:
+    """Draw the main metric against each other one: its name, Spearman's correlation, and the figure."""
+    from scipy.stats import spearmanr
+
+    if run.has_systems:
+        return []
+    main, *others = run.scores.items()
+    return [
+        (
+            name,
+            float(spearmanr(main[1], values, nan_policy="omit").statistic),
+            draw_scatter(main, (name, values)),
+        )
+        for name, values in others
+    ]
+
+
+def _script_data(run: ScoredRun) -> str:
+    """Return the pairs of the table as JSON that may stand in a script element of an HTML page."""
+    chosen = choose_pairs(run)
+    data = {
+        "columns": list(run.scores),
+        "same": list(run.same),
+        "systems": list(run.candidates) if run.has_systems else [],
+        "fields": list(run.groups),
+        "pairs": [_pair(run, int(i)) for i in chosen],
+        "total": len(run),
+    }
+    text = json.dumps(tables.finite(data), separators=(",", ":"))  # ASCII: also no line separators of Unicode
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _pair(run: ScoredRun, i: int) -> dict[str, Any]:
+    """Return what the page's script needs to show pair `i` (counted from 0)."""
+    return {
+        "number": i + 1,
+        **({"id": run.ids[i]} if run.ids is not None else {}),
+        "scores": [round(float(values[i]), 4) for values in run.scores.values()],
+        "same": [round(float(values[i]), 4) for values in run.same.values()],
+        "overlap": round(float(run.overlap[i]), 4),
+        "surprise": round(float(run.surprise[i]), 4),
+        "changed": bool(run.any_changed[i]),
+        "empty": bool(run.empty[i]),
+        "groups": [values[i] for values in run.groups.values()],
+        "candidates": [_cut(texts[i]) for texts in run.candidates.values()],
+        "reference": _cut(run.references[i]),
+    }
+
+
+def _cut(text: str) -> str:
+    """Cut a text after 2,000 characters, and say how long it is."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … ({len(text):,} characters)"

@@ -1,0 +1,66 @@
+"""Figures of a report: the distribution of scores, and scatter plots of two metrics."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from simllm.analysis.run_report.scored_run import ScoredRun
+from simllm.io.svg_figure import BLUE, GREY, style, svg_element
+from simllm.metrics.protocol import Floats
+
+COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
+_POINTS = 2_000  # in a scatter plot; more only make the page larger
+_SEED = 12345
+
+
+def draw_distribution(run: ScoredRun) -> str:
+    """Draw the distribution of the scores, beside that of random pairs if the model knows it.
+
+    With several systems, each has a line. Only the first metric of a single system is drawn.
+    """
+    columns = dict(run.scores) if run.has_systems else {"these pairs": run.main}
+    known = {name: values[~np.isnan(values)] for name, values in columns.items()}
+    low = min([0.0, *(values.min() for values in known.values() if len(values))])
+    high = max([1.0, *(values.max() for values in known.values() if len(values))])
+    with style():
+        figure = Figure(figsize=(8.5, 2.6))
+        axes = figure.subplots()
+        if run.calibration is not None:
+            points = np.array(run.calibration.random)  # at evenly spaced percentiles: a sample of its own
+            low = min(low, float(np.quantile(points, 0.001)))
+        bins = np.linspace(low, high, 41)
+        if run.calibration is not None:
+            weights = np.full(len(points), 100 / len(points))
+            axes.hist(points, bins.tolist(), weights=weights, color=GREY, alpha=0.5, label="random pairs")
+        for (name, values), colour in zip(known.items(), COLOURS * (1 + len(known) // 8), strict=False):
+            weights = np.full(len(values), 100 / max(1, len(values)))
+            style_ = {"histtype": "step", "lw": 1.4} if run.has_systems else {"alpha": 0.8}
+            axes.hist(values, bins.tolist(), weights=weights, color=colour, label=name, **style_)
+        axes.set_xlabel("score")
+        axes.set_ylabel("% of the pairs")
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.tight_layout()
+    return svg_element(figure)
+
+
+def draw_scatter(first: tuple[str, Floats], second: tuple[str, Floats]) -> str:
+    """Draw two metrics' scores of the same n pairs, of which 2,000 at most are shown.
+
+    Args:
+        first: The name of a metric, and its (n,) scores.
+        second: The same of the other metric.
+    """
+    known = np.flatnonzero(~np.isnan(first[1]) & ~np.isnan(second[1]))
+    if len(known) > _POINTS:
+        known = np.random.default_rng(_SEED).choice(known, _POINTS, replace=False)
+    with style():
+        figure = Figure(figsize=(4.2, 3.4))
+        axes = figure.subplots()
+        axes.plot(second[1][known], first[1][known], ".", color=BLUE, ms=3, alpha=0.4, rasterized=True)
+        axes.set_xlabel(second[0])
+        axes.set_ylabel(first[0])
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.tight_layout()
+    return svg_element(figure)

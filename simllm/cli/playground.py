@@ -1,0 +1,46 @@
+"""`simllm playground`: serve a page on this machine that scores texts in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+
+from simllm.io import loopback_server
+
+FORMATS: tuple[str, ...] = ()
+OUTPUT = None
+HELP = "try the metric in the browser, on a page that only this machine can reach"
+EXAMPLES = """example:
+  simllm playground --open
+"""
+_PORT = 8643
+
+
+def add_options(playground: argparse.ArgumentParser) -> None:
+    """Add the options of `simllm playground` to its parser."""
+    playground.add_argument("--port", type=int, default=_PORT, help=f"default: {_PORT}; 0 takes a free one")
+    playground.add_argument("--open", action="store_true", help="open the page in a browser")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run `simllm playground` with the parsed options: serve the page until Ctrl+C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the temporary folder is removed
+    with tempfile.TemporaryDirectory(prefix="simllm-playground-") as parent:
+        folder = Path(parent) / "playground"
+        with loopback_server.serving(folder, options.port) as server:
+            from simllm.analysis.browser_playground import write_playground
+            from simllm.metric import SimLLM
+
+            write_playground(SimLLM(options.model), folder)
+            address = f"http://127.0.0.1:{server.server_port}/"
+            print(address, flush=True)
+            print("simllm: Ctrl+C ends the playground", file=sys.stderr)
+            if options.open:
+                webbrowser.open(address)
+            with contextlib.suppress(KeyboardInterrupt):
+                server.serve_forever()

@@ -1,0 +1,134 @@
+"""The options `--report` and `--group-by`: write an HTML page that shows the scored pairs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simllm.cli import metrics_option
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.text_cleaning import encodable
+
+if TYPE_CHECKING:
+    from simllm.analysis.comparison import Comparison
+    from simllm.analysis.run_report.scored_run import ScoredRun
+    from simllm.scoring.scores import Scores
+
+Groups = Mapping[str, Sequence[str]]  # for each field's name, its value in each pair
+_FEW = 12  # different whole numbers, up to which each is a group
+
+
+def add_option(command: argparse.ArgumentParser) -> None:
+    """Add the option `--report` to a command's parser."""
+    command.add_argument(
+        "--report", type=Path, metavar="FILE", help="also write an HTML page on which to look at the pairs"
+    )
+
+
+def add_group_option(command: argparse.ArgumentParser) -> None:
+    """Add the option `--group-by` to a command's parser."""
+    command.add_argument(
+        "--group-by",
+        metavar="A,B,…",
+        help="for --report: fields of the JSON lines to group pairs by",
+    )
+
+
+def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
+    """Check that the report can be written, before the command does long work.
+
+    Args:
+        options: The parsed options; `report`, `output` and `overwrite` are read.
+        inputs: The input files of the command.
+
+    Raises:
+        InputError: The file of the report must not be written, or a package is missing.
+    """
+    if options.report is None:
+        return
+    files.check_output(options.report, inputs, options.overwrite)
+    if options.output is not None and files.real(options.output) == files.real(options.report):
+        raise InputError(f"--report {options.report}: -o names the same file")
+    with metrics_option.require_eval_extra():
+        import jinja2  # noqa: F401
+        import matplotlib as mpl  # noqa: F401
+        import scipy  # noqa: F401
+
+
+def read_groups(options: argparse.Namespace) -> Groups:
+    """Read the fields in the option `--group-by` from the JSON lines, before the command does long work.
+
+    Args:
+        options: The parsed options; `group_by`, `report` and `jsonl` are read.
+
+    Returns:
+        The value of each pair, for each field. Many different whole numbers become ranges.
+
+    Raises:
+        InputError: There is no report, the JSON lines cannot be read twice, or a line lacks a field.
+    """
+    if options.group_by is None:
+        return {}
+    if options.report is None:
+        raise InputError("--group-by goes with --report FILE")
+    if options.jsonl is None or not options.jsonl.is_file():
+        raise InputError("--group-by goes with --jsonl FILE, and not with standard input or a pipe")
+    fields = list(dict.fromkeys(name.strip() for name in options.group_by.split(",")))
+    columns: dict[str, list[Any]] = {name: [] for name in fields}
+    for where, row in files.objects(options.jsonl):
+        for name, values in columns.items():
+            values.append(files.value_under(row, name, where))
+    return {encodable(name): _group_names(values) for name, values in columns.items()}
+
+
+def _group_names(values: Sequence[Any]) -> list[str]:
+    """Return the name of the group of each of n JSON values: ranges of whole numbers, or the values."""
+    from simllm.analysis.run_report.group_means import number_ranges
+
+    are_numbers = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    if are_numbers and len({*values}) > _FEW:
+        return number_ranges(values)
+    return [encodable(value if isinstance(value, str) else json.dumps(value)) for value in values]
+
+
+def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
+    """Return those fields of a `ScoredRun` that the scores of the learned metric give.
+
+    Args:
+        scores: For each column's name, the scores of n pairs. The counts are those of all columns together.
+    """
+    first = next(iter(scores.values()))
+    return {
+        "same": {name: own.same for name, own in scores.items() if own.same is not None},
+        "changed": {name: own.changed for name, own in scores.items() if own.same is not None},
+        "truncated": first.truncated,
+        "signature": first.signature,
+        "calibration": first.calibration,
+    }
+
+
+def write(options: argparse.Namespace, run: ScoredRun, comparison: Comparison | None = None) -> None:
+    """Write the report, and print its path to standard error.
+
+    Args:
+        options: The parsed options; `report` and `quiet` are read.
+        run: The scored pairs.
+        comparison: The comparison of the systems; None for a single system.
+
+    Raises:
+        InputError: The groups are not those of the pairs, because the file has changed.
+    """
+    from simllm.analysis.run_report import render_report
+
+    if any(len(values) != len(run) for values in run.groups.values()):
+        raise InputError(f"{options.jsonl}: changed while it was read")
+    command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
+    files.write(options.report, render_report(run, command, comparison))
+    if not options.quiet:
+        print(f"simllm: report {files.printable(options.report)}", file=sys.stderr)

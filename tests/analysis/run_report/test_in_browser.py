@@ -1,0 +1,201 @@
+"""The page of a report in Chromium: what a reader can do with it."""
+
+import json
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from simllm.analysis.comparison import compare_scores
+from simllm.analysis.run_report import ScoredRun, render_report
+from simllm.analysis.run_report.pair_sample import MOST
+from tests.browser import Visit, needs_browser, visit
+
+HOSTILE = [
+    "</script><script>document.title = 'taken'</script>",
+    "<img src=x onerror=\"document.title='taken'\">",
+    "\u202eright to left \u05d0\u05d1\u05d2 \u2028 next line",
+    "word " * 10_000,
+    "'; DROP TABLE pairs; --\t\r\n",
+]
+
+
+def scored_run(n):
+    """Return n scored pairs; the scores of one language are lower, and the first texts are hostile."""
+    random = np.random.default_rng(0)
+    languages = random.choice(["go", "java", "python"], n).tolist()
+    references = [f"returns the name of user {i % 1000}" for i in range(n)]
+    candidates = [f"gets the name of item {i % 700}" for i in range(n)]
+    candidates[: len(HOSTILE)] = HOSTILE
+    references[-1], candidates[-1] = "", ""
+    scores = np.clip(random.normal(0.5, 0.2, n) - 0.1 * (np.array(languages) == "go"), -0.2, 0.99)
+    same = random.uniform(0, 1, n)
+    return ScoredRun(
+        references,
+        {"": candidates},
+        {"score": scores, "rouge-l": np.clip(scores + random.normal(0, 0.1, n), 0, 1)},
+        same={"score": same},
+        changed={"score": (scores > 0.5) & (same < 0.05)},
+        ids=[f"key {i}" for i in range(n)],
+        groups={"language": languages},
+    )
+
+
+@pytest.fixture(scope="module")
+def run():
+    return scored_run(400)
+
+
+@pytest.fixture(scope="module")
+def shown(run, tmp_path_factory):
+    page = tmp_path_factory.mktemp("report") / "page.html"
+    page.write_text(render_report(run, "simllm score"), encoding="utf-8")
+    with visit(page.as_uri(), permissions=["clipboard-read", "clipboard-write"]) as shown:
+        yield shown
+        assert shown.errors == []
+        assert shown.requests == [page.as_uri()]  # nothing else is loaded
+
+
+@pytest.fixture
+def page(shown):
+    shown.page.goto(shown.requests[0])
+    shown.requests.pop()
+    return shown.page
+
+
+def another_page(shown, file):
+    """Open another page in the same browser."""
+    other = Visit(shown.page.context.new_page())
+    other.page.goto(file.as_uri())
+    return other
+
+
+def column(page, name):
+    """Return the numbers in a column of the visible rows."""
+    return [float(text) for text in page.locator(f".pairs td[data-name='{name}']").all_inner_texts()]
+
+
+@needs_browser
+def test_the_lowest_scores_come_first_with_marked_words(page, run):
+    assert column(page, "score") == pytest.approx(np.sort(run.main)[:25], abs=6e-4)
+    row = page.locator(".pairs tbody tr", has_text="gets the name of item").first
+    assert row.locator("td[data-name=candidate] mark").all_inner_texts()[:2] == ["gets", "item"]
+    assert "reference words missing" in row.inner_text()
+
+
+@needs_browser
+def test_a_column_sorts_up_and_down(page, run):
+    head = page.get_by_role("button", name="rouge-l")
+    head.click()
+    assert column(page, "rouge-l") == pytest.approx(np.sort(run.scores["rouge-l"])[:25], abs=6e-4)
+    head.press("Enter")
+    assert column(page, "rouge-l") == pytest.approx(-np.sort(-run.scores["rouge-l"])[:25], abs=6e-4)
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("rouge-l")
+
+
+@needs_browser
+def test_views_groups_and_the_search_filter_pairs(page, run):
+    page.select_option("#view", label="meaning may have changed")
+    changed = int(run.any_changed.sum())
+    expect(page.locator("#status")).to_have_text(f"{changed} of 400 pairs")
+    page.select_option("#group", label="language: go")
+    both = int((run.any_changed & (np.array(run.groups["language"]) == "go")).sum())
+    assert 0 < both < changed
+    expect(page.locator("#status")).to_have_text(f"{both} of 400 pairs")
+    page.select_option("#group", label="all")
+    page.select_option("#view", label="as in the input")
+    page.fill("#query", "OF ITEM 123")
+    expect(page.locator("#status")).to_have_text("1 of 400 pairs")
+    page.fill("#query", "key 77")
+    assert page.locator(".pairs tbody tr").first.get_attribute("id") == "pair-78"
+    page.fill("#query", "no text has this")
+    expect(page.locator("#status")).to_have_text("0 of 400 pairs")
+
+
+@needs_browser
+def test_a_link_opens_the_page_at_its_pair(page, shown, run):
+    last = int(np.argmax(run.main)) + 1  # on the last page of the table
+    page.goto(page.url + f"#pair-{last}")
+    page.reload()
+    shown.requests[:] = shown.requests[:1]
+    row = page.locator(f"#pair-{last}")
+    expect(row).to_be_in_viewport()
+    expect(row).to_have_class("chosen")
+    page.goto(page.url.partition("#")[0] + "#pair-5000")
+    expect(page.locator("#status")).to_have_text("Pair 5000 is not in this table.")
+
+
+@needs_browser
+def test_shown_pairs_are_copied_as_json_and_tsv(page, run):
+    page.fill("#query", "of item 20")
+    expect(page.locator("#status")).to_contain_text("of 400 pairs")
+    page.click("#copy-json")
+    expect(page.locator("#status")).to_contain_text("Copied")
+    records = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert {record["candidate"] for record in records} == {
+        text for text in run.candidates[""] if "of item 20" in text
+    }
+    first = records[0]
+    assert first["score"] == pytest.approx(run.main[first["pair"] - 1], abs=5e-5)
+    assert first["group language"] == run.groups["language"][first["pair"] - 1]
+    page.fill("#query", "")
+    page.click("#copy-tsv")
+    expect(page.locator("#status")).to_have_text("Copied 400 pairs.")
+    lines = page.evaluate("navigator.clipboard.readText()").split("\n")
+    assert len(lines) == 401
+    assert {line.count("\t") for line in lines} == {lines[0].count("\t")}
+
+
+@needs_browser
+@pytest.mark.parametrize("number", range(1, len(HOSTILE) + 1))
+def test_hostile_texts_are_shown_as_text(page, number):
+    page.select_option("#view", label="as in the input")
+    row = page.locator(f"#pair-{number}")
+    text = row.locator("td[data-name=candidate]").inner_text()
+    assert text.split()[:3] == HOSTILE[number - 1].split()[:3]
+    assert row.locator("script, img").count() == 0
+    assert page.title() == "Scores of 400 pairs"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1100
+
+
+@needs_browser
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 1100), ("light", 390)])
+def test_the_page_has_no_serious_fault_of_accessibility(page, shown, scheme, width):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    assert shown.faults() == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size({"width": 1100, "height": 900})
+
+
+@needs_browser
+def test_a_hundred_thousand_pairs_stay_usable(shown, tmp_path):
+    run = scored_run(100_000)
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    assert page.stat().st_size < 3e6
+    other = another_page(shown, page)
+    of = "of 5,000 pairs (a sample of 100,000)"
+    expect(other.page.locator("#status")).to_have_text(f"{MOST:,} {of}")
+    assert column(other.page, "score") == pytest.approx(np.sort(run.main)[:25], abs=6e-4)
+    other.page.fill("#query", "name of item 12")
+    expect(other.page.locator("#status")).not_to_have_text(f"{MOST:,} {of}")
+    timing = other.page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
+    print(f"\n{page.stat().st_size:,} bytes, loaded in {timing:.0f} ms")
+    assert other.errors == []
+
+
+@needs_browser
+def test_systems_stand_beside_each_other(shown, tmp_path):
+    scores = {"first": np.array([0.2, 0.9, 0.4]), "second": np.array([0.8, 0.1, 0.4])}
+    texts = {"first": ["reads a file", "adds", "x"], "second": ["opens the file", "subtracts", "x"]}
+    run = ScoredRun(["opens a file", "adds", "y"], texts, scores)
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, "", compare_scores(scores)), encoding="utf-8")
+    other = another_page(shown, page)
+    other.page.select_option("#view", label="first above second")
+    row = other.page.locator(".pairs tbody tr").first
+    assert row.get_attribute("id") == "pair-2"
+    assert "first: 0.900\nadds\nsecond: 0.100\nsubtracts" in row.inner_text()
+    assert other.faults() == []
+    assert other.errors == []

@@ -1,0 +1,81 @@
+"""The page of a report: what it says, and which pairs it holds."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from simllm.analysis.run_report import ScoredRun, render_report
+from simllm.analysis.run_report.pair_sample import MOST, choose_pairs, describe_choice
+
+
+def data_of(page):
+    """Return the pairs that a page holds for its script."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found[1])
+
+
+def run_of(n, **values):
+    random = np.random.default_rng(0)
+    references = [f"returns the value number {i % 7}" for i in range(n)]
+    candidates = [f"gets value {i % 5}" for i in range(n)]
+    return ScoredRun(references, {"": candidates}, {"score": random.uniform(-0.1, 1, n)}, **values)
+
+
+def test_a_page_holds_all_pairs_of_a_small_run():
+    run = run_of(40)
+    data = data_of(render_report(run, "simllm score"))
+    assert [pair["number"] for pair in data["pairs"]] == list(range(1, 41))
+    assert [pair["scores"][0] for pair in data["pairs"]] == pytest.approx(run.main, abs=5e-5)
+    assert data["total"] == 40
+
+
+def test_a_page_holds_the_most_telling_pairs_of_a_large_run():
+    n = 3 * MOST
+    same = np.random.default_rng(1).uniform(0, 1, n)
+    run = run_of(n, same={"score": same}, changed={"score": same < 0.01})
+    chosen = choose_pairs(run)
+    assert len(chosen) == len({*chosen}) == MOST
+    order = np.argsort(run.main)
+    assert {*order[:500], *order[-500:], *np.flatnonzero(same < 0.01)} <= {*chosen}
+    assert np.array_equal(chosen, choose_pairs(run))
+    assert f"{MOST:,} of the {n:,} pairs" in describe_choice(run)
+    # The rest is random: its mean score is near that of all pairs.
+    rest = np.setdiff1d(chosen, np.concatenate([order[:500], order[-500:]]))
+    assert run.main[rest].mean() == pytest.approx(run.main.mean(), abs=0.03)
+
+
+def test_texts_cannot_end_the_script_or_the_page():
+    evil = "</script><script>alert(1)</script><!-- \u2028 \ud800"
+    run = ScoredRun([evil], {"": [evil]}, {"score": np.ones(1)}, ids=[evil], groups={evil: [evil]})
+    page = render_report(run, evil)
+    assert page.count("<script") == 2
+    assert page.count("</script>") == 2
+    assert data_of(page)["pairs"][0]["reference"] == evil
+
+
+def test_long_texts_are_cut_and_missing_scores_are_null():
+    scores = {"simllm": np.array([0.5, 0.25]), "bleu": np.array([np.nan, np.nan])}
+    run = ScoredRun(["a " * 25_000, ""], {"": ["a", "b"]}, scores)
+    first, second = data_of(render_report(run, ""))["pairs"]
+    assert first["reference"].endswith("(50,000 characters)")
+    assert len(first["reference"]) < 2100
+    assert first["scores"] == [0.5, None]
+    assert (first["empty"], second["empty"]) == (False, True)
+
+
+def test_without_any_score_a_page_is_still_made():
+    scores = {"codebleu": np.array([np.nan, np.nan, np.nan])}
+    page = render_report(ScoredRun(["a", "b", "c"], {"": ["a", "b", "d"]}, scores), "")
+    assert "The mean score of 3 pairs is n/a." in page
+
+
+def test_surprising_pairs_share_words_but_score_low():
+    run = ScoredRun(
+        ["opens the file", "adds two lists", "writes a log"],
+        {"": ["closes the file", "combines 2 arrays", "logs"]},
+        {"score": np.array([0.1, 0.9, 0.5])},
+    )
+    assert np.argmax(run.surprise) == 0
+    assert np.argmin(run.surprise) == 1

@@ -1,0 +1,90 @@
+"""The exchange of gradients between processes, during the last backward pass of an update."""
+
+# Without `from __future__ import annotations`, because DDP inspects the types of `_sum_bucket`.
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from train.runtime.distributed import World
+from train.runtime.sharding import is_sharded
+
+# Computes one part of the loss of an update (a scalar), and the number of text tokens in that part.
+LossPart = Callable[[], tuple[Tensor, int]]
+
+
+class GradientExchange:
+    """Sums a model's gradients over all processes.
+
+    accelerate wraps the model in torch's DDP (distributed data parallel). DDP sends gradients in buckets,
+    while the last backward pass of an update (optimizer step) still runs. Earlier backward passes only add
+    up gradients. Any method of any part of the model may compute a loss, and need not use all parameters.
+    A sharded model is not wrapped: it exchanges its gradients itself, in each backward pass.
+
+    Args:
+        model: The model. Its parameters become equal in all processes.
+        world: The processes of the run.
+    """
+
+    def __init__(self, model: nn.Module, world: World) -> None:
+        self.world = world
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.uses_ddp = world.size > 1 and not is_sharded(model)
+        if self.uses_ddp:
+            from accelerate import Accelerator, DistributedDataParallelKwargs
+
+            options = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
+            # The configuration of the run decides precision and compilation, not `accelerate launch`.
+            self.accelerator = Accelerator(
+                cpu=world.device.type == "cpu",
+                mixed_precision="no",
+                dynamo_backend="no",
+                kwargs_handlers=[options],
+            )
+            self.ddp = self.accelerator.prepare_model(model)
+            assert isinstance(self.ddp, nn.parallel.DistributedDataParallel)  # otherwise nothing is summed
+            self.ddp.register_comm_hook(None, _sum_bucket)
+
+    def backward(self, loss: Tensor, is_last: bool) -> None:
+        """Backpropagate a part of the loss.
+
+        Args:
+            loss: The part of the loss.
+            is_last: Whether this is the last part of this process in the update (optimizer step). The
+                gradients of all parts are then summed over all processes.
+        """
+        if self.uses_ddp and is_last:
+            # The forward pass of DDP would prepare the exchange, too. But after the first update it also
+            # changes the order of summation: a resumed run would end with other weights.
+            with self.accelerator.trigger_sync_in_backward(self.ddp):
+                _UseAll.apply(loss, *self.parameters).backward()
+        else:
+            loss.backward()
+
+    def no_loss(self) -> tuple[Tensor, int]:
+        """Return a loss of 0 from 0 tokens, for a process that has no part of an update's loss."""
+        return torch.zeros((), device=self.world.device, requires_grad=True), 0
+
+
+class _UseAll(torch.autograd.Function):
+    """The identity of a loss that depends on all parameters, because DDP waits for each parameter.
+
+    The parameters get no gradient from it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.count = len(parameters)
+        return loss.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return *gradients, *[None] * ctx.count
+
+
+def _sum_bucket(_: object, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
+    """Sum one bucket of gradients over all processes; DDP alone would compute their mean."""
+    work = dist.all_reduce(bucket.buffer(), async_op=True)
+    return work.get_future().then(lambda done: done.value()[0])

@@ -1,0 +1,93 @@
+"""Sharding: each process keeps a part of the weights, gradients and moments of a model (FSDP of torch).
+
+The import of torch's FSDP takes a second, so it is imported only where a model is sharded. Elsewhere, a
+sharded tensor (DTensor) is recognized by its method `full_tensor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from train.runtime.distributed import World
+
+
+def shard(model: nn.Module, layers: Iterable[nn.Module], world: World) -> None:
+    """Shard a model over all processes, in place.
+
+    All processes must then call the model's forward method equally often. Each backward pass sums the
+    gradients over all processes.
+
+    Args:
+        model: The model.
+        layers: The parts of the model whose weights are collected together, shortly before their use.
+        world: The processes of the run.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(world.device.type, (world.size,))
+    for module in (*layers, model):
+        sharded = fully_shard(module, mesh=mesh)
+        sharded.set_gradient_divide_factor(1.0)  # sums, not means
+        sharded.set_force_sum_reduction_for_comms(True)  # Gloo knows no other reduction
+
+
+def is_sharded(model: nn.Module) -> bool:
+    """Return whether `shard` has sharded a model."""
+    return any(_is_part(parameter) for parameter in model.parameters())
+
+
+def collect(tensor: Any) -> Tensor:
+    """Return the whole of a sharded tensor, or any other tensor as it is; all processes must call this."""
+    return tensor.full_tensor() if _is_part(tensor) else tensor
+
+
+def distribute_like(tensor: Tensor, example: Any) -> Tensor:
+    """Return this process's part of a tensor, if `example` is sharded and has the same shape."""
+    if not _is_part(example) or tensor.shape != example.shape:
+        return tensor
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh, placements = example.device_mesh, example.placements
+    return distribute_tensor(tensor.to(example.device), mesh, placements, src_data_rank=None)
+
+
+@contextmanager
+def whole(model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> Iterator[None]:
+    """Open a context in which the first process has the whole weights and moments, in its main memory.
+
+    Nothing happens if the model is not sharded. All processes must open the context.
+
+    Args:
+        model: The model.
+        optimizer: The optimizer of the model.
+        world: The processes of the run.
+    """
+    if not is_sharded(model):
+        yield
+        return
+    for module in model.modules():
+        if reshard := getattr(module, "reshard", None):
+            reshard()
+    tables = [module._parameters for module in model.modules()] + list(optimizer.state.values())
+    parts = [(table, name, value) for table in tables for name, value in table.items()]
+    parts = [part for part in parts if _is_part(part[2])]
+    try:
+        for table, name, value in parts:
+            collected = collect(value.detach()).cpu()
+            if world.is_first:
+                table[name] = nn.Parameter(collected) if isinstance(value, nn.Parameter) else collected
+        yield
+    finally:
+        for table, name, value in parts:
+            table[name] = value
+
+
+def _is_part(tensor: Any) -> bool:
+    """Return whether a tensor is sharded, so that this process holds only a part."""
+    return hasattr(tensor, "full_tensor")
