@@ -2,6 +2,7 @@
 
 import sys
 from functools import cache
+from typing import Any
 
 from datasets import load_dataset
 
@@ -10,7 +11,8 @@ from simllm import SimLLM
 load = cache(SimLLM)  # is called in the worker processes only
 
 
-def score(chunk):
+def score(chunk: dict[str, Any]) -> dict[str, Any]:
+    """Score the pairs of a row of `chunks`."""
     (ids,), (candidates,), (references,) = chunk["id"], chunk["candidate"], chunk["reference"]
     return {"id": ids, "score": load().score(candidates, references).values}
 
