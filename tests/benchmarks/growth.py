@@ -189,7 +189,7 @@ def main():
             result[count] = row = WORK[options.work](
                 count, Path(folder), new_texts(options.texts, options.length)
             )
-        print(f"{count:>12,} {options.work:8} {row['seconds']:>8,} s {row['peak_memory_mb']:>7,} MB of memory "
+        print(f"{count:>12,} {options.work:8} {row['seconds']:>8,} s {row['peak_memory_mb']:>7,} MB memory "
               f"{row['input_mb']:>8,} MB in {row['output_mb']:>8,} MB out", flush=True)  # fmt: skip
         if options.json:  # after each count, because the next may take long
             processors = len(os.sched_getaffinity(0))
