@@ -5,6 +5,7 @@ import json
 import pytest
 
 from simllm.text_cleaning import clean
+from tests import command
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -48,6 +49,23 @@ def test_contrastive_job_is_requeued_and_its_model_is_evaluated(
     )  # fmt: skip
     cluster.finish(job)
     assert cluster.output(job).startswith("metric\tspearman")
+
+
+def test_scoring_job_runs_ray_on_two_nodes(cluster, tmp_path):
+    """Each table is that of the file alone; a wrong file ends the job with one line."""
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b", "c"):
+        pairs = ({"candidate": f"adds {name} to {n}", "reference": "joins lists"} for n in range(50))
+        (tmp_path / "in" / f"{name}.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    job = cluster.submit(
+        "--nodes=2", "--cpus-per-task=1", "slurm/score.sbatch",
+        "--jsonl", f"{tmp_path}/in/*.jsonl", "-o", tmp_path / "out",
+    )  # fmt: skip
+    cluster.finish(job)
+    assert cluster.output(job).count("Ray runtime started") == 2
+    for name in ("a", "b", "c"):
+        command.run("score", "--jsonl", tmp_path / "in" / f"{name}.jsonl", "-qo", tmp_path / f"{name}.tsv")
+        assert (tmp_path / "out" / f"{name}.tsv").read_bytes() == (tmp_path / f"{name}.tsv").read_bytes()
 
 
 def test_acceptance_job_writes_the_figures_of_a_node(cluster, tmp_path):
