@@ -236,7 +236,8 @@ def _job(words):
     modules = {"pretrain": "train.pretrain", "contrastive": "train.contrastive"}
     module = (modules | {"gpu_acceptance": "tests.benchmarks.gpu"}).get(Path(script).stem)
     arguments = [argument.replace("%a", "1") for argument in arguments]
-    return ["python", "-m", module, *arguments] if module else ["simllm", "evaluate", *arguments]
+    command = "score" if Path(script).stem == "score" else "evaluate"
+    return ["python", "-m", module, *arguments] if module else ["simllm", command, *arguments]
 
 
 # The commands that take `key=value`, and the class of their configuration.

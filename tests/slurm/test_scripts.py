@@ -52,7 +52,7 @@ def test_contrastive_job_is_requeued_and_its_model_is_evaluated(
 
 
 def test_scoring_job_runs_ray_on_two_nodes(cluster, tmp_path):
-    """Each table is that of the file alone; a wrong file ends the job with one line."""
+    """Each table is that of the file alone."""
     (tmp_path / "in").mkdir()
     for name in ("a", "b", "c"):
         pairs = ({"candidate": f"adds {name} to {n}", "reference": "joins lists"} for n in range(50))
