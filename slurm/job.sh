@@ -79,34 +79,28 @@ train() {
     exit "$status"
 }
 
-# on_ray COMMAND …: start a Ray cluster on all of the job's nodes, and run the command on the first node with
-# --engine ray and the address of the cluster. The cluster ends with the command.
+# on_ray COMMAND …: start a Ray cluster on all of the job's nodes, run the command on the first one, with
+# --engine ray and the address of the cluster at its end, and stop the cluster.
 on_ray() {
-    local first host port cpus=${SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE} ray status=0
+    local first ip nodes=$SLURM_JOB_NUM_NODES status=0
     first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-    host=$(scontrol --oneliner show node "$first" | field NodeAddr) || host=$first
-    port=$((20000 + SLURM_JOB_ID % 10000)) # Ray's processes use the ports below
-    export RAY_USAGE_STATS_ENABLED=0 OMP_NUM_THREADS=1 # Ray starts a process for each processor
-    RAY_AUTH_TOKEN=$(od -An -tx1 -N32 /dev/urandom | tr -d ' \n') # keeps other users of the network out
-    export RAY_AUTH_MODE=token RAY_AUTH_TOKEN
-    unset RAY_ADDRESS
+    ip=$(scontrol --oneliner show node "$first" | field NodeAddr) || ip=$first
+    port=$((20000 + SLURM_JOB_ID % 12000)) # Ray's own processes take ports from 10002 to 19999
+    RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))') # nobody else may use this cluster
+    export ip port RAY_AUTH_TOKEN RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
+    export OMP_NUM_THREADS=1 # Ray starts a process for each processor
 
-    # `ray symmetric-run` ends with `ray stop`, which would stop the Ray of other jobs on a node, too.
-    local start="ray start --block --num-cpus=$cpus"
-    local head="$start --head --port=$port --node-ip-address=$host --include-dashboard=false"
-    srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \
-        --cpus-per-task="$cpus" --export=ALL bash -c "
-            [ \$SLURM_PROCID != 0 ] || exec $head
-            until : </dev/tcp/$host/$port; do sleep 1; done 2>/dev/null
-            exec $start --address=$host:$port" >&2 &
-    ray=$!
-    # shellcheck disable=SC2064
-    trap "kill $ray 2>/dev/null || true; wait $ray || true" EXIT
-    until : <"/dev/tcp/$host/$port"; do
-        kill -0 $ray || fail "Ray does not start"
-        sleep 1
-    done 2>/dev/null
-    "$@" --engine ray --address "$host:$port" || status=$?
+    # shellcheck disable=SC2016 # the processes expand the variables
+    srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --cpus-per-task="$SLURM_CPUS_ON_NODE" --export=ALL \
+        bash -c '
+            options=(--address "$ip:$port")
+            [ "$SLURM_PROCID" != 0 ] || options=(--head --node-ip-address "$ip" --port "$port" --include-dashboard=false)
+            exec ray start --block --num-cpus "$SLURM_CPUS_ON_NODE" "${options[@]}"
+        ' &
+    local ray=$!
+    trap 'kill $ray 2>/dev/null || true' EXIT
+    python -m simllm.io.ray_cluster "$ip:$port" "$nodes" || exit
+    "$@" --engine ray --address "$ip:$port" || status=$?
     exit "$status"
 }
 

@@ -119,3 +119,17 @@ def corpus_file(comments, tmp_path):
     file = tmp_path / "comments.jsonl"
     file.write_text("".join(json.dumps({"text": text}) + "\n" for text in comments))
     return file
+
+
+@pytest.fixture
+def ray_nodes(monkeypatch):
+    """Start a Ray cluster of a head node without processors and two nodes with one each."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    yield cluster, nodes
+    cluster.shutdown()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +9,9 @@ from typing import Any
 
 from simllm.analysis.sharded_scoring import Shard, ShardScorer, ShardSettings
 from simllm.errors import InputError
+from simllm.io import ray_cluster
 
 _CPUS = 1  # of an actor: actors share nothing, so that more actors are faster than more threads
-_PATIENCE = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -39,34 +36,11 @@ class RayScoring:
         Raises:
             InputError: Ray is not installed, there is no cluster, or it is lost; or an input file is wrong.
         """
-        try:
-            import ray
-        except ModuleNotFoundError:
-            raise InputError("ray is not installed; install simllm with its extra `ray`") from None
         if not shards:
             return
         ShardScorer(settings)  # an error in an actor's constructor would say less
-        _check_address(self.address)
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        try:
-            ray.init(
-                self.address or "local", log_to_driver=False, logging_level=logging.ERROR,
-                include_dashboard=False, configure_logging=False,
-            )  # fmt: skip
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise InputError(f"no Ray cluster: {_first_line(error)}") from None
-        try:
+        with ray_cluster.connected(self.address) as ray:
             yield from self._score(ray, _absolute(settings), shards)
-        except ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, InputError):
-                raise error.cause from None
-            raise
-        except ray.exceptions.RayError as error:
-            raise InputError(
-                f"the Ray cluster is lost ({_first_line(error)}); the same command continues"
-            ) from None
-        finally:
-            ray.shutdown()
 
     def _score(
         self, ray: Any, settings: ShardSettings, shards: Sequence[Shard]
@@ -84,7 +58,7 @@ class RayScoring:
                 task = one.score.remote(Shard(shard.source.absolute(), shard.table.absolute()))
                 running[task] = one, shard
             if not running:
-                raise InputError("the Ray cluster lost all actors; the same command continues")
+                raise InputError(f"the Ray cluster lost all actors; {ray_cluster.RERUN}")
             ready, _ = ray.wait(list(running), num_returns=1)
             one, shard = running.pop(ready[0])
             try:
@@ -95,22 +69,7 @@ class RayScoring:
                 free.append(one)
 
 
-def _check_address(address: str | None) -> None:
-    """Check that a server answers; Ray itself would try for minutes, and then end the process."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if not port.isdecimal():
-        return  # None or "auto"
-    try:
-        socket.create_connection((host, int(port)), _PATIENCE).close()
-    except OSError as error:
-        raise InputError(f"no Ray cluster at {address} ({error})") from None
-
-
 def _absolute(settings: ShardSettings) -> ShardSettings:
     """Make paths absolute, because actors have another working folder."""
     paths = {name: getattr(settings, name) for name in ("model", "frequencies")}
     return replace(settings, **{name: str(Path(path).absolute()) for name, path in paths.items() if path})
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__

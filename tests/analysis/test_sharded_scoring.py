@@ -142,20 +142,6 @@ def test_ray_is_an_extra(shards, tmp_path, monkeypatch):
         score_shards(shards, tmp_path / "out", ShardSettings(), RayScoring())
 
 
-@pytest.fixture
-def ray_nodes(tmp_path_factory, monkeypatch):
-    """Start a Ray cluster of a head node without processors and two nodes with one each."""
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    yield cluster, nodes
-    cluster.shutdown()
-
-
 @pytest.mark.slow
 def test_a_ray_cluster_gives_the_same_tables_though_a_node_is_lost(ray_nodes, tmp_path):
     from simllm.analysis.ray_scoring import RayScoring

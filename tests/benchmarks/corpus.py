@@ -18,6 +18,7 @@ from tests.benchmarks import machine
 from train.corpus import build, sources
 from train.corpus.config import CorpusConfig
 from train.corpus.extract import extract
+from train.corpus.one_machine import OneMachine
 from train.corpus.skip_counts import Tally
 from train.corpus.source_trees import Code
 
@@ -43,7 +44,7 @@ def whole(names, workers):
     """Measure a build with this number of workers."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        built = build.build(CorpusConfig(names), Path(folder) / "corpus", workers)
+        built = build.build(CorpusConfig(names), Path(folder) / "corpus", OneMachine(workers))
         seconds = time.perf_counter() - started
     texts = built["counts"]["train"] + built["counts"]["test"]
     return speed(built["files"].get("read", 0), built["files"].get("bytes", 0), seconds) | {"texts": texts}

@@ -233,11 +233,19 @@ def _job(words):
     options = [word for word in words if word.endswith(".sbatch")]
     script, arguments = options[0], words[words.index(options[0]) + 1 :]
     assert (ROOT / script).is_file(), script
-    modules = {"pretrain": "train.pretrain", "contrastive": "train.contrastive"}
-    module = (modules | {"gpu_acceptance": "tests.benchmarks.gpu"}).get(Path(script).stem)
     arguments = [argument.replace("%a", "1") for argument in arguments]
-    command = "score" if Path(script).stem == "score" else "evaluate"
-    return ["python", "-m", module, *arguments] if module else ["simllm", command, *arguments]
+    return [*_JOBS[Path(script).stem].split(), *arguments]
+
+
+# The commands that job scripts run.
+_JOBS = {
+    "pretrain": "python -m train.pretrain",
+    "contrastive": "python -m train.contrastive",
+    "evaluate": "simllm evaluate",
+    "gpu_acceptance": "python -m tests.benchmarks.gpu",
+    "corpus": "python -m train.corpus build",
+    "score": "simllm score",
+}
 
 
 # The commands that take `key=value`, and the class of their configuration.

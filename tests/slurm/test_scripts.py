@@ -5,8 +5,9 @@ import json
 import pytest
 
 from simllm.text_cleaning import clean
-from tests import command
 from tests.conftest import ROOT
+from train.corpus import build
+from train.corpus.config import CorpusConfig
 
 pytestmark = pytest.mark.slow
 
@@ -51,21 +52,35 @@ def test_contrastive_job_is_requeued_and_its_model_is_evaluated(
     assert cluster.output(job).startswith("metric\tspearman")
 
 
-def test_scoring_job_runs_ray_on_two_nodes(cluster, tmp_path):
-    """Each table is that of the file alone."""
-    (tmp_path / "in").mkdir()
-    for name in ("a", "b", "c"):
-        pairs = ({"candidate": f"adds {name} to {n}", "reference": "joins lists"} for n in range(50))
-        (tmp_path / "in" / f"{name}.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+def test_corpus_job_builds_the_same_corpus_on_ray(cluster, comments, tmp_path):
+    source = tmp_path / "comments.txt"
+    source.write_text("".join(f"{clean(text)}\n" for text in comments[:300]))
     job = cluster.submit(
-        "--nodes=2", "--cpus-per-task=1", "slurm/score.sbatch",
-        "--jsonl", f"{tmp_path}/in/*.jsonl", "-o", tmp_path / "out",
-    )  # fmt: skip
+        "--nodes=2", "--cpus-per-task=1", "slurm/corpus.sbatch", source, "--out", tmp_path / "ray"
+    )
     cluster.finish(job)
-    assert cluster.output(job).count("Ray runtime started") == 2
-    for name in ("a", "b", "c"):
-        command.run("score", "--jsonl", tmp_path / "in" / f"{name}.jsonl", "-qo", tmp_path / f"{name}.tsv")
-        assert (tmp_path / "out" / f"{name}.tsv").read_bytes() == (tmp_path / f"{name}.tsv").read_bytes()
+    build.build(CorpusConfig((str(source),)), tmp_path / "here")
+    for name in ("train.txt", "test.txt", "report.json"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+
+
+def test_scoring_job_writes_a_table_for_each_file(cluster, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b"):
+        pair = {"candidate": f"adds {name}", "reference": "adds lists"}
+        (tmp_path / "in" / f"{name}.jsonl").write_text(json.dumps(pair) + "\n")
+    job = cluster.submit(
+        "--nodes=2",
+        "--cpus-per-task=1",
+        "slurm/score.sbatch",
+        "--jsonl",
+        f"{tmp_path}/in/*",
+        "-o",
+        tmp_path / "out",
+    )
+    cluster.finish(job)
+    tables = sorted(file.name for file in (tmp_path / "out").glob("[a-z]*"))
+    assert tables == ["a.tsv", "b.tsv", "summary.json"]
 
 
 def test_acceptance_job_writes_the_figures_of_a_node(cluster, tmp_path):

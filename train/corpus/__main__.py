@@ -3,12 +3,14 @@
     python -m train.corpus build --installed-python --out corpus
     python -m train.corpus build repositories/ more/*.jsonl.gz --exclude ratings.jsonl --out corpus
     python -m train.corpus build hf:the-stack/ 'hf:csn:java:train#docstring' --out corpus
+    python -m train.corpus build /shared/repositories --engine ray --address auto --out /shared/corpus
 
 A SOURCE is a folder of source trees or git repositories (also bare ones), JSON lines with `text`,
 `summary` or the fields of CodeSearchNet, plain lines, or a corpus. `hf:NAME[:CONFIG][:SPLIT][#COLUMN]` is a
 data set that Hugging Face `datasets` can read: a folder of parquet, arrow, csv or JSON files or, with
---allow-download, a data set of the hub. Without a COLUMN, code in the layout of The Stack is read. Rerun the
-same command to resume after an interruption. Exit status: 0 done, 2 bad input, 130 interrupted from the
+--allow-download, a data set of the hub. Without a COLUMN, code in the layout of The Stack is read. With
+`--engine ray`, a Ray cluster whose nodes see the same files builds the same corpus. Rerun the same command
+to resume after an interruption. Exit status: 0 done, 2 bad input, 130 interrupted from the
 keyboard.
 """
 
@@ -17,13 +19,16 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io.files import printable
-from train.corpus import build
+from train.corpus import build, ray_engine
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import PAGE
+from train.corpus.engine import Engine
+from train.corpus.one_machine import OneMachine
 from train.corpus.sources import INSTALLED_PYTHON
 
 
@@ -46,7 +51,9 @@ def main() -> int:
     command.add_argument(
         "--allow-download", action="store_true", help="let hf:NAME download a data set of the hub"
     )
-    command.add_argument("--workers", type=int, default=0, help="processes (one for each core)")
+    command.add_argument("--workers", type=int, help="processes (one for each core)")
+    command.add_argument("--engine", choices=("local", "ray"), default="local", help="where to build (local)")
+    command.add_argument("--address", help="Ray cluster, such as auto or HOST:PORT (Ray on this machine)")
     for stream in (sys.stdout, sys.stderr):  # escape characters that the locale cannot encode
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -56,7 +63,8 @@ def main() -> int:
         config = CorpusConfig(
             (*options.sources, *installed), tuple(options.exclude), options.test_share, options.tags
         )
-        built = build.build(config, options.out, options.workers, options.allow_download)
+        with _engine(options.engine, options.workers, options.address) as engine:
+            built = build.build(config, options.out, engine, options.allow_download)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -71,6 +79,17 @@ def main() -> int:
             print(f"{title}: {', '.join(counts)}")
     print(f"the corpus is in {printable(options.out)}; its report is {printable(options.out / PAGE)}")
     return 0
+
+
+def _engine(name: str, workers: int | None, address: str | None) -> AbstractContextManager[Engine]:
+    """Return the engine with this name; connect to a cluster while it is used."""
+    if name == "ray":
+        if workers is not None:
+            raise InputError("--workers goes with --engine local; Ray uses all processors of the cluster")
+        return ray_engine.cluster(address)
+    if address is not None:
+        raise InputError("--address goes with --engine ray")
+    return nullcontext(OneMachine(workers or 0))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ A part is the file with the comments from one batch of source files.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from dataclasses import asdict
@@ -18,6 +17,8 @@ from train.corpus import corpus_folder, decontaminate, merge_parts, part_workers
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
 from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.engine import Engine
+from train.corpus.one_machine import OneMachine
 from train.corpus.part_file import Part
 from train.corpus.skip_counts import Tallies
 
@@ -25,7 +26,7 @@ __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 
 
 def build(
-    config: CorpusConfig, folder: Path, workers: int = 0, allow_download: bool = False
+    config: CorpusConfig, folder: Path, engine: Engine | None = None, allow_download: bool = False
 ) -> dict[str, Any]:
     """Build a corpus of code comments, or resume a build that was killed.
 
@@ -43,7 +44,8 @@ def build(
     Args:
         config: The configuration of the corpus.
         folder: The corpus folder: missing, empty, or written by simllm.
-        workers: Number of processes; 0 for one on each core.
+        engine: Makes the parts and compares their texts; by default on this machine. The corpus does not
+            depend on the engine.
         allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
     Returns:
@@ -53,6 +55,7 @@ def build(
         InputError: Too few texts are left. Or `folder` may not be replaced, is inside or above a source,
             or is being written by another process.
     """
+    engine = engine or OneMachine()
     config_values = json.loads(json.dumps(asdict(config)))
     real = files.real(folder)
     scratch = real.parent / f".{real.name}.parts"
@@ -71,9 +74,9 @@ def build(
             parts: list[Part] = []
             if not copied:
                 parts = part_workers.make_parts(
-                    config, scratch, workers or _cores(), excluded, tallies.files, allow_download
+                    config, scratch, engine, excluded, tallies.files, allow_download
                 )
-            built = _write(config, config_values, folder, parts, copied, excluded, tallies)
+            built = _write(config, config_values, folder, parts, copied, excluded, tallies, engine)
         part_workers.remove_parts(scratch)
     return built
 
@@ -86,6 +89,7 @@ def _write(
     copied: dict[str, Any] | None,
     excluded: ExcludedTexts,
     tallies: Tallies,
+    engine: Engine,
 ) -> dict[str, Any]:
     """Write the corpus folder: merge the parts, or copy the only source.
 
@@ -97,6 +101,7 @@ def _write(
         copied: The content of `corpus.json` of the only source, if that source is copied.
         excluded: Evaluation texts to leave out.
         tallies: Counters of what was read and left out; they are updated.
+        engine: Compares the texts of the parts.
 
     Returns:
         The content of `corpus.json`.
@@ -106,7 +111,7 @@ def _write(
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
                 if (Path(config.sources[0]) / name).is_file():
                     shutil.copyfile(Path(config.sources[0]) / name, partial / name)
-        built = copied or merge_parts.write_corpus(config, parts, tallies, excluded, partial)
+        built = copied or merge_parts.write_corpus(config, parts, tallies, excluded, partial, engine)
         built["config"] = config_values
         files.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
     for problem in tallies.problems():
@@ -127,8 +132,3 @@ def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str,
     if not built or built["config"].get("test_share") != config.test_share:
         return None
     return built if not config.exclude or built["excluded_sha256"] == excluded.digest else None
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -48,9 +48,34 @@ def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]
     original = first[inverse]
     for columns in _bands():
         _merge(original, signatures, columns)
-    while (original[original] != original).any():  # an original may repeat another one
+    return resolve(original)
+
+
+def resolve(original: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Replace each original that repeats another text by that text's original.
+
+    Args:
+        original: (N,) for each text, the index of the text that it repeats, or its own index.
+    """
+    while (original[original] != original).any():
         original = original[original]
     return original
+
+
+def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Return a key for each band (group of columns) of each signature.
+
+    Texts are compared if they share a key. Keys of different bands differ.
+
+    Args:
+        signatures: (N, SIGNATURE) MinHash signatures.
+
+    Returns:
+        (BANDS, N) keys.
+    """
+    above = np.uint64(8 * ROWS)  # the bits above those of `_pack`
+    packed = [_pack(signatures[:, columns]) for columns in _bands()]
+    return np.stack([keys + (np.uint64(band) << above) for band, keys in enumerate(packed)])
 
 
 class NearDuplicates:

@@ -21,14 +21,20 @@ from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import COMMENTS, PAIRS, TEST, TRAIN
 from train.corpus.corpus_split import choose_held_out
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals, signature
+from train.corpus.deduplicate import NearDuplicates, signature
+from train.corpus.engine import Engine
 from train.corpus.part_file import KEYS, OVERRIDES, TEXT, CommentTexts, Part
 from train.corpus.report import Report
 from train.corpus.skip_counts import Tallies
 
 
 def write_corpus(
-    config: CorpusConfig, parts: list[Part], tallies: Tallies, excluded: ExcludedTexts, folder: Path
+    config: CorpusConfig,
+    parts: list[Part],
+    tallies: Tallies,
+    excluded: ExcludedTexts,
+    folder: Path,
+    engine: Engine,
 ) -> dict[str, Any]:
     """Remove repeated texts, split the texts, find pairs, and write the files of the corpus.
 
@@ -38,6 +44,7 @@ def write_corpus(
         tallies: Counts of files, comments and texts; the counts from all parts are added to them.
         excluded: The evaluation texts that were left out of the parts.
         folder: An existing folder, in which the files are written.
+        engine: Compares the texts.
 
     Returns:
         Checksums and counts for `corpus.json`, as JSON values.
@@ -47,16 +54,15 @@ def write_corpus(
     """
     for part in parts:
         tallies.merge(part.facts()["found"])
-    texts = _concatenate_tables(parts, "texts", TEXT)
-    file = folder / "signatures"
-    signatures = _signatures_on_disk(parts, file, len(texts))
-    original = find_originals(texts["identity"], signatures)
-    new = original == np.arange(len(texts))
-    held_out = choose_held_out(texts["comment"], texts["repository"], new, config.test_share)
-    near_held_out = NearDuplicates(signatures[new & held_out])
-    leaky = held_out | near_held_out(signatures)
-    del signatures
-    file.unlink(missing_ok=True)
+    tables = [part["texts"] for part in parts]
+    texts = np.concatenate([*tables, np.empty(0, TEXT)])
+    with engine.signatures(parts, [len(table) for table in tables], folder) as signatures:
+        del tables
+        original = signatures.find_originals(texts["identity"])
+        new = original == np.arange(len(texts))
+        held_out = choose_held_out(texts["comment"], texts["repository"], new, config.test_share)
+        near_held_out = NearDuplicates(signatures.select(new & held_out))
+        leaky = held_out | signatures.near(near_held_out)
     equal = texts["identity"] == texts["identity"][original]
     counts = tallies.texts.counts
     counts["duplicate"], counts["near duplicate"] = int((equal & ~new).sum()), int((~equal).sum())
@@ -65,7 +71,7 @@ def write_corpus(
         problem = "; ".join([*tallies.problems(), f"too few texts ({dict(counts)})"])
         raise InputError(f"corpus {', '.join(config.sources)}: {problem}")
     report = Report(np.flatnonzero(~equal), original)
-    del texts, equal
+    del texts, equal, signatures
     _write_texts(parts, new, held_out, folder, report)
     _write_pairs(parts, new, leaky, near_held_out, folder, report)
     report.write(folder, tallies)
@@ -184,25 +190,6 @@ def _overrides(parts: list[Part]) -> NDArray[np.void]:
         tables[-1]["row"] += np.uint64(rows)
         rows += len(part["keys"])
     return np.concatenate(tables)
-
-
-def _signatures_on_disk(parts: list[Part], file: Path, count: int) -> NDArray[np.uint8]:
-    """Write the MinHash signatures of all texts to a file, and map the file into memory.
-
-    Args:
-        parts: The parts of the corpus.
-        file: The file to write.
-        count: Number of texts in all parts.
-
-    Returns:
-        (count, SIGNATURE) bytes, one signature in each row.
-    """
-    if not count:
-        return np.empty((0, SIGNATURE), np.uint8)
-    with file.open("wb") as target:
-        for part in parts:
-            target.write(part["signatures"].tobytes())
-    return np.memmap(file, np.uint8, "r", shape=(count, SIGNATURE))
 
 
 def _sha256(*files: Path) -> str:

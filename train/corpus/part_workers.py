@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import itertools
 import multiprocessing
 import os
 import pickle
@@ -32,6 +31,7 @@ from simllm.io import folders
 from train.corpus import make_part, sources
 from train.corpus.config import CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.engine import Engine, Job
 from train.corpus.part_file import Part
 from train.corpus.skip_counts import Tally
 from train.corpus.source_trees import Code
@@ -51,7 +51,7 @@ _excluded = ExcludedTexts(())  # set in each worker process
 def make_parts(
     config: CorpusConfig,
     folder: Path,
-    workers: int,
+    engine: Engine,
     excluded: ExcludedTexts,
     tally: Tally,
     allow_download: bool = False,
@@ -61,7 +61,7 @@ def make_parts(
     Args:
         config: The configuration of the corpus.
         folder: The folder of the parts.
-        workers: Number of processes.
+        engine: Makes the missing parts.
         excluded: Evaluation texts to leave out.
         tally: Counter of the files that are read or left out; it is updated.
         allow_download: Whether data sets of the Hugging Face hub may be downloaded.
@@ -79,7 +79,7 @@ def make_parts(
     version = _version() + excluded.digest.encode()
     parts: list[Part] = []
 
-    def missing() -> Iterator[tuple[bytes, Path]]:
+    def missing() -> Iterator[Job]:
         """Yield the input (a pickled batch) and the file to write, for each missing or damaged part."""
         for number, batch in enumerate(_batches(config, tally, allow_download)):
             data = pickle.dumps(batch)
@@ -90,13 +90,7 @@ def make_parts(
                     print(f"warning: {parts[-1].file}: is damaged; it is made again", file=sys.stderr)
                 yield data, parts[-1].file
 
-    jobs = missing()
-    first = list(itertools.islice(jobs, 2))
-    if workers == 1 or len(first) < 2:  # starting a process would take longer
-        for data, file in itertools.chain(first, jobs):
-            make_part.make_part(data, file, excluded)
-    else:
-        _run_in_processes(itertools.chain(first, jobs), excluded, workers)
+    engine.make_parts(missing(), excluded)
     return parts
 
 
@@ -160,7 +154,7 @@ def _size(item: Item) -> int:
     return 100 + (len(item.text) if isinstance(item, Docstring) else len(item.summary + item.description))
 
 
-def _run_in_processes(jobs: Iterable[tuple[bytes, Path]], excluded: ExcludedTexts, workers: int) -> None:
+def run(jobs: Iterable[Job], excluded: ExcludedTexts, workers: int) -> None:
     """Make parts of a corpus in several processes, with only a few batches in memory at a time.
 
     Args:

@@ -17,6 +17,7 @@ from tests.train.corpus.conftest import lines, rows
 from train.corpus import __main__ as corpus_command
 from train.corpus import build, part_workers
 from train.corpus.config import CorpusConfig
+from train.corpus.one_machine import OneMachine
 
 FILES = ("train.txt", "test.txt", "comments.jsonl", "pairs.jsonl", "report.json", "report.html")
 
@@ -67,8 +68,8 @@ def test_corpus_does_not_depend_on_the_number_of_workers(tree, tmp_path, monkeyp
         tree(tmp_path / "sources" / name, 60)
     monkeypatch.setattr(part_workers, "BATCH", 2000)
     config = CorpusConfig((str(tmp_path / "sources"),))
-    build.build(config, tmp_path / "one", workers=1)
-    build.build(config, tmp_path / "three", workers=3)
+    build.build(config, tmp_path / "one", OneMachine(1))
+    build.build(config, tmp_path / "three", OneMachine(3))
     for name in FILES:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "three" / name).read_bytes()
 

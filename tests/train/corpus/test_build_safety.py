@@ -20,6 +20,7 @@ from train.corpus import __main__ as corpus_command
 from train.corpus import build, make_part, part_workers, source_trees
 from train.corpus.config import CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.one_machine import OneMachine
 from train.corpus.skip_counts import Tally
 
 COMMAND = [sys.executable, "-m", "train.corpus", "build"]
@@ -202,7 +203,7 @@ def parts(tmp_path, monkeypatch):
 
     def make():
         asked = config(tmp_path / "a.txt")
-        return part_workers.make_parts(asked, tmp_path / "parts", 1, ExcludedTexts(()), Tally())
+        return part_workers.make_parts(asked, tmp_path / "parts", OneMachine(1), ExcludedTexts(()), Tally())
 
     return make
 
@@ -245,7 +246,7 @@ def test_unreadable_part_is_an_error(parts, monkeypatch):
 
 def test_failed_build_is_resumed(tmp_path, texts, monkeypatch):
     monkeypatch.setattr(part_workers, "BATCH", 2000)
-    build.build(config(texts), tmp_path / "whole", workers=1)
+    build.build(config(texts), tmp_path / "whole", OneMachine(1))
     made = []
 
     def make(data, file, excluded):
@@ -257,9 +258,9 @@ def test_failed_build_is_resumed(tmp_path, texts, monkeypatch):
     make_original = make_part.make_part
     monkeypatch.setattr(make_part, "make_part", make)
     with pytest.raises(KeyboardInterrupt):
-        build.build(config(texts), tmp_path / "corpus", workers=1)
+        build.build(config(texts), tmp_path / "corpus", OneMachine(1))
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "whole", ".corpus.parts"}
-    build.build(config(texts), tmp_path / "corpus", workers=1)
+    build.build(config(texts), tmp_path / "corpus", OneMachine(1))
     assert len(made) == len(set(made)) + 1
     for name in ("train.txt", "test.txt", "comments.jsonl", "report.json"):
         assert (tmp_path / "corpus" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -1,0 +1,68 @@
+"""The steps of a corpus build that run in parallel, on one machine or on a cluster.
+
+A part is the file with the comments from one batch of source files. Comments have one or several texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.deduplicate import NearDuplicates
+from train.corpus.part_file import Part
+
+Job = tuple[bytes, Path]  # a pickled batch, and the file of its part
+
+
+class Signatures(Protocol):
+    """The MinHash signatures of all T texts of a corpus."""
+
+    def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Find the first text that each text repeats; see `deduplicate.find_originals`.
+
+        Args:
+            identities: (T,) hashes of the texts' words.
+        """
+        ...
+
+    def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """Return the signatures of the texts for which `chosen` (T,) is true."""
+        ...
+
+    def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
+        """Return for each of the T texts whether it equals or nearly repeats one of `others`."""
+        ...
+
+
+class Engine(Protocol):
+    """Makes parts, and compares the signatures of their texts."""
+
+    def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
+        """Make parts, with only a few batches in memory at a time.
+
+        Args:
+            jobs: The batch and the file of each part.
+            excluded: Evaluation texts to leave out.
+
+        Raises:
+            InputError: A part cannot be written, or a worker is killed.
+        """
+        ...
+
+    def signatures(
+        self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
+    ) -> AbstractContextManager[Signatures]:
+        """Open the signatures of all texts.
+
+        Args:
+            parts: The parts.
+            sizes: The number of texts in each part.
+            folder: A folder for a temporary file.
+        """
+        ...

@@ -1,0 +1,84 @@
+"""The engine that builds a corpus on one machine."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from train.corpus import make_part, part_workers
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals
+from train.corpus.engine import Job
+from train.corpus.part_file import Part
+
+
+@dataclass(frozen=True)
+class SignaturesOnDisk:
+    """The signatures of all texts in a file, which is mapped into memory; see `engine.Signatures`.
+
+    Attributes:
+        rows: (T, SIGNATURE) bytes, one signature in each row.
+    """
+
+    rows: NDArray[np.uint8]
+
+    def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Find the first text that each text repeats."""
+        return find_originals(identities, self.rows)
+
+    def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """Return the signatures of the chosen texts."""
+        return self.rows[chosen]
+
+    def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
+        """Return for each text whether it equals or nearly repeats one of `others`."""
+        return others(self.rows)
+
+
+@dataclass(frozen=True)
+class OneMachine:
+    """The engine that makes parts in several processes, and keeps signatures in a file.
+
+    Attributes:
+        workers: Number of processes; 0 for one on each core.
+    """
+
+    workers: int = 0
+
+    def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
+        """Make parts; see `engine.Engine`."""
+        workers = self.workers or _cores()
+        jobs = iter(jobs)
+        first = list(itertools.islice(jobs, 2))
+        if workers == 1 or len(first) < 2:  # starting a process would take longer
+            for data, file in itertools.chain(first, jobs):
+                make_part.make_part(data, file, excluded)
+        else:
+            part_workers.run(itertools.chain(first, jobs), excluded, workers)
+
+    @contextmanager
+    def signatures(
+        self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
+    ) -> Iterator[SignaturesOnDisk]:
+        """Write the signatures of all texts to a file, which is removed at the end."""
+        file, count = folder / "signatures", sum(sizes)
+        if not count:
+            yield SignaturesOnDisk(np.empty((0, SIGNATURE), np.uint8))
+            return
+        with file.open("wb") as target:
+            for part in parts:
+                target.write(part["signatures"].tobytes())
+        yield SignaturesOnDisk(np.memmap(file, np.uint8, "r", shape=(count, SIGNATURE)))
+        file.unlink()
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,220 @@
+"""The engine that builds a corpus on a Ray cluster.
+
+Tasks read and write the files of the parts, which all nodes see. Texts stay in these files: only hashes,
+signatures and their positions are sent between tasks. Tasks are pure functions of parts, so that Ray repeats
+those of a lost node. Ray Data would keep the texts in its object store, and has no order of rows, which
+decides which of several similar texts is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.io import ray_cluster
+from train.corpus import make_part
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.deduplicate import SIGNATURE, NearDuplicates, band_keys, find_originals, resolve
+from train.corpus.engine import Job
+from train.corpus.part_file import Part
+
+_RETRIES = 10  # of a task whose node is lost
+_GROUP = 1000  # largest number of parts that one task reads
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # an odd number; its products have well mixed upper bits
+_PLACE = np.dtype([("key", "u8"), ("text", "i8")])
+
+
+class Group(NamedTuple):
+    """Consecutive parts that one task reads.
+
+    Attributes:
+        parts: The parts.
+        start: The index of the first text among all texts.
+        size: The number of texts in the parts.
+    """
+
+    parts: list[Part]
+    start: int
+    size: int
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[RayEngine]:
+    """Connect to a Ray cluster; see `simllm.io.ray_cluster.connected`."""
+    with ray_cluster.connected(address) as ray:
+        yield RayEngine(ray)
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """The engine that makes parts and compares signatures on a Ray cluster; see `engine.Engine`.
+
+    Attributes:
+        ray: The module `ray`, connected to a cluster.
+    """
+
+    ray: Any
+
+    def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
+        """Make parts, at most two at a time for each processor of the cluster."""
+        shared = self.ray.put(excluded)
+        make = self.remote(make_part.make_part)
+        running: list[Any] = []
+        for data, file in jobs:
+            running.append(make(data, file.absolute(), shared))
+            if len(running) >= 2 * self.processors():
+                done, running = self.ray.wait(running)
+                self.ray.get(done)
+        self.ray.get(running)
+
+    def signatures(
+        self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
+    ) -> nullcontext[SignaturesOnCluster]:
+        """Group the parts for tasks; `folder` is not needed."""
+        count = max(1, min(len(parts), 2 * self.processors()), -(-len(parts) // _GROUP))
+        starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        groups = []
+        for numbers in np.array_split(np.arange(len(parts)), count):
+            if len(numbers):
+                first, last = int(numbers[0]), int(numbers[-1]) + 1
+                some = [Part(part.file.absolute()) for part in parts[first:last]]
+                groups.append(Group(some, int(starts[first]), int(starts[last] - starts[first])))
+        return nullcontext(SignaturesOnCluster(self, groups))
+
+    def processors(self) -> int:
+        """Return the number of processors of the cluster, which changes when nodes come and go."""
+        return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+
+    def remote(self, function: Callable[..., Any], results: int = 1) -> Callable[..., Any]:
+        """Return a function that starts a task; a task whose node is lost is started again."""
+        options = {"max_retries": _RETRIES, "num_returns": results}
+        return self.ray.remote(**options)(function).remote
+
+
+@dataclass(frozen=True)
+class SignaturesOnCluster:
+    """The signatures of all texts, in the files of the parts; see `engine.Signatures`.
+
+    Attributes:
+        engine: Starts tasks.
+        groups: The parts, in groups for the tasks.
+    """
+
+    engine: RayEngine
+    groups: list[Group]
+
+    def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Find the first text that each text repeats, with two shuffles.
+
+        The first shuffle finds equal texts, by their hashes. The second one finds texts that share a band of
+        the signature with another text. Only these can be near duplicates, and they are compared here.
+        """
+        original = np.arange(len(identities))
+        equal = self._shuffle(_identities, [()] * len(self.groups))
+        original[equal["text"]] = equal["first"]
+        new = original == np.arange(len(original))
+        some = self._shuffle(_bands, [(new[g.start : g.start + g.size],) for g in self.groups])
+        compared = np.unique(some["text"])
+        chosen = np.zeros(len(original), bool)
+        chosen[compared] = True
+        original[compared] = compared[find_originals(identities[compared], self.select(chosen))]
+        return resolve(original)
+
+    def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """Return the signatures of the chosen texts."""
+        task = self.engine.remote(_select)
+        some = [task(g.parts, chosen[g.start : g.start + g.size]) for g in self.groups]
+        return np.concatenate([*self.engine.ray.get(some), np.empty((0, SIGNATURE), np.uint8)])
+
+    def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
+        """Return for each text whether it equals or nearly repeats one of `others`."""
+        shared, task = self.engine.ray.put(others), self.engine.remote(_near)
+        found = self.engine.ray.get([task(group.parts, shared) for group in self.groups])
+        return np.concatenate([*found, np.empty(0, bool)])
+
+    def _shuffle(
+        self, keys: Callable[..., list[NDArray[np.void]]], arguments: list[tuple[Any, ...]]
+    ) -> NDArray[np.void]:
+        """Find the texts that share a key with another text.
+
+        Args:
+            keys: Function that returns the keys of the texts of a group, split into buckets.
+            arguments: Further arguments of `keys` for each group.
+
+        Returns:
+            Structured array with such texts (`text`) and the first text with the same key (`first`). A text
+            may appear several times.
+        """
+        buckets = max(2, len(self.groups))
+        split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
+        pieces = [split(g, buckets, *more) for g, more in zip(self.groups, arguments, strict=True)]
+        found = self.engine.ray.get([join(*of_bucket) for of_bucket in zip(*pieces, strict=True)])
+        return np.concatenate(found or [_no_repeats()])
+
+
+def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
+    """Return the hash and the index of each text of a group, split into buckets by the hash."""
+    hashes = np.concatenate([part["texts"]["identity"] for part in group.parts])
+    return _split(hashes, group.start + np.arange(group.size), buckets)
+
+
+def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[np.void]]:
+    """Return the bands of the signature and the index of each text, split into buckets by the band.
+
+    Args:
+        group: The group of parts, with N texts.
+        buckets: The number of buckets.
+        new: (N,) whether a text equals no earlier text; the others are left out.
+    """
+    keys = band_keys(_select(group.parts, new))
+    return _split(keys.ravel(), np.tile(group.start + np.flatnonzero(new), len(keys)), buckets)
+
+
+def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> list[NDArray[np.void]]:
+    """Split keys and the indices of their texts into buckets; equal keys come into the same bucket."""
+    places = np.empty(len(keys), _PLACE)
+    places["key"], places["text"] = keys, texts
+    bucket = (keys * _SPREAD >> np.uint64(32)) % np.uint64(buckets)
+    order = np.argsort(bucket, kind="stable")
+    return np.split(places[order], np.searchsorted(bucket[order], np.arange(1, buckets)))
+
+
+def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
+    """Return the texts that share a key, each with the first text that has the key.
+
+    Args:
+        pieces: Arrays of type `_PLACE`; the texts of equal keys are in ascending order.
+    """
+    places = np.concatenate(pieces)
+    _, first, inverse, count = np.unique(
+        places["key"], return_index=True, return_inverse=True, return_counts=True
+    )
+    shared = count[inverse] > 1
+    found = np.empty(int(shared.sum()), _no_repeats().dtype)
+    found["text"], found["first"] = places["text"][shared], places["text"][first[inverse[shared]]]
+    return found
+
+
+def _no_repeats() -> NDArray[np.void]:
+    return np.empty(0, [("text", "i8"), ("first", "i8")])
+
+
+def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Return the signatures of the chosen texts of consecutive parts."""
+    kept, at = [], 0
+    for part in parts:
+        rows = part["signatures"]
+        kept.append(rows[chosen[at : at + len(rows)]])
+        at += len(rows)
+    return np.concatenate(kept)
+
+
+def _near(parts: list[Part], others: NearDuplicates) -> NDArray[np.bool_]:
+    """Return for each text of the parts whether it equals or nearly repeats one of `others`."""
+    return np.concatenate([others(part["signatures"]) for part in parts])
