@@ -52,6 +52,7 @@ _FOREIGN = {
     "pre-commit",
     "pytest",
     "python3",
+    "spark-submit",
     "ruff",
     "mypy",
 }
