@@ -171,7 +171,7 @@ class _Replies:
     """The model's replies: taken from the record, or asked of the endpoint and then recorded.
 
     Attributes:
-        stopped: Set this to ask nothing more.
+        stopped: An event; after it is set, no more requests are sent.
     """
 
     def __init__(

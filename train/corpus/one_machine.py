@@ -21,7 +21,7 @@ from train.corpus.part_file import Part
 
 @dataclass(frozen=True)
 class SignaturesOnDisk:
-    """The signatures of all texts in a file, which is mapped into memory; see `engine.Signatures`.
+    """The MinHash signatures of all texts, in a file that is mapped into memory; see `engine.Signatures`.
 
     Attributes:
         rows: (T, SIGNATURE) bytes, one signature in each row.
