@@ -111,7 +111,7 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
     """Measure a classifier from the counts of its true and predicted classes.
 
     Args:
-        counts: (k, k + 1) counts. Rows are true classes, columns are predicted classes; the last column counts
+        counts: (k, k + 1) counts. Rows are true classes, columns predicted classes; the last column counts
             outputs from which no class could be read.
         labels: The k classes.
         repeats: How often an item was counted, in several runs or folds. Intervals are those of the items.
