@@ -72,8 +72,7 @@ class ContrastiveTask:
         if config.meaning:
             self.meaning = MeaningTask(
                 config.meaning,
-                self.encoder,
-                start.tokenizer,
+                start,
                 self.batches.excluded,
                 self.batches.lexicon,
                 config.seed,
@@ -85,7 +84,7 @@ class ContrastiveTask:
         # Without `meaning`, the new model has no meaning head, even if the initial model has one.
         self.metric.head = self.meaning.head if self.meaning else None
         self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
-        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed)
+        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed, config.dev_items)
 
     @property
     def flops_per_token(self) -> float:
@@ -235,7 +234,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         head = task.meaning.head if task.meaning else None
         checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 
-    inputs = (start.hash, start.tokenizer.hash, start.info.pooling, hash_inputs(config))
+    inputs = (start.hash + start.head_hash, start.tokenizer.hash, start.info.pooling, hash_inputs(config))
     training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)
     return out / "model"
 

@@ -131,6 +131,7 @@ def hash_inputs(config: ContrastiveConfig) -> str:
         patterns += [source.source, *source.sentences]
     patterns += [config.language_model.texts] if config.language_model else []
     patterns += [*config.exclude, *config.dev, config.dev_comments]
+    patterns += [config.dev_items] if config.dev_items else []
     files = [file for pattern in patterns for file in input_files(pattern)]
     digest = hashlib.sha256()
     for file in [*files, contrast.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:

@@ -15,7 +15,8 @@ class PositivesConfig:
 
     A file of JSON lines holds pairs. In a file of plain lines, each line is paired with its rewording
     by rule, or with a copy of the line. The two copies differ by word dropout and by the model's
-    dropout (Gao et al., "SimCSE", 2021).
+    dropout (Gao et al., "SimCSE", 2021). A file of meaning items (see `meaning_items`) holds texts with the
+    same meaning, and hard negatives.
     """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with pairs
@@ -23,6 +24,7 @@ class PositivesConfig:
     word_dropout: float = 0.0  # share of words dropped from both texts, or only from a rewording
     rewording: bool = False  # whether the second text is reworded by rule
     hard_negatives: int = 0  # texts with a changed meaning per pair: from the file, and then by rule
+    items: bool = False  # whether the file holds meaning items, whose fields are fixed
     fields: tuple[str, ...] = ("a", "b")  # fields of the two texts and of a hard negative; (): plain lines
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
     leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
@@ -39,8 +41,10 @@ class PositivesConfig:
             raise InputError("word_dropout must be from 0 to below 1")
         if not 0 <= self.min_overlap <= self.max_overlap <= 1:
             raise InputError("min_overlap and max_overlap must be from 0 to 1")
-        if not self.fields and (self.min_overlap, self.max_overlap) != (0, 1):
-            raise InputError("min_overlap and max_overlap need pairs, but the source has plain lines")
+        if (self.items or not self.fields) and (self.min_overlap, self.max_overlap) != (0, 1):
+            raise InputError("min_overlap and max_overlap need pairs, but the source has lines or items")
+        if self.items and (self.rewording or self.only or self.leave_out):
+            raise InputError("rewording, only and leave_out do not apply to items")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +108,7 @@ class MeaningSourceConfig:
     # three fields: two texts and a label; two fields: texts with the same meaning; one or none: single
     # texts, from which pairs are made by rule
     fields: tuple[str, ...] = ()
+    items: bool = False  # whether the file holds meaning items, whose fields are fixed
     same: tuple[str, ...] = ("same",)  # labels of pairs with the same meaning
     different: tuple[str, ...] = ("different",)  # labels of other pairs; all other labels are left out
     sentences: tuple[str, ...] = ()  # files of sentences to put word pairs into; none: pairs of texts
@@ -118,6 +123,8 @@ class MeaningSourceConfig:
             raise InputError("share and max_words must be positive")
         if self.sentences and len(self.fields) < 2:
             raise InputError("sentences need pairs of words: name their fields")
+        if self.items and (self.fields or self.only or self.leave_out):
+            raise InputError("fields, only and leave_out do not apply to items")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +171,8 @@ class ContrastiveConfig(TrainingConfig):
     # weight of a loss that keeps similarities between texts as in the initial model
     anchor_weight: float = field(default=0.0, metadata=ADDED_LATER)
     meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
+    # meaning items (file or glob pattern) for the same criterion; only those of the split "dev" are used
+    dev_items: str | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         super().__post_init__()

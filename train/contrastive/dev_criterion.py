@@ -17,6 +17,8 @@ from simllm.metric import SimLLM
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.random_rewording import reword
+from train.contrastive.meaning_items import make_triples, read_items
+from train.corpus.decontaminate import ExcludedTexts
 
 _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
@@ -28,11 +30,20 @@ class DevCriterion:
         dev: Paths of files with rated text pairs.
         dev_comments: A file of cleaned comments, one per line; None: the criterion uses no comments.
         seed: Seed for choosing comments and for their rule-based edits.
+        dev_items: A file or glob pattern of meaning items; None: the criterion uses no items.
     """
 
-    def __init__(self, dev: Sequence[str], dev_comments: str | None, seed: int) -> None:
+    def __init__(
+        self, dev: Sequence[str], dev_comments: str | None, seed: int, dev_items: str | None = None
+    ) -> None:
         self.rated = [ratings.load(Path(file)) for file in dev]
-        self.edited = make_edited_triples(Path(dev_comments), seed) if dev_comments else None
+        self.made: dict[str, contrast.Triples] = {}  # triples by the name of their figure
+        if dev_comments:
+            self.made["edits"] = make_edited_triples(Path(dev_comments), seed)
+        if dev_items:
+            nothing_held_out = lexicon.load().held_out_words
+            items = read_items(dev_items, "dev", ExcludedTexts([]), nothing_held_out)
+            self.made["items"] = make_triples(items)
         self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
@@ -42,7 +53,8 @@ class DevCriterion:
 
         - for each rated file, the Spearman correlation between scores and ratings;
         - the share of comments for which a rewording scores higher than a text with a changed meaning;
-        - the same share for the probabilities of the meaning head, if the model has this head.
+        - the same share for meaning items;
+        - both shares for the probabilities of the meaning head, if the model has this head.
 
         The accuracy on the contrast set is logged, but is not part of the criterion.
 
@@ -57,10 +69,10 @@ class DevCriterion:
             values = metric.score(rated.candidates, rated.references).values
             figures[f"spearman_{rated.name}"] = float(spearmanr(values, rated.values).statistic)
         measures = [""] + (["same_"] if metric.head else [])
-        if self.edited:
+        for name, triples in self.made.items():
             for measure in measures:
-                wins = contrast.rewording_wins(_score_by(metric, measure), self.edited)
-                figures[f"{measure}edits"] = float(wins.mean())
+                wins = contrast.rewording_wins(_score_by(metric, measure), triples)
+                figures[f"{measure}{name}"] = float(wins.mean())
         criterion = -sum(figures.values()) / len(figures)
         for measure in measures:
             wins = contrast.rewording_wins(_score_by(metric, measure), self.triples)

@@ -17,6 +17,7 @@ from simllm.perturb.summaries.random_rewording import reword
 from simllm.perturb.summaries.sentence import replace
 from simllm.text_cleaning import clean
 from train.contrastive.config import MeaningSourceConfig
+from train.contrastive.meaning_items import MeaningItem, read_items
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.runtime.select_rows import select_rows
@@ -56,7 +57,9 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
         InputError: No pair is left.
     """
     source: MeaningSource
-    if len(config.fields) < 2:
+    if config.items:
+        source = ItemPairs(read_items(config.source, "train", excluded, lexicon.held_out_words))
+    elif len(config.fields) < 2:
         source = RuleMadePairs(_clean_and_select(_read_texts(config), config.max_words, excluded), lexicon)
     else:
         pairs = [pair for pair in _read_labelled(config) if pair.first not in excluded]
@@ -88,6 +91,23 @@ class LabelledPairs:
         """Draw one labelled pair with a random generator."""
         group = self.groups[int(random.integers(len(self.groups)))]
         return group[int(random.integers(len(group)))]
+
+
+class ItemPairs:
+    """Labelled text pairs from meaning items; both labels are drawn equally often."""
+
+    def __init__(self, items: Sequence[MeaningItem]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def draw(self, random: np.random.Generator) -> MeaningPair:
+        """Draw one labelled pair with a random generator."""
+        item = self.items[int(random.integers(len(self.items)))]
+        if random.random() < 0.5:
+            return MeaningPair(*item.draw_same(random), SAME)
+        return MeaningPair(*item.draw_different(random), DIFFERENT)
 
 
 class RuleMadePairs:

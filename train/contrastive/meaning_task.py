@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from simllm.model.encoder import Encoder
+from simllm.model.checkpoint import Checkpoint
 from simllm.model.meaning_head import MeaningHead
-from simllm.model.tokenizer import Tokenizer
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.scoring.encode import batch_slices, pad
 from train.contrastive.config import MeaningConfig
@@ -41,8 +40,8 @@ class MeaningTask:
 
     Args:
         config: The settings of the task.
-        encoder: The encoder. It is also trained, unless the settings freeze it.
-        tokenizer: The tokenizer of the encoder.
+        start: The initial model. Its encoder is also trained, unless the settings freeze it. Its meaning
+            head, if it has one of the configured shape, is the start of the new one.
         excluded: Texts that must not be trained on.
         lexicon: The words for pairs that are made by rule.
         seed: Seed for the head's initial weights and for the choice of pairs.
@@ -54,13 +53,16 @@ class MeaningTask:
     """
 
     def __init__(
-        self, config: MeaningConfig, encoder: Encoder, tokenizer: Tokenizer, excluded: ExcludedTexts,
-        lexicon: Lexicon, seed: int, precision: str, world: World,
+        self, config: MeaningConfig, start: Checkpoint, excluded: ExcludedTexts, lexicon: Lexicon,
+        seed: int, precision: str, world: World,
     ) -> None:  # fmt: skip
-        self.config, self.encoder, self.tokenizer = config, encoder, tokenizer
+        self.config, self.encoder, self.tokenizer = config, start.encoder, start.tokenizer
         self.seed, self.precision, self.world = seed, precision, world
         torch.manual_seed(seed)
-        self.head = MeaningHead(config.head, encoder.config).to(world.device)
+        self.head = MeaningHead(config.head, start.encoder.config)
+        if start.head and start.head.config == config.head:
+            self.head.load_state_dict(start.head.state_dict())
+        self.head.to(world.device)
         self.sources: list[MeaningSource] = [open_source(s, excluded, lexicon) for s in config.sources]
         self._updates = Prefetcher(self._make)
 

@@ -14,6 +14,7 @@ from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.random_rewording import reword
 from simllm.text_cleaning import clean
 from train.contrastive.config import PositivesConfig
+from train.contrastive.meaning_items import MeaningItem, read_items
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
@@ -54,12 +55,15 @@ class PositiveSource:
         """
         self.config, self.excluded, self.lexicon = config, excluded, lexicon
         self.texts: list[str] = []
-        if not config.fields:
+        self.items: list[MeaningItem] = []
+        if config.items:
+            self.items = read_items(config.source, "train", excluded, lexicon.held_out_words)
+        elif not config.fields:
             files = match_files(config.source)
             self.texts = [text for file in files for _, text in lines(file) if self._fits(text)]
         self.pairs = [
             pair
-            for pair in (_read_pairs(config) if config.fields else ())
+            for pair in (_read_pairs(config) if config.fields and not config.items else ())
             if self._fits(pair.first) and self._fits(pair.second)
             if pair.first not in excluded and pair.second not in excluded
         ]
@@ -67,7 +71,7 @@ class PositiveSource:
             raise InputError(f"positives {config.source!r}: no pair is left")
 
     def __len__(self) -> int:
-        return len(self.texts or self.pairs)
+        return len(self.texts or self.items or self.pairs)
 
     def draw(self, random: np.random.Generator) -> PositivePair:
         """Draw one pair, and apply new random edits: word dropout, rewording and rule-made hard negatives."""
@@ -91,8 +95,12 @@ class PositiveSource:
         """Draw one pair without random edits.
 
         Plain texts are paired with themselves. The two texts of other pairs are swapped in half of the
-        draws, unless the pair has hard negatives.
+        draws, unless the pair has hard negatives. Of an item, two texts and some hard negatives are drawn.
         """
+        if self.items:
+            item = self.items[random.integers(len(self.items))]
+            negatives = random.permutation(item.different)[: self.config.hard_negatives]
+            return PositivePair(*item.draw_same(random), identity(item.same[0]), tuple(map(str, negatives)))
         if self.pairs:
             pair = self.pairs[random.integers(len(self.pairs))]
             swap = not pair.negatives and random.random() < 0.5

@@ -1,0 +1,138 @@
+"""Meaning items, written for simllm: a text, texts with the same meaning, and texts with other meanings.
+
+The files are in `train/contrastive/items`. Each line is one item, for example:
+
+    {"text": "opens it", "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}
+
+A hash of its text puts each item into one of three splits: 90% of the items train models, 5% choose models,
+and 5% test them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from simllm.errors import InputError
+from simllm.evaluation.contrast import Triples
+from simllm.io import files
+from simllm.perturb.summaries.held_out_words import HeldOutWords
+from simllm.text_cleaning import clean
+from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.sources import match_files
+from train.corpus.text_hash import identity
+
+SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}  # percentiles of the hash
+
+
+@dataclass(frozen=True)
+class MeaningItem:
+    """A text, texts with the same meaning, and texts with other meanings; all are cleaned.
+
+    Attributes:
+        same: Two or more texts with the same meaning. The first is the text of the item.
+        different: Texts that resemble a text of `same`, but have another meaning.
+        kinds: What changes the meaning of each text of `different`, such as "negation".
+    """
+
+    same: tuple[str, ...]
+    different: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+    def draw_same(self, random: np.random.Generator) -> tuple[str, str]:
+        """Draw two texts with the same meaning."""
+        first, second = random.choice(len(self.same), 2, replace=False)
+        return self.same[first], self.same[second]
+
+    def draw_different(self, random: np.random.Generator) -> tuple[str, str]:
+        """Draw a text of the item, and a text with another meaning."""
+        pair = (
+            self.same[random.integers(len(self.same))],
+            self.different[random.integers(len(self.different))],
+        )
+        return pair if random.random() < 0.5 else pair[::-1]
+
+
+def read_items(
+    pattern: str, split: str, excluded: ExcludedTexts, held_out: HeldOutWords
+) -> list[MeaningItem]:
+    """Read the items of one split.
+
+    Args:
+        pattern: Path or glob pattern of files with items.
+        split: "train", "dev" or "test".
+        excluded: Texts that must not be trained on. Items with such a text are left out.
+        held_out: Word pairs that must not be trained on. Texts of an item that differ by such a pair from
+            another text of the item are left out.
+
+    Raises:
+        InputError: A file cannot be read, a line is no item, or no item is left.
+    """
+    items: list[MeaningItem] = []
+    for where, row in (each for file in match_files(pattern) for each in files.objects(file)):
+        item = _parse_item(row, where)
+        percentile = int.from_bytes(hashlib.sha256(identity(item.same[0])).digest()[:4]) * 100 >> 32
+        if percentile in SPLITS[split] and not any(text in excluded for text in item.same + item.different):
+            items += _without_held_out_words(item, held_out)
+    if not items:
+        raise InputError(f"{pattern}: no item is left")
+    return items
+
+
+def make_triples(items: list[MeaningItem]) -> Triples:
+    """Make a triple of each text with another meaning, with the item's text as the reference.
+
+    The rewordings take turns. So each form of rewording, close or free, meets every kind of change.
+    """
+    rows = [
+        (item.same[0], item.same[1 + number % (len(item.same) - 1)], changed, kind, "written")
+        for item in items
+        for number, (changed, kind) in enumerate(zip(item.different, item.kinds, strict=True))
+    ]
+    return Triples(*(list(column) for column in zip(*rows, strict=True)))
+
+
+def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
+    """Clean and check one item.
+
+    Args:
+        row: The JSON object of the item.
+        where: The location of the item for error messages.
+
+    Raises:
+        InputError: A key is missing or has another type, or two texts are equal after cleaning.
+    """
+    same, different = row.get("same"), row.get("different")
+    if not _are_texts(same) or not isinstance(different, list) or not all(map(_are_texts, different)):
+        raise InputError(f"{where}: expected 'same': [TEXT, ...] and 'different': [[KIND, TEXT], ...]")
+    if not same or not different or any(len(pair) != 2 for pair in different):
+        raise InputError(f"{where}: expected one or more texts under 'same', and pairs under 'different'")
+    texts = tuple(clean(text) for text in [files.text_under(row, "text", where), *same])
+    changed = tuple(clean(text) for _, text in different)
+    everything = texts + changed
+    if not all(everything) or len(set(everything)) < len(everything):
+        raise InputError(f"{where}: a text is empty, or equals another one of the item")
+    return MeaningItem(texts, changed, tuple(kind for kind, _ in different))
+
+
+def _are_texts(value: Any) -> bool:
+    """Return whether a JSON value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterator[MeaningItem]:
+    """Yield the item without texts that differ by a held-out word pair, if enough texts are left."""
+    text, *others = item.same
+    same = [text, *(other for other in others if not held_out.holds_out(text, other))]
+    changes = [
+        (changed, kind)
+        for changed, kind in zip(item.different, item.kinds, strict=True)
+        if not any(held_out.holds_out(kept, changed) for kept in same)
+    ]
+    if len(same) > 1 and changes:
+        different, kinds = zip(*changes, strict=True)
+        yield MeaningItem(tuple(same), different, kinds)
