@@ -26,8 +26,9 @@ async function start() {
   }
   element("loading").hidden = true;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  const { signature, weights } = scorer.settings;
-  show("model", `Loaded in ${seconds} s. Weights: ${weights}. ${signature}`);
+  const { signature, rounded } = scorer.settings;
+  const note = rounded ? "Weights were rounded to 8 bits: scores differ a little from Python's. " : "";
+  show("model", `Loaded in ${seconds} s. ${note}${signature}`);
   globalThis.scorer = scorer; // for the console of the browser
   showPairs(scorer);
   await update();

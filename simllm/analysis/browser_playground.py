@@ -27,7 +27,7 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     Args:
         metric: A metric with mean pooling and cosine.
         folder: The folder. It is replaced if simllm wrote it.
-        int8: Store the weights of the model as int8, not as float16.
+        int8: Store all large weights as int8, also those that are not rounded to 8 bits yet.
 
     Raises:
         InputError: The metric has another pooling or similarity, a package that the export needs is not
@@ -44,7 +44,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     Args:
         metric: A metric with mean pooling and cosine.
         folder: The folder of the page.
-        int8: Store the weights of the model as int8, not as float16.
+        int8: Store all large weights as int8, also those that are not rounded to 8 bits yet.
 
     Raises:
         InputError: The metric has another pooling or similarity, a package that the export needs is not
@@ -53,12 +53,12 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("the playground needs a model with mean pooling and cosine")
     (folder / MODEL).mkdir(exist_ok=True)
-    write_browser_model(metric.checkpoint, folder / MODEL, int8)
+    is_rounded = write_browser_model(metric.checkpoint, folder / MODEL, int8)
     written = sorted((folder / MODEL).iterdir())
     meaning, calibration = metric.meaning, metric.calibration
     settings: dict[str, Any] = {
         "signature": metric.signature,
-        "weights": "int8" if int8 else "float16",
+        "rounded": is_rounded,
         "files": {
             str(file.relative_to(folder)): file.stat().st_size for file in (folder / _RUNTIME, *written)
         },

@@ -1,8 +1,9 @@
 """The model in the form that a browser reads: two ONNX graphs with small weights, and the tokenizer.
 
-The graphs compute in float32. Their weights are stored as float16 or int8, and decoded when a graph is
-loaded. The token embeddings, half of all weights, are in a file of their own, so that each file stays
-below the limits of common web hosts.
+The graphs compute in float32. Their weights are stored as int8 if they are already rounded to 8 bits, as
+those of the included model are, else as float16. They are decoded when a graph is loaded. The token
+embeddings, half of all weights, are in a file of their own, so that each file stays below the limits of
+common web hosts.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from simllm.io import files
 from simllm.model.checkpoint import TOKENIZER, Checkpoint
 from simllm.model.inference import matmul_attention
 from simllm.model.onnx_export import to_onnx
+from simllm.model.weight_blocks import BLOCK, Floats, are_blocks, to_blocks
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto
 
 ENCODER, TOKENS, HEAD = "encoder.onnx", "tokens.bin", "meaning_head.onnx"
-_BLOCK = 32  # int8 weights that share a scale
 _SMALL = 1024  # arrays with fewer numbers stay float32
-Floats = NDArray[np.float32]
 Stored = NDArray[Any]
 
 
@@ -72,14 +72,17 @@ class PairLogits(nn.Module):
         return self.head(first, masks[0], second, masks[1], matmul_attention)
 
 
-def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False) -> None:
+def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False) -> bool:
     """Write the model for a browser: `encoder.onnx`, `tokens.bin`, `meaning_head.onnx`, `tokenizer.json`.
 
     Args:
         checkpoint: The loaded model folder.
         folder: An existing folder.
-        int8: Store weights as int8 in blocks that share a scale, not as float16. The files are half as
-            large, and scores are less exact.
+        int8: Store all large weights as int8, also those that are not rounded to 8 bits yet. The files are
+            half as large, and scores are less exact.
+
+    Returns:
+        Whether a weight was rounded for this, so that scores differ a little from those of the model folder.
 
     Raises:
         InputError: A package that the export needs is not installed, or a file cannot be written.
@@ -88,7 +91,7 @@ def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False
     outputs = ["states", "mapped"] if checkpoint.head else ["states"]
     inputs = {"input_ids": (ids, ("batch", "length"))}
     encoder = to_onnx(TokenStates(checkpoint), inputs, outputs)
-    _compress(encoder.graph, int8)
+    rounded = _compress(encoder.graph, int8)
     files.write(folder / TOKENS, _move_token_table(encoder.graph))
     files.write(folder / ENCODER, encoder.SerializeToString())
     files.write(folder / TOKENIZER, checkpoint.tokenizer.backend.to_str())
@@ -96,36 +99,44 @@ def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False
         first, second = (torch.zeros(2, length, checkpoint.head.config.width) for length in (5, 4))
         examples = {"first": (first, ("pairs", "length")), "second": (second, ("pairs", "other_length"))}
         head = to_onnx(PairLogits(checkpoint.head), examples, ["logits"])
-        _compress(head.graph, int8)
+        rounded |= _compress(head.graph, int8)
         files.write(folder / HEAD, head.SerializeToString())
+    return rounded
 
 
-def _compress(graph: GraphProto, int8: bool) -> None:
+def _compress(graph: GraphProto, int8: bool) -> bool:
     """Store the large float32 weights of an ONNX graph as float16 or int8, and insert nodes that decode them.
 
     Args:
         graph: The graph; it is changed.
-        int8: Whether to use int8.
+        int8: Whether to use int8 also for weights that lose by it.
+
+    Returns:
+        Whether a weight lost by it.
     """
     from onnx import numpy_helper
 
     nodes = [*graph.node]
     tables = {node.input[0] for node in nodes if node.op_type == "Gather"}
     decoding: list[NodeProto] = []
+    rounded = False
     for weight in [*graph.initializer]:
         values = numpy_helper.to_array(weight)
         if values.dtype == np.float32 and values.size >= _SMALL:
             # Blocks run along a table's rows, and along the inputs of a linear layer, which are its rows.
             columns = 1 if weight.name in tables else values.shape[-1]
-            exact = not int8 or values.size % (_BLOCK * columns)
+            exact = are_blocks(values, columns)
+            loses = int8 and not exact and not values.size % (BLOCK * columns)
+            rounded |= loses
             parts, steps = (
-                _as_float16(weight.name, values) if exact else _as_int8(weight.name, values, columns)
+                _as_int8(weight.name, values, columns) if exact or loses else _as_float16(weight.name, values)
             )
             graph.initializer.remove(weight)
             graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in parts.items())
             decoding += steps
     del graph.node[:]
     graph.node.extend([*decoding, *nodes])
+    return rounded
 
 
 def _as_float16(name: str, values: Floats) -> tuple[dict[str, Stored], list[NodeProto]]:
@@ -151,12 +162,10 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     """
     from onnx import TensorProto, helper
 
-    blocks = values.reshape(-1, _BLOCK, columns)
-    scales = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
-    scales = np.maximum(scales, np.finfo(np.float16).tiny)
+    whole, factors = to_blocks(values, columns)
     parts: dict[str, Stored] = {
-        f"{name}.int8": np.rint(blocks / scales).clip(-127, 127).astype(np.int8),
-        f"{name}.scales": scales,
+        f"{name}.int8": whole,
+        f"{name}.scales": factors,
         f"{name}.shape": np.array(values.shape),
     }
     numbers, scale, shape = parts

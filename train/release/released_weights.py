@@ -1,4 +1,4 @@
-"""Postprocessing of a trained model for its release: interpolation, centring, half precision."""
+"""Postprocessing of a trained model for its release: interpolation, centring, fewer bits."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from simllm.errors import InputError
 from simllm.model import checkpoint, pooling
 from simllm.model.checkpoint import Checkpoint
 from simllm.model.inference import Engine
+from simllm.model.weight_blocks import round_to_blocks
 from simllm.scoring import encode
 
 _EVERY = 20  # every 20th comment is enough to compute the mean embedding
@@ -21,8 +22,8 @@ _EVERY = 20  # every 20th comment is enough to compute the mean embedding
 def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
     """Make the released model from the model of a training run.
 
-    The weights may be mixed with the weights of another run. The embeddings may be shifted. The released
-    weights are float16.
+    The weights may be mixed with the weights of another run. They are rounded to 8 bits, and stored as
+    float16. The embeddings may be shifted.
 
     Args:
         run: The folder of the training run.
@@ -35,6 +36,9 @@ def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Se
     model = checkpoint.load(run / "model")
     if share:
         model = interpolate_weights(model, checkpoint.load(start / "model"), share)
+    for network in (model.encoder, model.head):
+        if network:
+            round_to_blocks(network)
     if comments:
         centre_embeddings(model, comments[::_EVERY])
     checkpoint.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16, model.head)
