@@ -36,12 +36,19 @@ class CodeUnit:
         return self.text[node.start_byte : node.end_byte]
 
     def line_of(self, node: Node) -> int:
-        """Return the line number of the source, counted from 1, at which a syntax node begins."""
+        """Return the number of the source line on which a syntax node begins.
+
+        Lines are counted from 1. The frame is not counted.
+        """
         before = self.text[: self.source.start].count(b"\n")
         return node.start_point.row + 1 - before
 
     def indent_of(self, byte: int) -> bytes:
-        """Return the white space at the beginning of the line that contains a byte."""
+        """Return the white space at the beginning of a line.
+
+        Args:
+            byte: The index in `text` of any byte of the line.
+        """
         line = self.text[self.text.rfind(b"\n", 0, byte) + 1 :]
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
 
@@ -111,8 +118,8 @@ class RewriteRules:
         parse: The function that parses the bytes of a source.
         structural: The rules that change the structure of code, by name. Each rule yields the places in inner
             code before the places in the code around it.
-        symbols: The function that yields all symbols that can be renamed, and a `SkippedSite` for each of the
-            others.
+        symbols: The function that yields all symbols that can be renamed, and a `SkippedSite` for each symbol
+            that cannot.
         reserved: Words that cannot be used as names, such as keywords.
     """
 
