@@ -31,7 +31,7 @@ _METHODS = ("method_declaration", "constructor_declaration")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield each method, parameter and local variable that can be renamed; yield a `SkippedSite` for others.
+    """Yield each method, parameter and local variable that can be renamed, and a `SkippedSite` for others.
 
     In a file, all parameters and local variables are considered, but only private methods. If the code is a
     single function, the function itself is considered, too.

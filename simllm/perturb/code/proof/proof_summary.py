@@ -10,7 +10,7 @@ from simllm.perturb.code.proof.proof_case import VERDICTS, Proof
 
 @dataclass
 class ProofSummary:
-    """Counts over many proofs.
+    """Counts over many proofs, which compare functions with their variants by execution.
 
     Attributes:
         verdicts: The number of proofs with each verdict.
@@ -38,5 +38,8 @@ class ProofSummary:
 
     @property
     def power(self) -> float | None:
-        """The share of wrong twins that the inputs refute; None if there are no twins."""
+        """The share of wrong twins (variants with a deliberate mistake) that the inputs refute.
+
+        It is None if there are no wrong twins.
+        """
         return self.refuted_twins / self.twins if self.twins else None

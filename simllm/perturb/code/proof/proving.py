@@ -33,9 +33,9 @@ def prove(
 ) -> Iterator[Proof]:
     """Run functions and their variants on the same random inputs, and compare their behaviour.
 
-    The library hypothesis draws the arguments for the types of the parameters. Both versions must agree on
-    the result, the class of an exception, the printed text, the arguments after the call, and the fields of
-    the object or the global variables.
+    The arguments are random values of the parameters' types, partly from the library hypothesis. The original
+    and the variant must agree on the result, the class of an exception, the printed text, the arguments after
+    the call, and the fields of the object or the global variables.
 
     Some inputs are left out: those on which two calls of the original differ, and those for which the
     original needs more than 0.025 s of processor time or much memory. In Python, inputs on which the original
@@ -73,7 +73,9 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Draw the inputs and make the wrong twins for a batch, whose functions may have different languages.
+    """Generate the random inputs and the wrong twins for a batch of functions in any of the languages.
+
+    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
 
     This must be called in the main thread: in Python 3.11, `ast.parse` fails if two threads call it.
 

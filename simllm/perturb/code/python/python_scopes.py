@@ -64,8 +64,8 @@ class Scopes:
     Attributes:
         module: The outermost scope.
         variables: All variables.
-        unresolved: Names with at least one occurrence whose variable could not be determined, and the names
-            of type parameters.
+        unresolved: Names with at least one occurrence whose variable could not be determined, and all names
+            in type parameters and type aliases.
         attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """
 
