@@ -14,13 +14,13 @@ from simllm.perturb.code.source_edits import Edit, Span
 class CodeUnit:
     """Parsed code: a source file, or a single function.
 
-    A function cannot be parsed alone in every language. The parser therefore puts lines such as `class Unit
-    {` and `}` around it. These lines are called the frame.
+    In some languages, a function cannot be parsed alone. The parser then puts lines around the function, such
+    as `class Unit {` and `}`. These lines are called the frame.
 
     Attributes:
         language: The language, "java" or "python".
-        text: The parsed bytes: the source and, around a single function, the frame.
-        source: The range of `text` that holds the source, without the frame.
+        text: The parsed bytes: the source with the frame, if there is one.
+        source: The range of `text` that contains the source, without the frame.
         root: The root of the syntax tree of `text`.
         is_function: True for a single function or constructor, False for a file.
     """
@@ -61,7 +61,7 @@ class CodeUnit:
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that a rule can rewrite safely.
+    """A place in the code that a rewrite rule can rewrite safely.
 
     Attributes:
         node: The syntax node to rewrite.
@@ -74,7 +74,7 @@ class Site:
 
 @dataclass(frozen=True)
 class SkippedSite:
-    """A place in the code that a rule does not rewrite, because the behaviour might change.
+    """A place in the code that a rewrite rule does not rewrite, because the behaviour might change.
 
     Attributes:
         node: The syntax node that the rule would have rewritten.

@@ -33,7 +33,7 @@ OPTIONAL_RULES = ("remove-comments", "expand-compound", "add-braces", "dead-code
 
 @dataclass(frozen=True)
 class Skipped:
-    """A place in the code that a rule did not rewrite.
+    """A place in the code that a rewrite rule could not rewrite safely.
 
     Attributes:
         rule: The name of the rule.
@@ -57,7 +57,7 @@ class Rewrite:
             characters of the source.
         names: A mapping from each renamed name to its new name.
         counts: For the name of each rule, the number of places that the rule rewrote.
-        skipped: The places that the rules did not rewrite, with the reasons.
+        skipped: The places that the rules could not rewrite safely, with the reasons.
         line_map: For each line of the variant, the number of the source line from which it comes, counted
             from 1; None for a new line.
     """
@@ -204,7 +204,7 @@ class _Rewriting:
             rule: The name of the rule.
 
         Yields:
-            The edits of the places that are rewritten. The other places are recorded as skipped.
+            The edits of the places that are rewritten. Unsafe places are recorded as skipped.
         """
         if rule not in self._rules.structural:
             return  # Python has no braces to add

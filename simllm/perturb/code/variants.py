@@ -65,7 +65,7 @@ class VariantCounts:
         status: The number of sources with each status: "rewritten"; "unchanged"; "unparsed", because of a
             syntax error; or "refuted", because the variant behaves differently.
         rewritten: The number of places that each rule rewrote.
-        skipped: The number of places that each rule did not rewrite.
+        skipped: The number of places that each rule could not rewrite safely.
         verdicts: The number of variants with each verdict, such as "proven". A verdict comes from running the
             variant and its original on the same inputs.
         twins: Two numbers: the deliberately wrong variants that were run, and those among them whose mistake

@@ -22,7 +22,7 @@ class HeldOutWords:
         irregular: The forms of irregular words.
 
     Attributes:
-        pairs: All pairs of a form of one word and a form of the other word.
+        pairs: All pairs of a form of one word and a form of the other word, as sets.
         words: All words in `pairs`.
     """
 

@@ -1,6 +1,6 @@
 """Edits that change the meaning of a summary.
 
-Each kind of edit is a function. It yields one edited text for each place that the edit fits.
+Each kind of edit is a function. The function yields one edited text for each place that the edit fits.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
 def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield one text for each word that has opposites: `text` with this word replaced by a random opposite.
 
-    `lexicon` has the opposites. `random` chooses one of them.
+    `lexicon` has the opposites. `random` chooses one opposite.
     """
     return _replace_randomly(text, lexicon.opposites, lexicon, random)
 
@@ -79,7 +79,7 @@ def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iter
     """Yield one text for each word that has neighbours: `text` with this word replaced by a neighbour.
 
     Neighbours are words of the same category, such as "row" and "column". `lexicon` has the neighbours.
-    `random` chooses one of them.
+    `random` chooses one neighbour.
     """
     return _replace_randomly(text, lexicon.neighbours, lexicon, random)
 
@@ -200,7 +200,7 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 def _replace_randomly(
     text: str, table: Replacements, lexicon: Lexicon, random: np.random.Generator
 ) -> Iterator[str]:
-    """Yield one text for each word that has replacements: `text` with this word replaced by a random one.
+    """Yield one text for each word that has replacements: `text` with a random replacement of this word.
 
     Args:
         text: The cleaned text.

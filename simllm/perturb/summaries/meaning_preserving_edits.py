@@ -1,6 +1,6 @@
 """Edits that keep the meaning of a summary.
 
-Each kind of edit is a function. It yields one edited text for each place that the edit fits.
+Each kind of edit is a function. The function yields one edited text for each way to make the edit.
 """
 
 from __future__ import annotations

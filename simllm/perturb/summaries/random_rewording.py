@@ -20,8 +20,8 @@ _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     """Reword a summary by several random rules that keep the meaning.
 
-    The rules replace phrases and synonyms, change the structure of the sentence, add or remove articles, and
-    write numbers as digits or words.
+    The rules replace phrases and synonyms, change the structure of the sentence, remove articles or the full
+    stop, and write numbers as digits or words.
 
     Args:
         text: The cleaned summary.

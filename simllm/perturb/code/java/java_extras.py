@@ -35,7 +35,7 @@ _WIDER = {  # for each type of `x`, the types of `e` for which `x = x + e` needs
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Remove all comments; lines that hold only a comment are removed as a whole."""
+    """Remove all comments. A line that contains only a comment is removed as a whole."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):
         yield Site(node, (_removal(unit.text[: unit.source.end], node.start_byte, node.end_byte),))

@@ -1,4 +1,4 @@
-"""The rule expand-increment for Java: `i++` becomes `i += 1`."""
+"""The rewrite rule expand-increment for Java: `i++` becomes `i += 1`."""
 
 from __future__ import annotations
 

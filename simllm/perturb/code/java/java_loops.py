@@ -1,4 +1,4 @@
-"""The rule for-to-while for Java: `for (init; condition; update)` becomes a `while` loop."""
+"""The rewrite rule for-to-while for Java: `for (init; condition; update)` becomes a `while` loop."""
 
 from __future__ import annotations
 

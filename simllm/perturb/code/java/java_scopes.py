@@ -98,11 +98,11 @@ class _Scope:
 
     Attributes:
         node: The syntax node of the block or class body.
-        end: The first byte after `node`.
+        end: The index of the first byte after `node`.
         may_inherit: Whether the scope is a class that may inherit fields that are declared elsewhere.
         names: The declared variables, by name.
-        start: The first byte at which the variables are visible.
-        stop: The first byte at which the variables are no longer visible.
+        start: The index of the first byte at which the variables are visible.
+        stop: The index of the first byte at which the variables are no longer visible.
     """
 
     node: Node

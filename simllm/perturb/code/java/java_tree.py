@@ -47,7 +47,7 @@ def parse(source: bytes) -> JavaUnit:
         source: The bytes of a file, or of a single method or constructor.
 
     Raises:
-        InputError: The source has a syntax error. The message begins with `line N: `.
+        InputError: The source has a syntax error, or is something else. The message begins with `line N: `.
     """
     java = languages.find("java")
     root = java.parse(source)
@@ -68,7 +68,7 @@ def parse(source: bytes) -> JavaUnit:
 
 
 def _check_characters(source: bytes, root: Node) -> None:
-    r"""Refuse code in which a literal or comment ends earlier for Java than for tree-sitter.
+    r"""Reject code in which a literal or comment ends earlier for Java than for tree-sitter.
 
     Java replaces Unicode escapes such as `\u0022` (a quotation mark) before it parses. tree-sitter does not,
     so its syntax tree would be wrong. A carriage return within a line comment causes the same problem.

@@ -1,4 +1,4 @@
-"""The results that a harness writes, and the verdict on a variant that follows from them.
+"""The results that a harness writes, and the verdict on a variant that follows from these results.
 
 A harness is a program that runs inside the sandbox. A case is a function with its variant. For each case, the
 harness calls all versions of the function on the same inputs. A version is called a side: side 0 is the
@@ -108,8 +108,8 @@ def verdict(task: Task, results: CaseResults) -> Proof:
         results: The results of the harness.
 
     Returns:
-        The verdict, with its reason and the number of inputs. It also has the number of wrong twins
-        (deliberately incorrect variants) that the inputs refute.
+        A proof. It has the verdict, the reason, the number of inputs, and the number of wrong twins
+        (deliberately incorrect variants) whose mistake the inputs reveal.
     """
     case_id = task.case.id
     if reason := results.broken.get(ORIGINAL):

@@ -71,6 +71,9 @@ def find_signature(source: str) -> JavaSignature | None:
 
     Args:
         source: The source of the function.
+
+    Raises:
+        InputError: The source has a syntax error.
     """
     unit = parse(source.encode())
     if not unit.is_function:

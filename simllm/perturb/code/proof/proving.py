@@ -47,7 +47,7 @@ def prove(
         sandbox: The sandbox in which the functions run.
         inputs: The largest number of inputs for each function.
         twins: The largest number of wrong twins for each function. Wrong twins are variants with a deliberate
-            mistake. The share that the inputs refute measures how good the inputs are.
+            mistake. The share of twins whose mistake the inputs reveal measures the quality of the inputs.
         seed: The random seed of inputs and twins.
         parallel: The number of batches that run at the same time. It does not change the results.
 

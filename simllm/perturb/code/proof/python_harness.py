@@ -171,7 +171,7 @@ def describe(value: Any, depth: int = 0) -> str:
 
     Args:
         value: The value.
-        depth: The number of containers around the value. A value below `DEEPEST` containers becomes "...".
+        depth: The number of containers around the value. Inside more than `DEEPEST`, it becomes "...".
     """
     if depth > DEEPEST:
         return "..."

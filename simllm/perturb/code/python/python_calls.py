@@ -30,7 +30,7 @@ class Calls:
 
     Args:
         unit: The parsed code.
-        scopes: Its scopes and variables.
+        scopes: The scopes and variables of the code.
     """
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
@@ -106,7 +106,7 @@ class Calls:
         return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
 
     def _call_of(self, callee: Node) -> Node | None:
-        """Return the call whose function is a given identifier or attribute; None if it is not called."""
+        """Return the call of an identifier or attribute, such as `f` in `f(x)`; None if it is not called."""
         call = self._by_callee.get(callee.start_byte)
         return call if call and field(call, "function") == callee else None
 

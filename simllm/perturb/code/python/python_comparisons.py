@@ -26,7 +26,7 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Swap the sides of `==`, `!=`, `is` and `is not`."""
+    """Swap the sides of `==`, `!=`, `is` and `is not`: `a == 3` becomes `3 == a`."""
     return _swap(unit, _EQUALS)
 
 

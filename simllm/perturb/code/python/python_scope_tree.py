@@ -99,7 +99,7 @@ class Scope:
     def _inlined(self) -> list[Scope]:
         """Return the comprehensions in this scope that have no symbol table of their own.
 
-        Such comprehensions inside one another are included.
+        A comprehension inside another such comprehension is included.
         """
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]

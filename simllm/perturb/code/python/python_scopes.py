@@ -34,7 +34,7 @@ class Use(NamedTuple):
 
     Attributes:
         node: The identifier.
-        role: The role of the identifier, as in `identifier_roles`.
+        role: The role of the identifier, such as "read" or "bind" (see `identifier_roles`).
         scope: The innermost scope around the identifier.
     """
 

@@ -19,8 +19,9 @@ _TABLE_NAMES = {  # as `symtable` calls scopes without a name
 def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
     """Set the symbol table of each scope for which one is found.
 
-    A table belongs to a scope if both have the same name or kind, and begin on the same line. If several
-    candidates are on one line, the names in them decide.
+    A table belongs to a scope if both have the same name or kind, and begin on the same line. If there are
+    several candidates on one line, the scope and its table must contain the same names, unless the tables are
+    interchangeable.
 
     Args:
         module: The outermost scope. Its attribute `table`, and those of all scopes inside, are set.

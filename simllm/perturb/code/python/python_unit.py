@@ -143,8 +143,8 @@ def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
         patterns: The query, with captures such as `@name`.
 
     Returns:
-        The matching nodes for each capture, in the order of the source; outer nodes come before inner ones. A
-        capture without matches is missing.
+        For the name of each capture, without `@`, the matching nodes in the order of the source. Outer nodes
+        come before inner ones. A capture without matches is missing.
     """
     found = QueryCursor(_query(patterns)).captures(unit.root)
     return {
@@ -168,7 +168,7 @@ def field(node: Node, name: str) -> Node:
 
 
 def token(node: Node, text: str) -> Node:
-    """Return the first child of a syntax node that is a given token, such as ":"."""
+    """Return the first token with a given text, such as ":", among the children of a syntax node."""
     return next(child for child in node.children if child.type == text)
 
 

@@ -27,7 +27,7 @@ class LocalValues:
 
     Args:
         unit: The parsed code.
-        scopes: Its scopes and variables.
+        scopes: The scopes and variables of the code.
     """
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
@@ -51,8 +51,8 @@ class LocalValues:
 
         Args:
             node: The expression.
-            depth: The number of expressions around it that are being analysed. Very deep expressions are not
-                analysed.
+            depth: The number of expressions around `node` that are being analysed. If it is very large, the
+                result is None.
 
         Returns:
             "integer"; "plain" for other immutable values such as strings; or None if the value may be
