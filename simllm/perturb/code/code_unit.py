@@ -14,13 +14,13 @@ from simllm.perturb.code.source_edits import Edit, Span
 class CodeUnit:
     """Parsed code: a source file, or a single function.
 
-    A function cannot be parsed alone in every language. The parser therefore puts lines such as `class Unit
-    {` and `}` around it. These lines are called the frame.
+    In some languages, a function cannot be parsed alone. The parser then puts lines around the function, such
+    as `class Unit {` and `}`. These lines are called the frame.
 
     Attributes:
         language: The language, "java" or "python".
-        text: The parsed bytes: the source and, around a single function, the frame.
-        source: The range of `text` that holds the source, without the frame.
+        text: The parsed bytes: the source with the frame, if there is one.
+        source: The range of `text` that contains the source, without the frame.
         root: The root of the syntax tree of `text`.
         is_function: True for a single function or constructor, False for a file.
     """
@@ -36,12 +36,19 @@ class CodeUnit:
         return self.text[node.start_byte : node.end_byte]
 
     def line_of(self, node: Node) -> int:
-        """Return the line number of the source, counted from 1, at which a syntax node begins."""
+        """Return the number of the source line on which a syntax node begins.
+
+        Lines are counted from 1. The frame is not counted.
+        """
         before = self.text[: self.source.start].count(b"\n")
         return node.start_point.row + 1 - before
 
     def indent_of(self, byte: int) -> bytes:
-        """Return the white space at the beginning of the line that contains a byte."""
+        """Return the white space at the beginning of a line.
+
+        Args:
+            byte: The index in `text` of any byte of the line.
+        """
         line = self.text[self.text.rfind(b"\n", 0, byte) + 1 :]
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
 
@@ -54,7 +61,7 @@ class CodeUnit:
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that a rule can rewrite safely.
+    """A place in the code that a rewrite rule can rewrite safely.
 
     Attributes:
         node: The syntax node to rewrite.
@@ -67,7 +74,7 @@ class Site:
 
 @dataclass(frozen=True)
 class SkippedSite:
-    """A place in the code that a rule does not rewrite, because the behaviour might change.
+    """A place in the code that a rewrite rule does not rewrite, because the behaviour might change.
 
     Attributes:
         node: The syntax node that the rule would have rewritten.
@@ -111,8 +118,8 @@ class RewriteRules:
         parse: The function that parses the bytes of a source.
         structural: The rules that change the structure of code, by name. Each rule yields the places in inner
             code before the places in the code around it.
-        symbols: The function that yields all symbols that can be renamed, and a `SkippedSite` for each of the
-            others.
+        symbols: The function that yields all symbols that can be renamed, and a `SkippedSite` for each symbol
+            that cannot.
         reserved: Words that cannot be used as names, such as keywords.
     """
 

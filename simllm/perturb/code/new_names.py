@@ -20,11 +20,15 @@ _FILE = Path(__file__).parent / "data" / "identifiers.txt"
 
 
 def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
-    """Return the function that proposes new names for a given choice of the user.
+    """Return the function that proposes new names in the way that the user chose.
 
     Args:
         names: "lexicon" to replace the words of a name by synonyms; "plain" for meaningless names such as
             `v0`; a mapping from old to new names; or a function that proposes names.
+
+    Returns:
+        A function. It takes a name and its kind ("function", "parameter" or "variable"), and returns
+        proposals, best first.
 
     Raises:
         InputError: `names` is a text other than "lexicon" and "plain".
@@ -63,7 +67,7 @@ def read_names(file: Path) -> dict[str, str]:
 
 
 def plain(name: str, kind: str) -> Iterator[str]:
-    """Propose meaningless names with increasing numbers.
+    """Propose meaningless names with increasing numbers, without end.
 
     Args:
         name: The old name, which is ignored.
@@ -89,8 +93,8 @@ def synonyms(name: str, kind: str) -> Iterator[str]:
 def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield new names, made by replacing words of an old name.
 
-    The best choice for each word is used first: in one word at a time, and then in all words at once. The
-    second-best choices follow in the same way, and so on.
+    First, the best replacement of each word is used: in one word at a time, and then in all words at once.
+    The second-best replacements follow in the same way, and so on.
 
     Args:
         name: The old name.
@@ -137,9 +141,9 @@ def joined(name: str, new: Mapping[int, str]) -> str:
 
 @cache
 def _synonyms() -> dict[str, tuple[str, ...]]:
-    """Return the synonyms of each word, best first.
+    """Return a dict from each word to its synonyms, best first.
 
-    The synonyms from the list for identifiers come before those from the lexicon of summaries.
+    Synonyms from the file `identifiers.txt` come before synonyms from the lexicon for code summaries.
     """
     table: dict[str, dict[str, None]] = {}
     for _, line in lines(_FILE):

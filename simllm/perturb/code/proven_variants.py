@@ -1,4 +1,4 @@
-"""Variants of code, each with evidence from execution that it behaves like its original."""
+"""Variants of code with evidence, from running them, that they behave like the original code."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ def prove_variants(
     seed: int = 0,
     parallel: int = 1,
 ) -> Iterator[dict[str, Any]]:
-    """Run each rewritten variant beside its original, and yield its row with the verdict.
-
-    The verdict stands under the key `proof`. A variant that behaves differently is withheld: its row has the
-    status "refuted" and the proof, but neither the variant's text nor its edits.
+    """Run each rewritten variant and its original on the same inputs, and compare their behaviour.
 
     Args:
-        rows: Pairs of an item and the row of its variant. `vary_items` yields such rows. An item may have the
-            key `around`: code that its function needs to run.
+        rows: Pairs of an item and the row of its variant. A row is a dict that describes a variant, as
+            `vary_items` yields it. An item may have the key `around`: code that its function needs to run.
         sandbox: The sandbox in which the functions run.
-        seed: The seed for drawing the inputs.
+        seed: The seed of the random inputs.
         parallel: The number of batches that run at the same time.
+
+    Yields:
+        Each row, in the given order. The row of a rewritten variant gets the result of the comparison under
+        the key `proof`. If the variant behaves differently, its row has the status "refuted" and the proof,
+        but neither the variant's text nor its edits.
 
     Raises:
         InputError: A compiler is missing, or hypothesis is not installed.
@@ -55,9 +57,11 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Return the row of a variant with its proof.
+    """Add a proof to the row of a variant, which is a dict that describes the variant.
 
-    If the proof refutes the variant, its text and edits are removed from the row.
+    Returns:
+        A new row with the key `proof`. If the proof refutes the variant, the row lacks the variant's text and
+        edits.
     """
     found = {name: value for name, value in asdict(proof).items() if name != "id" and value not in ("", None)}
     if proof.power is not None:

@@ -33,7 +33,7 @@ OPTIONAL_RULES = ("remove-comments", "expand-compound", "add-braces", "dead-code
 
 @dataclass(frozen=True)
 class Skipped:
-    """A place in the code that a rule did not rewrite.
+    """A place in the code that a rewrite rule could not rewrite safely.
 
     Attributes:
         rule: The name of the rule.
@@ -56,8 +56,8 @@ class Rewrite:
         edits: The edits that turn the source into the variant, ordered by position. Positions are counted in
             characters of the source.
         names: A mapping from each renamed name to its new name.
-        counts: The number of places that each rule rewrote.
-        skipped: The places that the rules did not rewrite, with the reasons.
+        counts: For the name of each rule, the number of places that the rule rewrote.
+        skipped: The places that the rules could not rewrite safely, with the reasons.
         line_map: For each line of the variant, the number of the source line from which it comes, counted
             from 1; None for a new line.
     """
@@ -87,21 +87,28 @@ def rewrite(
         rules: The names of the rules to apply, in this order. A rule rewrites only places where the language
             guarantees that the behaviour stays the same.
         names: The source of new names: "lexicon" (synonyms), "plain" (`v0`, `v1`, ...), a mapping from old to
-            new names, or a function. The function gets a name and its kind, and returns proposals, best
-            first.
+            new names, or a function. The function gets a name and its kind ("function", "parameter" or
+            "variable"), and returns proposals, best first.
         share: The probability with which a place is rewritten, from 0 to 1.
         seed: The seed for choosing the places if `share` is below 1.
 
+    Returns:
+        The rewritten code, with a record of the changes.
+
     Raises:
-        InputError: The language or a rule is unknown, or the source has a syntax error. The message about a
-            syntax error begins with `line N: `.
+        InputError: The language or a rule is unknown, `share` is out of range, or the source has a syntax
+            error. The message about a syntax error begins with `line N: `.
     """
     check_rules(rules, share)
     return _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed)).run(rules)
 
 
 def check_rules(rules: Sequence[str], share: float) -> None:
-    """Check that all rules are known, and that the share of places is a valid probability.
+    """Check the settings of a rewrite.
+
+    Args:
+        rules: The names of the rules to apply.
+        share: The probability with which a place is rewritten.
 
     Raises:
         InputError: A rule is unknown, or the share is not between 0 and 1.
@@ -126,7 +133,7 @@ def find_rules(language: str) -> RewriteRules:
 
 
 def rename_text(text: str, names: Mapping[str, str]) -> str:
-    """Replace names in a text, such as a test or a stack trace. Only whole words are replaced.
+    """Replace old names by new names in a text, such as a stack trace. Only whole words are replaced.
 
     Args:
         text: The text.
@@ -165,7 +172,7 @@ class _Rewriting:
         self._namer = namer
         self._share = share
         self._choice = choice
-        self._words = _words(source)  # and those that rules have added
+        self._words = _words(source)  # later also the words that rules have added
         self._names: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
@@ -190,7 +197,15 @@ class _Rewriting:
         )
 
     def _restructure(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
-        """Yield the edits of a rule that changes the structure of the code."""
+        """Apply a rule that changes the structure of code, such as "reverse-if".
+
+        Args:
+            unit: The parsed code.
+            rule: The name of the rule.
+
+        Yields:
+            The edits of the places that are rewritten. Unsafe places are recorded as skipped.
+        """
         if rule not in self._rules.structural:
             return  # Python has no braces to add
         for site in self._rules.structural[rule](unit):
@@ -200,7 +215,15 @@ class _Rewriting:
                 yield from site.edits
 
     def _rename(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
-        """Yield the edits of a rule that renames functions, parameters or variables."""
+        """Apply a rule that renames functions, parameters or variables.
+
+        Args:
+            unit: The parsed code.
+            rule: The name of the rule, such as "rename-function".
+
+        Yields:
+            The edits that rename. The symbols that cannot be renamed are recorded as skipped.
+        """
         self._words |= _words(unit.text.decode())
         for symbol in self._rules.symbols(unit):
             if symbol.kind != _RENAMES[rule]:

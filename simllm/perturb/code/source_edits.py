@@ -1,8 +1,8 @@
 """Edits of a source text, and the pieces of which an edited text consists.
 
-A rule describes each rewrite by edits, which replace bytes of the source. A replacement may hold new bytes
-and ranges of the source. A range is copied with all edits that lie inside it, so that code can be moved and
-edited in the same pass.
+A rewrite rule describes each rewrite by edits, which replace bytes of the source. A replacement consists of
+new bytes and of ranges of the source. A range is copied with all edits that lie inside it, so that code can
+be moved and edited at the same time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Span(NamedTuple):
 class Edit:
     """The replacement of a range of bytes in a source.
 
-    Two edits of one pass may not overlap. The only exception is an edit inside a range that an outer edit
-    moves or copies.
+    Edits that are applied together may not overlap. The only exception is an edit inside a range that an
+    outer edit moves or copies.
 
     Attributes:
         start: The index of the first byte to replace.
@@ -67,13 +67,18 @@ class TextEdit(NamedTuple):
 
 
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
-    """Apply edits to a source, and return the pieces of the new text.
+    """Apply edits to a source, and return the new text as a list of pieces.
+
+    An edit may move or copy a span of the source. The other edits inside the span are applied to the copy,
+    with two exceptions. An insertion at the end of the span is not copied, unless the span is empty. An edit
+    that replaces the whole span is not applied to the copy.
 
     Args:
         text: The source.
-        edits: The edits, in any order. Insertions at the same byte keep their order. If an edit moves a span,
-            an insertion at the end of the span is not moved with it, unless the span is empty. An edit that
-            replaces the whole moved span is ignored.
+        edits: The edits, in any order. Insertions at the same byte keep their order.
+
+    Returns:
+        The pieces of the new text, from its beginning to its end.
 
     Raises:
         ValueError: Two edits overlap.
@@ -83,7 +88,7 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     pieces: list[Piece] = []
 
     def render(start: int, end: int, first: int) -> None:
-        """Append the pieces of a range of the source, with its edits applied.
+        """Apply the edits inside a range of the source, and append the resulting pieces to `pieces`.
 
         Args:
             start: The first byte of the range.
@@ -115,12 +120,15 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
 
 
 def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
-    """Return the pieces of a text that was edited in two passes, relative to the original source.
+    """Combine the pieces of two successive rounds of edits.
 
     Args:
-        first: The pieces after the first pass; their `start` is a position in the original source.
-        second: The pieces after the second pass; their `start` is a position in the text after the first
-            pass.
+        first: The pieces after the first round; their `start` is a position in the original source.
+        second: The pieces after the second round; their `start` is a position in the text after the first
+            round.
+
+    Returns:
+        The pieces of the final text; their `start` is a position in the original source.
     """
     starts = list(accumulate((len(piece.text) for piece in first), initial=0))
     composed: list[Piece] = []
@@ -144,8 +152,8 @@ def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
 def text_edits(source: bytes, pieces: list[Piece]) -> list[TextEdit]:
     """Return the edits that turn a source into an edited text, ordered by position.
 
-    These edits cannot express moves. If two pieces of code changed their order, the piece that now comes
-    later counts as new text.
+    These edits cannot express moves. If two pieces of code were swapped, the piece that now comes second
+    counts as new text.
 
     Args:
         source: The source.
@@ -169,8 +177,8 @@ def text_edits(source: bytes, pieces: list[Piece]) -> list[TextEdit]:
 def line_map(source: bytes, pieces: list[Piece]) -> list[int | None]:
     """Return, for each line of an edited text, the number of the source line from which it comes.
 
-    Line numbers count from 1. A line with code from several source lines gets the number of the first such
-    piece. A line without code from the source gets None.
+    Line numbers count from 1. If a line has code from several source lines, the code that comes first in the
+    line decides. A line without code from the source gets None.
 
     Args:
         source: The source.

@@ -17,7 +17,7 @@ from simllm.perturb.code.rewriting import DEFAULT_RULES, Rewrite, check_rules, r
 
 SUFFIXES = {".java": "java", ".py": "python"}
 CARRIED = ("reference", "label", "nll", "group")  # the fields of an item that its variant keeps
-RECORD = "variants.jsonl"  # the file of a folder of variants with what was done to each file
+RECORD = "variants.jsonl"  # the file in the output folder that records the changes to each source file
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,11 @@ class RewritePlan:
         return rewrite(source, language, self.rules, self.namer, share=self.share, seed=self.seed)
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
-        """Yield the plans for an experiment that compares all rules together with each rule alone.
+        """Yield the plans for an experiment that measures the effect of each rule.
 
         Yields:
-            First None and this plan; then, for each rule, its name and a plan with only this rule.
+            First (None, this plan), which applies all rules. Then, for each rule, the rule's name and a plan
+            that applies only this rule.
         """
         yield None, self
         yield from ((rule, replace(self, rules=(rule,))) for rule in self.rules)
@@ -64,10 +65,11 @@ class VariantCounts:
         status: The number of sources with each status: "rewritten"; "unchanged"; "unparsed", because of a
             syntax error; or "refuted", because the variant behaves differently.
         rewritten: The number of places that each rule rewrote.
-        skipped: The number of places that each rule did not rewrite.
-        verdicts: The number of variants with each verdict of a proof by execution.
-        twins: The number of deliberately wrong variants that were run, and how many of them the inputs
-            refuted.
+        skipped: The number of places that each rule could not rewrite safely.
+        verdicts: The number of variants with each verdict, such as "proven". A verdict comes from running the
+            variant and its original on the same inputs.
+        twins: Two numbers: the deliberately wrong variants that were run, and those among them whose mistake
+            the inputs revealed.
     """
 
     status: Counter[str] = field(default_factory=Counter)
@@ -77,7 +79,12 @@ class VariantCounts:
     twins: tuple[int, int] = (0, 0)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Add a row that `vary_items` or `vary_files` yields to the counts."""
+        """Count one more variant.
+
+        Args:
+            row: The dict that describes the variant, as `vary_items`, `vary_files` or `prove_variants` yields
+                it.
+        """
         self.status[row["status"]] += 1
         self.rewritten.update(row.get("counts", {}))
         self.skipped.update(place["rule"] for place in row.get("skipped", ()))
@@ -87,18 +94,20 @@ class VariantCounts:
 
 
 def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, Any]]:
-    """Read items of code from a file.
+    """Read sources of code from a JSON file.
 
     Args:
         file: If the name ends in `.json`, a JSON object that maps ids to sources. Otherwise JSON lines, each
-            with `id`, `language`, `source`, and optionally the fields in `CARRIED`.
+            with `id`, `language`, `source`, and optionally the fields in `CARRIED`, such as `label`.
         language: The language of items without the field `language`.
 
     Yields:
-        Each item as a dict. The added key `where` says where the item stands in the file, for error messages.
+        A dict for each source. It has the fields from the file, and the added key `where`: the position in
+        the file, for error messages.
 
     Raises:
-        InputError: The file cannot be read, an item lacks a field, or two items have the same id.
+        InputError: The file cannot be read, an item lacks a field or has an unknown language, or two items
+            have the same id.
     """
     seen: set[str] = set()
     rows = _read_object(file) if file.name.endswith(".json") else files.objects(file)
@@ -119,7 +128,7 @@ def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Read a JSON object that maps ids to sources.
 
     Yields:
-        The position of an item for error messages, and the item.
+        For each source: its position in the file, for error messages; and a dict with its `id` and `source`.
     """
     text = "\n".join(line for _, line in files.lines(file))
     for name, source in files.parsed(text, str(file)).items():
@@ -129,16 +138,18 @@ def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def vary_items(
     items: Iterable[dict[str, Any]], plan: RewritePlan, each_rule: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Rewrite each item, and yield the variant as a row.
-
-    A row has the keys `id`, `language` and `status`, and those fields of `CARRIED` that the item has. If the
-    source was parsed, the row also has the attributes of `Rewrite`. Otherwise it has a `reason`.
+    """Rewrite the source of each item, and describe the variant by a dict, which is called a row.
 
     Args:
         items: Items, as `read_items` yields them.
         plan: The settings of the rewrites.
-        each_rule: Whether to yield, in addition, a variant with each single rule. Such a row has the name of
-            the rule under the key `arm`.
+        each_rule: Whether to yield, in addition, a row for each rule: a variant that was made by this rule
+            alone. Such a row has the name of the rule under the key `arm`.
+
+    Yields:
+        A row with the keys `id`, `language` and `status`, and those fields of `CARRIED` that the item has. If
+        the source could be parsed, the row also has the attributes of `Rewrite`, and the key `proof`.
+        Otherwise it has a `reason`.
     """
     for item in items:
         kept = {name: item[name] for name in ("id", "language", *CARRIED) if name in item}
@@ -157,8 +168,9 @@ def vary_items(
 def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[dict[str, Any]]:
     """Write variants of source files into a folder; files in other languages are copied unchanged.
 
-    If there is a single folder in `paths`, its content goes directly into `out`. Otherwise, each path gets
-    its own name inside `out`. The file `variants.jsonl` in `out` gets a row for each source file.
+    If `paths` is a single folder, its content goes directly into `out`. Otherwise, each file or folder in
+    `paths` keeps its own name inside `out`. The file `variants.jsonl` in `out` gets a row (a dict that
+    describes the variant) for each source file.
 
     Args:
         paths: Files and folders. Hidden files and folders are left out.
@@ -195,7 +207,14 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
 
 
 def find_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
-    """List all files in some paths, each with the relative path of its variant in the output folder.
+    """List the files to copy or rewrite into an output folder.
+
+    Args:
+        paths: Files and folders. Hidden files and folders inside a folder are left out.
+
+    Returns:
+        For each file: the relative path of its copy or variant in the output folder, and the file itself. The
+        list is sorted.
 
     Raises:
         InputError: A path does not exist, no file is in a known language, or two variants would get the same

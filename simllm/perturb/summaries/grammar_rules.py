@@ -1,7 +1,7 @@
 """Rules that change the grammar of a summary but keep its meaning: voice, word order, genitive, mood.
 
-Each rule is a function that takes the words of a text. It returns the changed words, or None if it does not
-fit.
+Each rule is a function that takes the words of a text. It returns the changed words, or None if the rule does
+not fit the text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
     Args:
         words: The words of the sentence.
         lexicon: The forms of verbs and nouns.
-        random: Chooses the rule, and makes random choices in the rule.
+        random: The generator of random choices: of the rule, and within the rule.
 
     Returns:
         The words of the changed sentence; `words` if no rule fits.
@@ -107,7 +107,7 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
 
 
 def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Express possession in another way; return None if the rule does not fit.
+    """Express possession in another way, with "of" or "'s"; return None if the rule does not fit.
 
     "the size of the list" becomes "the list's size" or "the list size", as `random` decides. "the list's
     size" becomes "the size of the list". `lexicon` is not used; all rules take the same arguments.
@@ -132,8 +132,8 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
 def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
     """Change the mood of the first verb, or add or remove a subject; return None if the rule does not fit.
 
-    For example, "returns it" becomes "return it" or "this method returns it", as `random` decides, and vice
-    versa.
+    For example, "returns it" becomes "return it" or "this method returns it", as `random` decides. Both
+    "return it" and "this method returns it" become "returns it".
     """
     forms = lexicon.verb_forms.get(words[0], ("",))
     for subject in _SUBJECTS:

@@ -20,6 +20,10 @@ class HeldOutWords:
     Args:
         pairs: The word pairs, in any forms.
         irregular: The forms of irregular words.
+
+    Attributes:
+        pairs: All pairs of a form of one word and a form of the other word, as sets.
+        words: All words in `pairs`.
     """
 
     def __init__(self, pairs: Collection[tuple[str, str]], irregular: Irregular) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 # The forms of a word in a fixed order, so that a word can be replaced by the same form of another word.
 Forms = tuple[str, ...]
 THIRD_PERSON = 1  # index in the forms of a verb
-Irregular = Mapping[tuple[str, str], Forms]  # forms of irregular words, by part of speech and base form
+Irregular = Mapping[tuple[str, str], Forms]  # all forms of an irregular word; key (part of speech, base form)
 
 _ENDINGS = [("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("d", ""), ("ed", ""), ("ied", "y")]
 _ENDINGS += [("ing", ""), ("ing", "e"), ("ying", "ie")]
@@ -18,13 +18,13 @@ def inflect(part_of_speech: str, base: str, irregular: Irregular) -> Forms:
     """Return all inflected forms of an English word or phrase.
 
     A verb has five forms: "take", "takes", "took", "taken", "taking". A noun has two: singular and plural.
-    Other words have one. In a verb phrase, the first
-    word is inflected ("set up", "sets up"); in a noun phrase, the last one ("file name", "file names").
+    Other words have one. In a verb phrase, the first word is inflected ("set up", "sets up"). In a noun
+    phrase, the last word is inflected ("file name", "file names").
 
     Args:
         part_of_speech: "verb", "noun" or another one.
         base: The base form, such as "take" or "list".
-        irregular: The forms of irregular words.
+        irregular: The forms of each irregular word, by part of speech and base form.
     """
     if (part_of_speech, base) in irregular:
         return irregular[part_of_speech, base]
@@ -46,14 +46,14 @@ def inflect(part_of_speech: str, base: str, irregular: Irregular) -> Forms:
 
 
 def word_family(form: str, irregular: Irregular) -> set[str]:
-    """Return all forms of each verb and each noun that may have the form `form`, and `form` itself.
+    """Return all inflected forms of the verbs and nouns to which a word form may belong.
 
     For example, "lists" gives "list", "listed", "listing" and others. Forms that are no words, such as
     "listsed", are returned, too, because any ending is tried.
 
     Args:
-        form: A word in any form.
-        irregular: The forms of irregular words.
+        form: A word in any form. It is among the returned forms.
+        irregular: The forms of each irregular word, by part of speech and base form.
     """
     bases = {base for (_, base), forms in irregular.items() if form in forms}
     bases |= {form.removesuffix(old) + new for old, new in _ENDINGS if form.endswith(old)}
@@ -62,7 +62,7 @@ def word_family(form: str, irregular: Irregular) -> set[str]:
 
 
 def indefinite_article(following: str) -> str:
-    """Return the article, "a" or "an", that belongs before the word `following`."""
+    """Return the article "a" or "an", as it is correct before the word `following`."""
     letters = r"(?:[aefhilmnorsx]|url|api|xml|html|http|sql|rgb|sha|md5|id)\b"
     if re.match(r"(?:hour|honest|heir)", following) or (re.match(letters, following) and len(following) < 5):
         return "a" if following in ("url",) else "an"

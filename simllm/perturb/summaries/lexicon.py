@@ -1,6 +1,6 @@
 """The lexicon: word lists for rule-based edits of summaries, read from text files.
 
-Each line has a part of speech and some words. Examples of lines:
+Most lines have a part of speech and some words. Examples of lines:
 
 synonyms.txt       verb: compute, calculate
 antonyms.txt       verb: open | close, shut          words on the left are opposites of those on the right
@@ -9,7 +9,7 @@ phrases.txt        ^returns true if {1}$ | ^checks whether {1}$     phrases with
 abbreviations.txt  config: configuration             a short form and its long form
 irregular.txt      verb: send, sends, sent, sent, sending
 
-The module `templates` explains the signs in phrases.
+The module `phrase_templates` explains the signs in phrases.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Replacements = dict[str, list[Replacement]]  # the replacements of each word or 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Words and phrases that rule-based edits may exchange, and the forms of verbs and nouns.
+    """Words and phrases with their possible replacements in rule-based edits, and forms of verbs and nouns.
 
     The first four attributes map each word to the words that may replace it.
 
@@ -61,7 +61,8 @@ class Lexicon:
         verb_forms: Maps each form of a verb to a tuple of all its forms, such as "take", "takes", "took",
             "taken", "taking".
         nouns: All singular and plural forms of nouns.
-        held_out_words: Word pairs that no edit may exchange.
+        held_out_words: Word pairs that are kept for tests. No edit may replace one word of a pair by the
+            other.
     """
 
     synonyms: Replacements
@@ -82,10 +83,13 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     """Load the lexicon from its word lists.
 
     Args:
-        held_out: Word pairs that no edit may exchange, in any of their forms; they are kept for tests.
-            Opposites and neighbours that are verbs, nouns, adjectives or adverbs are left out even if only
-            one of their words is in a pair.
+        held_out: Word pairs that are kept for tests. No edit may replace a form of one word of a pair by a
+            form of the other. Opposites and neighbours that are verbs, nouns, adjectives or adverbs are left
+            out even if only one of their words is in a pair.
         folder: The folder of the word lists.
+
+    Returns:
+        The lexicon, without the replacements that `held_out` excludes.
     """
     irregular = load_irregular_forms(folder)
     held_out_words = HeldOutWords(held_out, irregular)
@@ -182,7 +186,7 @@ def _abbreviations(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozenset[str]]:
-    """Collect the inflected forms of all verbs and nouns in the word lists, also of held-out words.
+    """Collect the inflected forms of all verbs and nouns in the word lists.
 
     Args:
         folder: The folder of the word lists.

@@ -1,6 +1,6 @@
 """Edits that change the meaning of a summary.
 
-Each kind of edit is a function. It yields one edited text for each place that the edit fits.
+Each kind of edit is a function. The function yields one edited text for each place that the edit fits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
     Args:
         text: The cleaned summary.
         lexicon: The word lists.
-        random: Chooses among the kinds of edits, and among the places that the edit fits.
+        random: The generator of random choices: of the kind of edit, and of the place in the text.
 
     Returns:
         The kind of edit, such as "negation", and the changed summary; None if no edit fits.
@@ -68,22 +68,27 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
 
 
 def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with one word replaced by a random opposite, for each word that has one."""
+    """Yield one text for each word that has opposites: `text` with this word replaced by a random opposite.
+
+    `lexicon` has the opposites. `random` chooses one opposite.
+    """
     return _replace_randomly(text, lexicon.opposites, lexicon, random)
 
 
 def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with one word replaced by a related word, such as "row" by "column".
+    """Yield one text for each word that has neighbours: `text` with this word replaced by a neighbour.
 
-    This is done for each word that `lexicon` lists in a category. `random` chooses the new word.
+    Neighbours are words of the same category, such as "row" and "column". `lexicon` has the neighbours.
+    `random` chooses one neighbour.
     """
     return _replace_randomly(text, lexicon.neighbours, lexicon, random)
 
 
 def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with one number replaced by a random other number, for each number.
+    """Yield one text for each number in `text`: this number is replaced by a random other number.
 
-    `lexicon` is not used; all edits take the same arguments.
+    The word "one" is not replaced, because it may be a pronoun. `lexicon` is not used; all edits take the
+    same arguments.
     """
     words = text.split()
     for place, word in enumerate(words):
@@ -92,9 +97,10 @@ def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterato
 
 
 def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with one negation added or removed, for each place where that is possible.
+    """Yield one text for each place in `text` where a negation can be added or removed.
 
-    `lexicon` has the verb forms. `random` is not used; all edits take the same arguments.
+    For example, "is empty" becomes "is not empty". `lexicon` has the verb forms. `random` is not used; all
+    edits take the same arguments.
     """
     for pattern, new in _NEGATIONS:
         for match in pattern.finditer(text):
@@ -112,10 +118,11 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
 
 
 def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with the two noun phrases around a preposition swapped, for each such preposition.
+    """Yield one text for each preposition between two noun phrases: the noun phrases are swapped.
 
-    For example, "copies a to b" becomes "copies b to a". `lexicon` has the verbs and nouns. `random` is not
-    used; all edits take the same arguments.
+    For example, "copies a to b" becomes "copies b to a". Texts with words such as "compare" are left out,
+    because the order does not matter there. `lexicon` has the verbs and nouns. `random` is not used; all
+    edits take the same arguments.
     """
     words = text.split()
     if _SYMMETRIC.search(text):
@@ -131,10 +138,11 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
 
 def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with the subject and the object of a verb swapped, for each such verb.
+    """Yield one text for each verb with a subject and an object: the subject and the object are swapped.
 
-    For example, "a dog is chasing a cat" becomes "a cat is chasing a dog". `lexicon` has the verbs and
-    nouns. `random` is not used; all edits take the same arguments.
+    For example, "a dog is chasing a cat" becomes "a cat is chasing a dog". Texts with words such as "compare"
+    are left out, because the order does not matter there. `lexicon` has the verbs and nouns. `random` is not
+    used; all edits take the same arguments.
     """
     words = text.split()
     if _SYMMETRIC.search(text):
@@ -157,10 +165,10 @@ def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator
 
 
 def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text without one of its parts, for each part that can be left out.
+    """Yield one text for each part of `text` that can be left out: `text` without this part.
 
-    Such a part is one side of "and", the word "only", or a condition or an exception at the end. `lexicon`
-    has the verbs and nouns. `random` is not used; all edits take the same arguments.
+    Such a part is one of two things joined by "and", the word "only", or a condition or exception at the end
+    of the text. `lexicon` has the verbs and nouns. `random` is not used; all edits take the same arguments.
     """
     words = text.split()
     stop = ["."] if words[-1:] == ["."] else []
@@ -192,13 +200,13 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 def _replace_randomly(
     text: str, table: Replacements, lexicon: Lexicon, random: np.random.Generator
 ) -> Iterator[str]:
-    """Yield the text with one word replaced, for each word that has replacements in `table`.
+    """Yield one text for each word that has replacements: `text` with a random replacement of this word.
 
     Args:
         text: The cleaned text.
         table: For each word or phrase, the words that may replace it.
         lexicon: Tells which words are verbs and nouns; a replacement must have the same part of speech.
-        random: Chooses one of the replacements.
+        random: The generator that chooses one of the replacements.
     """
     words = text.split()
     for start, end, options in replaceable(words, table, lexicon):
@@ -245,12 +253,12 @@ def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
 
 
 def _is_noun(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can begin a noun phrase: it is a determiner, a noun, or no known verb."""
+    """Return whether a word can begin a noun phrase: it is a determiner, a noun, or not a known verb."""
     return word in DETERMINERS or word in lexicon.nouns or word not in lexicon.verb_forms
 
 
 def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can be part of a noun phrase after the determiner.
+    """Return whether a word can be part of a noun phrase, after its determiner such as "the".
 
     Function words, punctuation marks and participles cannot.
     """

@@ -1,6 +1,6 @@
 """Edits that keep the meaning of a summary.
 
-Each kind of edit is a function. It yields one edited text for each place that the edit fits.
+Each kind of edit is a function. The function yields one edited text for each way to make the edit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ARTICLES = frozenset(("the", "a", "an"))
 
 
 def case(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with a capital first letter, in capitals, and with a capital in each word.
+    """Yield three texts: with a capital first letter, all in capitals, and with each word capitalized.
 
     `lexicon` and `random` are not used; all edits take the same arguments.
     """
@@ -26,7 +26,7 @@ def case(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[s
 
 
 def punctuation(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with its final full stop added or removed, and the text without commas.
+    """Yield two texts: one with the final full stop added or removed, and one without commas.
 
     `lexicon` and `random` are not used; all edits take the same arguments.
     """
@@ -43,9 +43,10 @@ def articles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterat
 
 
 def typos(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with a typo, for each word of at least five letters: two neighbouring letters swapped.
+    """Yield one text for each word of at least five letters: `text` with a typo in this word.
 
-    `random` chooses the letters. `lexicon` is not used; all edits take the same arguments.
+    The typo swaps two neighbouring letters, which `random` chooses. If these are equal, `text` is yielded
+    unchanged. `lexicon` is not used; all edits take the same arguments.
     """
     for match in re.finditer(r"\b[a-z]{5,}\b", text):
         word = match[0]
@@ -55,18 +56,19 @@ def typos(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
 
 def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with one word abbreviated or one abbreviation written out, for each such word.
+    """Yield one text for each word that can be abbreviated or written out: `text` with this change.
 
-    `lexicon` has the abbreviations. `random` is not used; all edits take the same arguments.
+    For example, "config" becomes "configuration", and vice versa. `lexicon` has the abbreviations. `random`
+    is not used; all edits take the same arguments.
     """
     return _replace_each(text, lexicon.abbreviations, lexicon)
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with one small number in its other spelling ("2" or "two"), for each word.
+    """Yield one text for each word: if this word is a number from 2 to 12, it is spelled in the other way.
 
-    If a word is not a small number, the text is yielded unchanged. `lexicon` and `random` are not used; all
-    edits take the same arguments.
+    For example, "2" becomes "two", and "two" becomes "2". For any other word, the yielded text equals `text`.
+    `lexicon` and `random` are not used; all edits take the same arguments.
     """
     words = text.split()
     for place in range(len(words)):
@@ -74,7 +76,7 @@ def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterat
 
 
 def synonyms(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield the text with one word replaced by a synonym, for each word and each of its synonyms.
+    """Yield one text for each word and each of its synonyms: `text` with the synonym instead of the word.
 
     `lexicon` has the synonyms. `random` is not used; all edits take the same arguments.
     """
@@ -93,10 +95,12 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 
 
 def _replace_each(text: str, table: Replacements, lexicon: Lexicon) -> Iterator[str]:
-    """Yield the text with one word replaced, for each word and each of its replacements in `table`.
+    """Yield one text for each word and each of its replacements: `text` with this word replaced.
 
-    `lexicon` tells which words are verbs and nouns, because a replacement must have the same part of
-    speech.
+    Args:
+        text: The cleaned text.
+        table: For each word or phrase, the words that may replace it.
+        lexicon: Tells which words are verbs and nouns; a replacement must have the same part of speech.
     """
     words = text.split()
     for start, end, options in replaceable(words, table, lexicon):

@@ -1,4 +1,4 @@
-"""Numbers in digits and in words: change of the spelling, and change of the number."""
+"""Edits of numbers in a text: another spelling ("two" for "2"), or another number ("3" for "2")."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def other_spelling(words: list[str], place: int) -> str:
 
 
 def other_number(word: str, random: np.random.Generator) -> str | None:
-    """Return a different, random number in the same spelling ("three" for "two", "3" for "2").
+    """Return another random number in the same spelling, such as "three" for "two", or "3" for "2".
 
-    None is returned if `word` is not a number.
+    If `word` is not a number, None is returned.
     """
     for series in (_WORDS, _ORDINALS, _TIMES):
         if word in series:

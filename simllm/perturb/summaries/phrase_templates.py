@@ -19,7 +19,7 @@ from simllm.io.files import lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.text_cleaning import clean
 
-# Words in a slot: they contain no punctuation mark that ends a phrase.
+# A word in a slot: anything but a single punctuation mark that ends a phrase.
 _WORD = r"(?![,;:.()](?: |$))\S+"
 
 
@@ -31,7 +31,7 @@ class Template:
 
     Attributes:
         pattern: A regular expression that finds the phrase in a text.
-        words: The words of the phrase outside its slots. A text without all of them need not be searched.
+        words: The words of the phrase outside its slots. A text that lacks one of them need not be searched.
         others: The phrases that may replace this phrase.
     """
 
@@ -45,7 +45,8 @@ def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
 
     Args:
         file: A file with one group per line; ` | ` separates the phrases of a group.
-        held_out_words: Word pairs. Two phrases that differ by such a pair do not replace each other.
+        held_out_words: Word pairs that are kept for tests. Two phrases that differ by such a pair do not
+            replace each other.
 
     Returns:
         A template for each phrase that other phrases may replace.

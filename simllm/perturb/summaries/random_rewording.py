@@ -20,13 +20,13 @@ _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     """Reword a summary by several random rules that keep the meaning.
 
-    The rules replace phrases and synonyms, change the structure of the sentence, add or remove articles, and
-    write numbers as digits or words.
+    The rules replace phrases and synonyms, change the structure of the sentence, remove articles or the full
+    stop, and write numbers as digits or words.
 
     Args:
         text: The cleaned summary.
         lexicon: The word lists.
-        random: Chooses the rules and the words.
+        random: The generator of random choices: of the rules and the words.
 
     Returns:
         The reworded summary; `text` if no rule fits.
@@ -53,8 +53,15 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     """Replace one random phrase of a text by another phrase with the same meaning.
 
-    For example, "returns true if it is empty" becomes "checks whether it is empty". The phrases come from
-    `lexicon.templates`. If no phrase fits, the text is returned unchanged.
+    For example, "returns true if it is empty" becomes "checks whether it is empty".
+
+    Args:
+        text: The cleaned text.
+        lexicon: The lexicon. Its `templates` are the phrases.
+        random: The generator of random choices: of the phrase to replace and the new phrase.
+
+    Returns:
+        The new text; `text` if no phrase fits.
     """
     words = frozenset(text.split())
     fitting = [template for template in lexicon.templates if template.words <= words]
@@ -101,9 +108,12 @@ def with_synonyms(
     Args:
         words: The words of the text.
         lexicon: The lexicon with the synonyms.
-        random: Chooses the words and their synonyms.
-        probability: The probability to replace a word that has synonyms. At least one such word is
-            replaced.
+        random: The generator that chooses the words to replace and their synonyms.
+        probability: The probability with which a word that has synonyms is replaced. At least one such word
+            is replaced.
+
+    Returns:
+        The words of the new text; `words` if no word has synonyms.
     """
     places = list(replaceable(words, lexicon.synonyms, lexicon))
     if not places:
@@ -118,6 +128,6 @@ def with_synonyms(
 
 
 def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:
-    """Remove all articles from the words of a text, or about half of them, as `random` decides."""
+    """Remove all articles or about half of the articles from the words of a text, as `random` decides."""
     share = random.choice([0.5, 1.0])
     return [word for word in words if word not in ("the", "a", "an") or random.random() >= share] or words

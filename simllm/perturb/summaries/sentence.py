@@ -22,7 +22,7 @@ def replaceable(
         lexicon: Tells which words are verbs and nouns; a replacement must have the same part of speech.
 
     Yields:
-        The index of the phrase's first word, the index after its last word, and the phrase's replacements.
+        The index of a phrase's first word, the index after its last word, and the phrase's replacements.
     """
     for start in range(len(words)):
         for end in range(min(start + _LONGEST, len(words)), start, -1):
@@ -42,6 +42,9 @@ def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
         start: The index of the first word to replace.
         end: The index after the last word to replace.
         new: The new word or phrase.
+
+    Returns:
+        The words of the new text.
     """
     before = words[:start]
     if before and before[-1] in ("a", "an"):

@@ -1,1 +1,1 @@
-"""Safe rewrites of Java code."""
+"""Rewrites of Java code that keep its behaviour."""

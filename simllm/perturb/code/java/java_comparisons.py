@@ -1,4 +1,4 @@
-"""Two rewrite rules for Java, swap-relation and swap-equals, which exchange the sides of a comparison."""
+"""Two rewrite rules for Java, swap-relation and swap-equals, which swap the two sides of a comparison."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _swapped(unit: JavaUnit, node: Node, *further: Edit) -> Iterator[Site | SkippedSite]:
-    """Yield the place that exchanges the sides of a comparison, or a skipped place if that is unsafe.
+    """Yield a `Site` that swaps the sides of a comparison, or a `SkippedSite` if swapping is unsafe.
 
     Args:
         unit: The parsed code.
@@ -96,6 +96,10 @@ def _keeps_its_value(unit: JavaUnit, side: Node, other: Node) -> bool:
 
 
 def _may_be_wrapper(type_: str) -> bool:
-    """Return whether a type may be a wrapper class such as `Integer`, whose unboxing throws for null."""
+    """Return whether a type may be a wrapper class such as `Integer`, whose unboxing throws for null.
+
+    Args:
+        type_: The name of the type. If it is empty, the type is unknown, and the result is True.
+    """
     is_parameter = type_.isupper()  # a type parameter, such as T
     return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or is_parameter)

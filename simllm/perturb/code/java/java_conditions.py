@@ -42,16 +42,16 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
-    """Yield the edits that put an `if` after an `else` into a block of its own.
+    """Yield the edits that put braces around the second `if` of an `else if`, and indent it.
 
     Args:
         unit: The parsed code.
         node: The outer `if` statement.
-        inner: The `if` statement after its `else`.
+        inner: The `if` statement after the `else` of `node`.
     """
     word = next(child for child in node.children if child.type == "else")
     line = unit.text.rfind(b"\n", 0, word.start_byte) + 1
-    indent = Span(line, line + len(unit.indent_of(word.start_byte)))  # with what other sites insert there
+    indent = Span(line, line + len(unit.indent_of(word.start_byte)))  # copied with other insertions
     step = b"\t" if unit.text[line : line + 1] == b"\t" else b"    "
     if unit.text[word.end_byte : inner.start_byte].strip():  # a comment stands between
         yield Edit(word.end_byte, word.end_byte, (b" {",))
@@ -63,10 +63,13 @@ def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
 
 
 def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
-    """Yield the first byte of each line in a node that can be indented.
+    """Find the lines of a syntax node that can be indented.
 
     These are all lines that begin inside the node, except empty lines and lines that begin inside a comment
     or string.
+
+    Yields:
+        The index of the first byte of each such line.
     """
     whole = [
         Span(part.start_byte, part.end_byte)
@@ -82,7 +85,7 @@ def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
 
 
 def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Negate the condition of an `if` and exchange its two branches."""
+    """Negate the condition of each `if` that has an `else`, and swap the two branches."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):
         condition, first = required(node, "condition"), required(node, "consequence")
@@ -112,9 +115,13 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _space_after_else(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
-    """Return the space to insert between `else` and the statement that is moved behind it.
+    """Return the space to insert between `else` and the statement that moves to the `else` branch.
 
-    A space is needed if none follows `else`, as in `else{`.
+    If the code already has a space after `else`, the result is empty. It has none in `else{`, for example.
+
+    Args:
+        unit: The parsed code.
+        second: The statement that stands after `else` before the rewrite.
     """
     return () if unit.text[second.start_byte - 1 : second.start_byte].isspace() else (b" ",)
 

@@ -25,7 +25,7 @@ _BODIES = {
     "while_statement": ("body",),
     "do_statement": ("body",),
 }
-_WIDER = {  # the types that `x = x + e` adds to a variable of a type without a cast
+_WIDER = {  # for each type of `x`, the types of `e` for which `x = x + e` needs no cast
     "int": frozenset(("byte", "short", "char", "int")),
     "long": frozenset(("byte", "short", "char", "int", "long")),
     "float": frozenset(("byte", "short", "char", "int", "long", "float")),
@@ -35,7 +35,7 @@ _WIDER = {  # the types that `x = x + e` adds to a variable of a type without a 
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Remove all comments; lines that hold only a comment are removed as a whole."""
+    """Remove all comments. A line that contains only a comment is removed as a whole."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):
         yield Site(node, (_removal(unit.text[: unit.source.end], node.start_byte, node.end_byte),))
@@ -72,7 +72,13 @@ def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
-    """Yield the edits that put a statement into braces."""
+    """Yield the edits that put a branch or a loop's body into braces.
+
+    Args:
+        unit: The parsed code.
+        node: The `if` statement or the loop.
+        body: The branch or the body, a statement without braces.
+    """
     before = [part for part in node.children if part.end_byte <= body.start_byte and not has_comment([part])]
     start, end = before[-1].end_byte, body.end_byte
     if unit.text[start : body.start_byte].strip() or b"\n" not in unit.text[start : body.start_byte]:

@@ -1,4 +1,4 @@
-"""The rule expand-increment for Java: `i++` becomes `i += 1`."""
+"""The rewrite rule expand-increment for Java: `i++` becomes `i += 1`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def _is_statement(node: Node) -> bool:
     """Return whether the value of an increment is unused.
 
-    This holds for a statement of its own, and for an initializer or update of a `for` loop.
+    It is unused if the increment is a whole statement, or an initializer or update of a `for` loop.
     """
     parent = node.parent
     if parent is None or parent.type != "expression_statement":

@@ -1,4 +1,4 @@
-"""The rule for-to-while for Java: `for (init; condition; update)` becomes a `while` loop."""
+"""The rewrite rule for-to-while for Java: `for (init; condition; update)` becomes a `while` loop."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _DECLARATIONS = ("class_declaration", "interface_declaration", "enum_declaration
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Rewrite `for` loops as `while` loops.
 
-    The update moves to the end of the body, and is copied before each `continue`. Reasons to
-    skip a loop are, for example:
+    The update expression, such as `i++`, moves to the end of the body, and is copied before each `continue`.
+    Reasons to skip a loop are, for example:
 
-    - The end of the body may be unreachable, so that the update would be, too.
+    - The end of the body may be unreachable. Java does not compile an update that stands there.
     - An exception in the update could be caught by a `try` around a `continue`.
     - The body declares a name that the update uses.
     - A loop variable has the same name as something later in the block around the loop.
@@ -109,7 +109,7 @@ def _closing_parenthesis(node: Node, body: Node) -> Node:
 
 
 def _updates(node: Node) -> list[Node]:
-    """Return the update expressions of a `for` loop."""
+    """Return the update expressions of a `for` loop, such as `i++`, without comments."""
     return [child for child in node.children_by_field_name("update") if "comment" not in child.type]
 
 
@@ -163,24 +163,32 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
 
 
 def _as_statement(expression: Node) -> list[bytes | Span]:
-    """Return an expression as a statement, with a semicolon; a declaration already has one."""
+    """Return the code of a statement that consists of an expression or a declaration.
+
+    A semicolon is added after an expression. A declaration already has one.
+    """
     return [span_of(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
 
 
 def _as_statements(updates: list[Node], separator: bytes) -> list[bytes | Span]:
-    """Return the update expressions of a loop as statements, with a separator after each.
+    """Return the code of statements that consist of the update expressions of a loop.
 
     Args:
         updates: The update expressions.
-        separator: White space, such as a line end.
+        separator: White space to add after each statement, such as a line end.
     """
     return [part for update in updates for part in (span_of(update), b";" + separator)]
 
 
 def _updates_before_jump(unit: JavaUnit, jump: Node, updates: list[Node]) -> Iterator[Edit]:
-    """Yield the edits that insert the updates before a `continue`.
+    """Yield the edits that insert the update expressions of a loop before a `continue`.
 
-    The updates and the `continue` get braces if the `continue` does not stand in a block.
+    If the `continue` does not stand in a block, braces are put around the updates and the `continue`.
+
+    Args:
+        unit: The parsed code.
+        jump: The `continue` statement.
+        updates: The update expressions, such as `i++`.
     """
     parent = jump.parent
     alone = unit.text[: jump.start_byte].rpartition(b"\n")[2].strip() == b""
@@ -193,9 +201,15 @@ def _updates_before_jump(unit: JavaUnit, jump: Node, updates: list[Node]) -> Ite
 
 
 def _updates_at_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> Iterator[Edit]:
-    """Yield the edits that insert the updates at the end of a loop's body.
+    """Yield the edits that insert the update expressions of a loop at the end of its body.
 
     A body without braces gets braces.
+
+    Args:
+        unit: The parsed code.
+        node: The loop.
+        body: The body of the loop.
+        updates: The update expressions, such as `i++`.
     """
     indent = unit.indent_of(node.start_byte)
     step = b"\t" if indent.startswith(b"\t") else b"    "

@@ -8,7 +8,7 @@ from simllm.perturb.code.java.java_expressions import variable_of
 from simllm.perturb.code.java.java_tree import JavaUnit, children, field, required, walk, without_parentheses
 
 LOOPS = frozenset(("for_statement", "enhanced_for_statement", "while_statement", "do_statement"))
-FUNCTIONS = frozenset(("lambda_expression", "class_body"))  # their jumps do not leave them
+FUNCTIONS = frozenset(("lambda_expression", "class_body"))  # a jump inside does not leave them
 _JUMPS = frozenset(
     "return_statement throw_statement break_statement continue_statement yield_statement".split()
 )
@@ -19,7 +19,7 @@ _NO_CONSTANT = frozenset(
 
 
 def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a statement can complete normally, so that the code after it is reachable.
+    """Return whether a statement can complete normally: the code after it is reachable.
 
     Args:
         unit: The parsed code.
@@ -62,9 +62,9 @@ def jumps(node: Node, kind: str, *, through: frozenset[str] = frozenset()) -> li
     Args:
         node: The loop or switch.
         kind: "break_statement" or "continue_statement".
-        through: Types of syntax nodes that are not searched. Inner loops, lambdas and classes are never
-            searched, because their jumps refer to something else; for `break`, the same holds for inner
-            switches.
+        through: Further types of syntax nodes that are not searched. Inner loops, lambdas and classes are
+            never searched, because their jumps refer to something else. For `break`, inner switches are not
+            searched either.
     """
     stop = LOOPS | FUNCTIONS | through | ({"switch_expression"} if kind == "break_statement" else set())
     found = [part for child in node.children for part in walk(child, not_into=frozenset(stop))]
@@ -84,12 +84,12 @@ def _labels(unit: JavaUnit, node: Node, kind: str) -> set[bytes]:
 
 
 def _any(parts: list[bool | None]) -> bool | None:
-    """Combine three-valued results: True if one is True, else None if one is None, else False."""
+    """Return True if a list contains True; otherwise None (unknown) if it contains None; otherwise False."""
     return True if True in parts else None if None in parts else False
 
 
 def _loop_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a loop can complete normally; None if the analysis cannot decide."""
+    """Return whether the code after a loop is reachable; None if the analysis cannot decide."""
     if node.type == "enhanced_for_statement" or jumps(node, "break_statement"):
         return True
     condition = field(node, "condition")
@@ -133,7 +133,7 @@ def _is_final(declaration: Node) -> bool:
 
 
 def _try_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a `try` statement can complete normally; None if the analysis cannot decide."""
+    """Return whether the code after a `try` statement is reachable; None if the analysis cannot decide."""
     parts = [completes_normally(unit, required(node, "body"))]
     finally_completes: bool | None = True
     for clause in children(node):
@@ -145,7 +145,7 @@ def _try_completes(unit: JavaUnit, node: Node) -> bool | None:
 
 
 def _switch_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a `switch` statement can complete normally; None if the analysis cannot decide."""
+    """Return whether the code after a `switch` statement is reachable; None if the analysis cannot decide."""
     groups = children(required(node, "body"))
     labels = [label for group in groups for label in children(group) if label.type == "switch_label"]
     if any(child.type in ("pattern", "guard") for label in labels for child in label.children):

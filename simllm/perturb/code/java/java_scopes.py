@@ -98,11 +98,11 @@ class _Scope:
 
     Attributes:
         node: The syntax node of the block or class body.
-        end: The first byte after `node`.
+        end: The index of the first byte after `node`.
         may_inherit: Whether the scope is a class that may inherit fields that are declared elsewhere.
         names: The declared variables, by name.
-        start: The first byte at which the variables are visible.
-        stop: The first byte at which the variables are no longer visible.
+        start: The index of the first byte at which the variables are visible.
+        stop: The index of the first byte at which the variables are no longer visible.
     """
 
     node: Node
@@ -122,8 +122,8 @@ class JavaScopes:
 
     Attributes:
         variables: The parameters and local variables, in the order of their declarations.
-        meaning: The variable to which an identifier refers. The key is the identifier's first byte.
-            Identifiers whose declaration is unknown, such as inherited fields, are missing.
+        meaning: The variable to which an identifier refers. The key is the index of the identifier's first
+            byte in `text`. Identifiers whose declaration is unknown, such as inherited fields, are missing.
         fields: The declared fields of each class, by name. The outer key is the id of the class body's node.
         places: For each name, the positions of all identifiers that name a variable, even if the variable's
             declaration is unknown.
@@ -155,11 +155,17 @@ class JavaScopes:
                 self._open(node, -end, is_class=kind == "class")
 
     def occurs(self, name: str, start: int, end: int) -> bool:
-        """Return whether a variable of a given name occurs between the bytes `start` and `end`."""
+        """Return whether a variable with a given name occurs between the bytes `start` and `end`."""
         return any(start <= place < end for place in self.places.get(name, ()))
 
     def _open(self, node: Node, end: int, *, is_class: bool) -> None:
-        """Enter a scope: a block, or the body of a class."""
+        """Enter a scope: a block, or the body of a class.
+
+        Args:
+            node: The syntax node of the scope.
+            end: The index of the first byte after the node.
+            is_class: Whether the scope is the body of a class.
+        """
         scope = _Scope(node, end, start=node.start_byte, stop=end)
         if is_class:
             scope.may_inherit = may_inherit(node)
@@ -180,8 +186,9 @@ class JavaScopes:
             node: The identifier.
             start: The first byte of the identifier.
             name: The text of the identifier.
-            role: The capture of the identifier in `_QUERY`, such as "parameter" or "label". It is empty for
-                an ordinary use of a variable, and "other" for an identifier that does not name a variable.
+            role: The role of the identifier, by its capture in `_QUERY`. Examples are "parameter" and
+                "label". It is empty for an ordinary use of a variable, and "other" for an identifier that
+                does not name a variable.
         """
         if role == "other":
             return
@@ -197,9 +204,10 @@ class JavaScopes:
             self._look_up(node, start, name, is_label=role == "label")
 
     def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
-        """Find the variable to which an identifier refers, from the innermost scope outwards.
+        """Find the variable to which an identifier refers, and add the identifier to the variable's uses.
 
-        If the variable cannot be determined for sure, the candidates are marked as not renamable.
+        The scopes are searched from the innermost one outwards. If it is not certain to which variable the
+        identifier refers, the attribute `obstacle` of the candidates tells why they cannot be renamed.
 
         Args:
             node: The identifier.
@@ -207,8 +215,8 @@ class JavaScopes:
             name: The text of the identifier.
             is_label: Whether the identifier is a `case` label, which may also be a constant of an enum.
         """
-        inherited = False  # whether a class on the way may have inherited a field of this name
-        pattern = None  # a pattern's variable of this name, which may be out of scope
+        inherited = False  # whether an inner class may have inherited a field of this name
+        pattern = None  # the variable of an inner pattern with this name, which may be out of scope
         for scope in reversed(self._scopes):
             variable = scope.names.get(name)
             if variable is not None and scope.start <= start < scope.stop:

@@ -31,7 +31,7 @@ _METHODS = ("method_declaration", "constructor_declaration")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield the methods, parameters and local variables that can be renamed, and the skipped ones.
+    """Yield each method, parameter and local variable that can be renamed, and a `SkippedSite` for others.
 
     In a file, all parameters and local variables are considered, but only private methods. If the code is a
     single function, the function itself is considered, too.
@@ -69,9 +69,9 @@ def _annotation(variable: Variable) -> str:
 
 
 def _annotation_words(unit: JavaUnit) -> set[bytes]:
-    """Return the words in the string arguments of all annotations.
+    """Return the words in the string arguments of all annotations, except those in `_HARMLESS`.
 
-    Frameworks may match such a word with the name of a parameter, as in `@GetMapping("/users/{id}")`.
+    A framework may match such a word with the name of a parameter, as in `@GetMapping("/users/{id}")`.
     """
     words: set[bytes] = set()
     for annotation in find_nodes(unit.root, "annotation"):
@@ -85,7 +85,7 @@ def _has_annotation(modifiers: Node) -> bool:
     """Return whether a declaration has an annotation whose meaning may depend on the declared name.
 
     Args:
-        modifiers: The modifiers of the declaration. Annotations are among them.
+        modifiers: The syntax node of the declaration's modifiers, including its annotations.
     """
     texts = [
         (part.text or b"").partition(b"(")[0] for part in modifiers.children if "annotation" in part.type
@@ -94,7 +94,7 @@ def _has_annotation(modifiers: Node) -> bool:
 
 
 def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
-    """Return the ranges of a parameter's name after `@param` in the documentation comment of its method."""
+    """Return the ranges where a parameter's name follows `@param` in the documentation comment."""
     method: Node | None = variable.declaration
     while method is not None and method.type not in _METHODS:
         if method.type in ("lambda_expression", "class_body"):
@@ -109,9 +109,9 @@ def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
 
 
 def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield the methods that can be renamed, and the skipped ones.
+    """Yield each method that can be renamed, and a `SkippedSite` for each method that cannot.
 
-    In a file, only private methods are considered. Otherwise, the code is a single method, which is
+    In a file, only private methods are considered. If the code is a single method, this method is
     considered.
     """
     for method in find_nodes(unit.root, "method_declaration"):
@@ -138,7 +138,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
         body: The body of the class that declares the method.
 
     Returns:
-        The ranges of the name. If the method cannot be renamed, the reason as a text.
+        The ranges of the name. If the method cannot be renamed, a text with the reason.
     """
     declared = required(method, "name")
     name = unit.text_of(declared)

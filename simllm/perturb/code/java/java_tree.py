@@ -16,7 +16,7 @@ from simllm.perturb.code.code_unit import CodeUnit
 from simllm.perturb.code.java.java_scopes import JavaScopes
 from simllm.perturb.code.source_edits import Span
 
-_MEANT = {  # characters that end a literal or comment, as Unicode escapes, which Java replaces beforehand
+_MEANT = {  # text that ends a literal or comment for Java, but not for tree-sitter, such as Unicode escapes
     "line_comment": re.compile(rb"\r[^\n]|\\u+000[aAdD]"),
     "block_comment": re.compile(rb"\\u+002[aAfF]"),
     "string_literal": re.compile(rb"\\u+00(?:0[aAdD]|22|5[cC])"),
@@ -43,8 +43,11 @@ class JavaUnit(CodeUnit):
 def parse(source: bytes) -> JavaUnit:
     """Parse a Java file, method or constructor.
 
+    Args:
+        source: The bytes of a file, or of a single method or constructor.
+
     Raises:
-        InputError: The source has a syntax error. The message begins with `line N: `.
+        InputError: The source has a syntax error, or is something else. The message begins with `line N: `.
     """
     java = languages.find("java")
     root = java.parse(source)
@@ -65,7 +68,7 @@ def parse(source: bytes) -> JavaUnit:
 
 
 def _check_characters(source: bytes, root: Node) -> None:
-    r"""Refuse code in which a literal or comment ends earlier for Java than for tree-sitter.
+    r"""Reject code in which a literal or comment ends earlier for Java than for tree-sitter.
 
     Java replaces Unicode escapes such as `\u0022` (a quotation mark) before it parses. tree-sitter does not,
     so its syntax tree would be wrong. A carriage return within a line comment causes the same problem.

@@ -13,7 +13,7 @@ final class Describer {
 
     private final String container;
 
-    /** Create a describer that leaves out the name of a package, since the sides differ in it. */
+    /** Create a describer that leaves out a package name, since versions of a function differ in it. */
     Describer(String container) {
         this.container = container + ".";
     }

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.TimeUnit;
 
-/** Calls one side, in a thread of its own. */
+/** Calls one version of a function (the original, the variant or a wrong twin) in a thread of its own. */
 final class FunctionRunner {
     static final String TIME_UP = "exceeds the time limit";
     static volatile boolean abandoned; // whether a thread could not be ended
@@ -106,7 +106,7 @@ final class FunctionRunner {
         return outcome;
     }
 
-    /** End the thread; a newer Java can not do that, and then the whole process ends after this case. */
+    /** End the thread. Newer versions of Java cannot do this; the whole process then ends after this case. */
     @SuppressWarnings({"deprecation", "removal"})
     void end() throws InterruptedException {
         if (thread == null) {

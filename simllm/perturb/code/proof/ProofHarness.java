@@ -14,7 +14,8 @@ import java.util.Set;
  *
  * The file cases.txt has these lines, with tabs between the fields: `case NUMBER`, then
  * `side SIDE PACKAGE CLASS ENTRY PARAMETERS` for the original and each variant, then `input LARGE VALUES`, then `run`.
- * The file results.txt has the outcomes; harness_results.py says how.
+ * A side is a version of a function: the original, the variant or a wrong twin (a variant with a mistake).
+ * The outcomes are written to results.txt; harness_results.py describes its lines.
  */
 public final class ProofHarness {
     private static final long ORIGINAL_NANOS = 25_000_000L; // processor time of a call
@@ -94,7 +95,7 @@ public final class ProofHarness {
         }
     }
 
-    /** Return whether there is a thread that a function has started, apart from those of Java's own pools. */
+    /** Return whether a thread that a function has started still runs, apart from daemon threads. */
     private static boolean leavesThreads() {
         Thread[] threads = new Thread[Thread.activeCount() + 16];
         int count = Thread.enumerate(threads);

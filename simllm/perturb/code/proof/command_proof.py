@@ -25,7 +25,7 @@ def prove_by_command(
             The command passes if its exit status is 0.
         original: The folder with the original code.
         variant: The folder with the variant.
-        timeout: Seconds after which the command fails; None for no limit.
+        timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
         case_id: The id of the returned proof.
 
     Returns:
@@ -49,7 +49,12 @@ def prove_by_command(
 
 
 def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
-    """Run the command on a folder.
+    """Run a command on the code in a folder.
+
+    Args:
+        words: The words of the command; `{dir}` in them is replaced by the folder.
+        folder: The folder with the code.
+        timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
 
     Returns:
         The reason why the command failed; empty if it passed.

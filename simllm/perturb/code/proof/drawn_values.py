@@ -1,6 +1,7 @@
 """Random argument values with which functions are called.
 
-They are small values, values that the library hypothesis draws, and values close to literals in the function.
+They are small values, random values from the library hypothesis, and values close to literals of the
+function.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _LONGEST = 6  # items of a container, or parts of a text
 _CHARACTERS = "".join(map(chr, range(32, 127))) + "\0\n\t\xe9\u2713"
 _FLOATS = (0.0, -0.0, 0.5, 1.0, -1.0, 1e30, float("nan"), float("inf"), float("-inf"))
 _TEXTS = ("", "a", "abba", "12", "-7", "a b c")
-_POOL = 200  # values of each kind that hypothesis draws
+_POOL = 200  # number of values of each kind from hypothesis
 
 _Value = TypeVar("_Value")
 
 
 class DrawnValues:
-    """A random source of argument values for one function.
+    """Generator of random argument values for one function.
 
     The same function and seed always give the same values.
 
@@ -55,7 +56,7 @@ class DrawnValues:
         return self._random.random() < share
 
     def integer(self, low: int = -(1 << 63), high: int = (1 << 63) - 1) -> int:
-        """Draw an integer from `low` to `high`; small numbers are most frequent."""
+        """Return a random integer from `low` to `high`; small numbers are most frequent."""
         kind = self._random.randrange(8)
         if kind < 2:
             value = self.choice((0, 1, -1, 2, *self._numbers))
@@ -68,14 +69,14 @@ class DrawnValues:
         return value if low <= value <= high else value % (high - low + 1) + low
 
     def number(self) -> float:
-        """Draw a float; NaN, infinities and -0.0 are frequent."""
+        """Return a random float; NaN, infinities and -0.0 are frequent."""
         kind = self._random.randrange(3)
         if kind == 0:
             return self.choice(_FLOATS)
         return float(self.integer(-1000, 1000)) if kind == 1 else self.choice(_pool("floats", self._seed))
 
     def text(self) -> str:
-        """Draw a short text."""
+        """Return a random short text; string literals of the function are frequent in it."""
         kind = self._random.randrange(3)
         if kind == 0:
             return self.choice((*_TEXTS, *self._texts))
@@ -84,26 +85,26 @@ class DrawnValues:
         return self.choice(_pool("texts", self._seed))
 
     def character(self) -> str:
-        """Draw a character; characters in the function's string literals are frequent."""
+        """Return a random character; characters of the function's string literals are frequent."""
         near = "".join(self._texts)
         return self.choice(near if near and self.chance(0.5) else _CHARACTERS)
 
     def items(self, make: Callable[[], _Value], unique: bool = False) -> list[_Value]:
-        """Draw the items of a collection, at most six.
+        """Return the random items of a collection: none to six items.
 
         Args:
-            make: A function that draws one item.
-            unique: Whether to drop duplicates.
+            make: A function that returns a random item.
+            unique: Whether to remove duplicates.
         """
         made = [make() for _ in range(self._random.randint(0, _LONGEST))]
         return list(dict.fromkeys(made)) if unique else made
 
     def different(self, make: Callable[[], _Value], number: int) -> list[_Value]:
-        """Draw distinct values. They are compared by their `repr`, so they need not be hashable.
+        """Return distinct random values. They are compared by their `repr`, so they need not be hashable.
 
         Args:
-            make: A function that draws one value.
-            number: The largest number of values. There may be fewer, if `make` repeats itself.
+            make: A function that returns a random value.
+            number: The largest number of values. There may be fewer if `make` repeats itself.
         """
         made = (make() for _ in range(2 * number))
         return list({repr(value): value for value in made}.values())[:number]
@@ -113,7 +114,7 @@ def require_hypothesis() -> None:
     """Check that the library hypothesis is installed.
 
     Raises:
-        InputError: It is not installed.
+        InputError: The library is not installed.
     """
     try:
         import hypothesis  # noqa: F401
@@ -123,7 +124,7 @@ def require_hypothesis() -> None:
 
 @cache
 def _pool(kind: str, seed: int) -> tuple[Any, ...]:
-    """Let hypothesis draw many values of one kind.
+    """Return many random values of one kind, which the library hypothesis generates.
 
     Args:
         kind: "integers", "floats" or "texts".

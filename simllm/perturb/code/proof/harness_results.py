@@ -1,19 +1,20 @@
-"""The results that a harness writes, and the verdict on a variant that follows from them.
+"""The results that a harness writes, and the verdict on a variant that follows from these results.
 
-A harness is a program that runs inside the sandbox. For each case it calls all versions of a function on the
-same inputs. A version is called a side: side 0 is the original, side 1 the variant, and higher sides are
-wrong twins, which are variants with a deliberate mistake. The harness writes one line per event, with tabs
-between the fields:
+A harness is a program that runs inside the sandbox. A case is a function with its variant. For each case, the
+harness calls all versions of the function on the same inputs. A version is called a side: side 0 is the
+original, and side 1 the variant. Higher sides are wrong twins, which are variants with a deliberate mistake.
+The harness writes one line per event, with tabs between the fields:
 
 - `begin CASE`: the case begins.
 - `broken CASE SIDE REASON`: the side does not compile.
 - `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.
 - `outcome CASE SIDE INPUT TEXT`: the behaviour of a side on an input. After the first input on which a
   side differs from the original, the side is not called again.
-- `side CASE SIDE`: the side is about to run. Only harnesses that run all sides in their own process write it.
+- `side CASE SIDE`: the side is about to run. Only the Java harness writes this line, because it runs all
+  sides in its own process.
 - `died CASE SIDE`: the side ended its process.
-- `error CASE REASON`: no side can be called.
-- `end CASE`: all sides were run.
+- `error CASE REASON`: a side cannot be loaded; this side and the later ones are not called.
+- `end CASE`: the case ends.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ ORIGINAL, VARIANT, FIRST_TWIN = 0, 1, 2  # the sides of a case
 
 @dataclass
 class CaseResults:
-    """The results of one case: a function, its variant and the wrong twins.
+    """The results of running one function, its variant and the wrong twins (deliberately incorrect variants).
 
-    A side is one of these versions: 0 is the original, 1 the variant, and higher numbers are wrong twins.
+    A version of the function is called a side, and has a number: 0 is the original, 1 the variant, and higher
+    numbers are wrong twins.
 
     Attributes:
         broken: For each side that does not compile, the error message.
         died: The sides that end their process, although the original does not.
-        outcomes: For each side, a description of its behaviour on each input, by the index of the input.
-        left_out: The number of inputs that were left out, by reason.
-        error: The reason why the functions cannot be called; empty if they can be.
+        outcomes: For each side, a dict from the index of an input to a description of the behaviour on it.
+        left_out: For each reason to leave out an input, the number of inputs that were left out.
+        error: The reason why a side cannot be loaded; empty if all can be.
         last_side: The side that was started last.
-        ended: Whether all sides were run.
+        ended: Whether the harness (the program that calls all sides) came to the end of the case.
     """
 
     broken: dict[int, str] = field(default_factory=dict)
@@ -52,17 +54,24 @@ class CaseResults:
     ended: bool = False
 
     def differing_input(self, side: int) -> int | None:
-        """Return the index of the first input on which a side differs from the original, or None."""
+        """Return the index of the first input on which a version of the function differs from the original.
+
+        Args:
+            side: The number of the version: 1 for the variant, and higher numbers for wrong twins.
+
+        Returns:
+            The index; None if the version behaves like the original on all inputs.
+        """
         original = self.outcomes[ORIGINAL]
         return next((n for n, text in self.outcomes[side].items() if text != original[n]), None)
 
 
 def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]:
-    """Parse the lines that a harness has written, and add them to the results.
+    """Parse the lines that a harness (the program that calls functions) wrote, and add them to the results.
 
     Args:
         content: The content of the harness's result file.
-        results: The results of each case, by its number. They are updated.
+        results: The results of each case, by the number of the case. They are updated.
 
     Returns:
         The numbers of the cases that the harness began.
@@ -97,6 +106,10 @@ def verdict(task: Task, results: CaseResults) -> Proof:
     Args:
         task: The function and its variant, with the inputs and wrong twins.
         results: The results of the harness.
+
+    Returns:
+        A proof. It has the verdict, the reason, the number of inputs, and the number of wrong twins
+        (deliberately incorrect variants) whose mistake the inputs reveal.
     """
     case_id = task.case.id
     if reason := results.broken.get(ORIGINAL):

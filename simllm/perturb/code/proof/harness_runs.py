@@ -18,18 +18,20 @@ def run_harness(
     files_for: Callable[[list[int]], Mapping[str, bytes]],
     results: MutableMapping[int, CaseResults],
 ) -> None:
-    """Run a batch of cases, and collect their results.
+    """Run a batch of cases (functions with their variants), and collect the results.
 
-    A function may end the whole harness. In that event, a new harness runs the remaining cases. The
-    interrupted case is then run again alone, because an earlier case may have disturbed it.
+    A function may end the whole harness, which is the program that calls the functions. A new harness then
+    runs the remaining cases. The interrupted case is run again alone, because an earlier case may have
+    disturbed it.
 
     Args:
         sandbox: The sandbox in which the harness runs.
         argv: The command that starts the harness.
         limits: The limits of one run, such as time and memory.
         cases: The numbers of the cases.
-        files_for: A function from the numbers of some cases to the files that the harness needs for them.
-        results: The results of each case, by its number. They are updated.
+        files_for: A function that takes the numbers of some cases. It returns the files that the harness
+            needs for these cases: the content of each file, by file name.
+        results: The results of each case, by the number of the case. They are updated.
 
     Raises:
         SandboxError: The harness does not start.

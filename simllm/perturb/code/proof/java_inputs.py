@@ -1,4 +1,4 @@
-"""Random inputs for Java functions, drawn for the types of their parameters."""
+"""Random inputs for Java functions, which fit the types of the parameters."""
 
 from __future__ import annotations
 
@@ -71,6 +71,9 @@ def find_signature(source: str) -> JavaSignature | None:
 
     Args:
         source: The source of the function.
+
+    Raises:
+        InputError: The source has a syntax error.
     """
     unit = parse(source.encode())
     if not unit.is_function:
@@ -107,7 +110,9 @@ def find_signature(source: str) -> JavaSignature | None:
 
 
 def _type(node: Node, variables: set[str]) -> JavaType:
-    """Return the type that a syntax node names. Type variables and wildcards without bounds become Integer.
+    """Return the type that a syntax node names.
+
+    A type variable becomes Integer. So does a wildcard without a bound.
 
     Args:
         node: The syntax node of a type.
@@ -132,7 +137,7 @@ def _array(kind: JavaType, dimensions: Node | None) -> JavaType:
 
     Args:
         kind: The type of the items.
-        dimensions: The syntax node of the brackets; None returns `kind` itself.
+        dimensions: The syntax node of the brackets. If it is None, `kind` itself is returned.
     """
     for _ in range((dimensions.text or b"").count(b"[") if dimensions else 0):
         kind = JavaType("[]", (kind,))
@@ -140,7 +145,7 @@ def _array(kind: JavaType, dimensions: Node | None) -> JavaType:
 
 
 def unknown_types(types: tuple[JavaType, ...]) -> list[str]:
-    """Return the names of those types for which no values can be drawn."""
+    """Return the names of those types for which no random values can be generated."""
     return list(dict.fromkeys(name for kind in types for name in _unknown(kind)))
 
 
@@ -151,7 +156,7 @@ def _unknown(kind: JavaType) -> list[str]:
 
 
 def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int) -> list[tuple[str, bool]]:
-    """Draw inputs for a Java function.
+    """Generate random inputs for a Java function.
 
     Args:
         types: The types of the function's parameters. All must be known (see `unknown_types`).
@@ -160,8 +165,8 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
         seed: The random seed.
 
     Returns:
-        The inputs. Each is a pair: the arguments in the harness's notation, and whether one of them is a
-        large number, for which a loop may take very long.
+        The inputs. Each is a pair: the arguments as text that `ProofValues.java` can read, and whether one of
+        them is a large number, for which a loop may take very long.
     """
     values = _JavaValues(DrawnValues(source, seed))
     inputs = values.drawn.different(lambda: " ".join(map(values.of, types)), number)
@@ -175,13 +180,13 @@ def _is_large(text: str) -> bool:
 
 
 class _JavaValues:
-    """Random values of Java types, in the notation that the harness reads."""
+    """Generator of random values of Java types, as text that `ProofValues.java` can read."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
 
     def of(self, kind: JavaType, nullable: bool = True) -> str:
-        """Draw a value of a type.
+        """Return a random value of a type.
 
         Args:
             kind: The type.

@@ -1,4 +1,7 @@
-"""Execution of Java functions and their variants: a batch is compiled together and run in one process."""
+"""Execution of Java functions and their variants.
+
+A whole batch of functions is compiled together and run in one process.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,13 @@ _UNKNOWN = re.compile(r"^ +symbol: +(class|variable|method) ([\w$]+)")
 
 @dataclass(frozen=True)
 class _JavaTask:
-    """A Java function and its variant, prepared for the harness.
+    """A Java function and its variant, prepared for the harness (the program that calls them).
 
     Attributes:
         task: The function and its variant, with the inputs and wrong twins.
         signature: The signature of the original function.
-        inputs: The inputs: the arguments in the harness's notation, and whether one is a large number.
+        inputs: For each input, the arguments as text that the harness can read, and whether one of them is a
+            large number.
     """
 
     task: Task
@@ -52,7 +56,9 @@ class _JavaTask:
 
 
 def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Draw the inputs and make the wrong twins for a batch of Java functions.
+    """Generate the random inputs and the wrong twins for a batch of Java functions.
+
+    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
 
     Args:
         cases: The functions and their variants.
@@ -100,7 +106,9 @@ def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: 
 
 
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
-    """Draw the inputs and make the wrong twins for one Java function.
+    """Generate the random inputs and the wrong twins for one Java function.
+
+    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
 
     Args:
         case: The function and its variant.
@@ -118,20 +126,25 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int,
 
 
 def _readable(values: str) -> str:
-    """Convert the arguments of an input from the harness's notation to a text for people."""
+    """Convert arguments to a text for people.
+
+    Args:
+        values: The arguments in the notation of `draw_inputs`, in which texts are percent-encoded.
+    """
     return re.sub(r"(?<=String:)\S*", lambda text: json.dumps(unquote(text[0]), ensure_ascii=False), values)
 
 
 def _file(number: int, side: int, java: _JavaTask) -> tuple[str, bytes]:
-    """Return the path and the content of the Java file for one side (the original, the variant or a twin).
+    """Return the path and the content of the Java file for one version of a function.
 
     Args:
         number: The number of the case.
-        side: The index of the side in `java.task.sides`.
-        java: The case.
+        side: The index of the version in `java.task.sides`: 0 for the original, 1 for the variant, and higher
+            numbers for wrong twins (deliberately incorrect variants).
+        java: The case: the function with its variant and wrong twins.
     """
     source = java.task.sides[side]
-    if java.signature.overrides:  # the class around it does not extend the one that it comes from
+    if java.signature.overrides:  # the new class around it has no superclass whose method it could override
         source = source.replace("@Override", "", 1)
     name = java.class_name
     text = f"package p{number}_{side}; {_HEADER}\nclass {name} {{\n{java.task.case.around}\n{source}\n}}\n"
@@ -146,7 +159,9 @@ def _is_broken(results: CaseResults) -> bool:
 def _compile(
     batch: Mapping[int, _JavaTask], sandbox: Sandbox, results: Mapping[int, CaseResults]
 ) -> dict[str, bytes]:
-    """Compile all sides of a batch. Sides with errors are recorded in the results, and left out.
+    """Compile all versions of all functions in a batch: originals, variants and wrong twins.
+
+    A version that does not compile is recorded in the results, and left out.
 
     Args:
         batch: The cases, by number.
@@ -154,7 +169,10 @@ def _compile(
         results: The results of each case, by number. Their attribute `broken` is updated.
 
     Returns:
-        The class files, by relative path.
+        The content of each class file, by relative path.
+
+    Raises:
+        InputError: The compiler is too old.
     """
     while batch := {number: java for number, java in batch.items() if not _is_broken(results[number])}:
         sources = dict(
@@ -192,7 +210,8 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
         log: The output of javac.
 
     Returns:
-        A short message for each (number of the case, side) that does not compile.
+        A short message for each version of a function that does not compile. The key is the number of the
+        case and the index of the version: 0 for the original, 1 for the variant, and so on.
     """
     first: dict[tuple[int, int], str] = {}
     unknown: dict[tuple[int, int], dict[str, list[str]]] = {}
@@ -211,12 +230,12 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
 
 
 def _lines(number: int, java: _JavaTask, results: CaseResults) -> Iterator[str]:
-    """Yield the lines of the input file that describe a case to the harness.
+    """Yield the lines that describe a case in the input file of the harness, the program that runs the case.
 
     Args:
         number: The number of the case.
-        java: The case.
-        results: The results so far, which tell the sides that do not compile.
+        java: The case: a function with its variant, inputs and wrong twins.
+        results: The results so far. They tell which versions of the function do not compile.
     """
     yield f"case\t{number}"
     case, signature = java.task.case, java.signature

@@ -52,20 +52,20 @@ class Counterexample:
 class Proof:
     """The result of comparing a variant with its original by execution.
 
-    It is evidence, not a proof in the mathematical sense. Its strength can be measured by wrong twins:
-    variants with a deliberate mistake, which good inputs should refute.
+    The result is evidence, not a proof in the mathematical sense. Wrong twins measure its strength: they are
+    variants with a deliberate mistake, which good inputs should reveal.
 
     Attributes:
         id: The id of the case.
         verdict: One of these:
-            "proven": both versions compile, and behave the same on all inputs, at least one.
+            "proven": both versions compile, and behave the same on all inputs (at least one).
             "tests passed": a command of the user passes on both versions.
-            "compiled": both versions compile, but no inputs could be drawn or run.
+            "compiled": both versions compile, but there is no input on which they could be compared.
             "parsed": the original does not compile alone.
             "refuted": the variant does not compile, or behaves differently.
         inputs: The number of inputs on which both versions behave the same.
         twins: The number of wrong twins that compile.
-        refuted_twins: The number of wrong twins that the same inputs refute.
+        refuted_twins: The number of wrong twins that behave differently from the original on these inputs.
         reason: The reason why the verdict is not better; empty if the variant is proven.
         counterexample: An input on which the versions differ; None if there is none.
     """
@@ -80,7 +80,10 @@ class Proof:
 
     @property
     def power(self) -> float | None:
-        """The share of wrong twins that the inputs refute; None if there are no twins."""
+        """The share of wrong twins (variants with a deliberate mistake) whose mistake the inputs reveal.
+
+        It is None if there are no wrong twins.
+        """
         return self.refuted_twins / self.twins if self.twins else None
 
 
@@ -102,7 +105,7 @@ class Task:
 
     @property
     def sides(self) -> list[str]:
-        """The sources of all versions of the function: the original, the variant, and the wrong twins."""
+        """The sources of all versions of the function: the original, the variant, then the wrong twins."""
         return [self.case.original, self.case.variant, *self.twins]
 
 

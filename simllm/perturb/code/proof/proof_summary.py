@@ -1,4 +1,4 @@
-"""The summary of many proofs by execution."""
+"""The summary of many proofs, which compare functions with their variants by execution."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from simllm.perturb.code.proof.proof_case import VERDICTS, Proof
 
 @dataclass
 class ProofSummary:
-    """Counts over many proofs.
+    """Counts over many proofs, which compare functions with their variants by execution.
 
     Attributes:
         verdicts: The number of proofs with each verdict.
         reasons: The number of proofs with each reason, for the verdicts "compiled" and "parsed".
         inputs: The total number of inputs of the proofs with the verdict "proven".
         twins: The total number of wrong twins (variants with a deliberate mistake) that were run.
-        refuted_twins: The total number of wrong twins that the inputs refuted.
+        refuted_twins: The total number of wrong twins whose mistake the inputs revealed.
     """
 
     verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
@@ -38,5 +38,8 @@ class ProofSummary:
 
     @property
     def power(self) -> float | None:
-        """The share of wrong twins that the inputs refute; None if there are no twins."""
+        """The share of wrong twins (variants with a deliberate mistake) whose mistake the inputs reveal.
+
+        It is None if there are no wrong twins.
+        """
         return self.refuted_twins / self.twins if self.twins else None

@@ -33,9 +33,9 @@ def prove(
 ) -> Iterator[Proof]:
     """Run functions and their variants on the same random inputs, and compare their behaviour.
 
-    The library hypothesis draws the arguments for the types of the parameters. Both versions must agree on
-    the result, the class of an exception, the printed text, the arguments after the call, and the fields of
-    the object or the global variables.
+    The arguments are random values of the parameters' types, partly from the library hypothesis. The original
+    and the variant must agree on the result, the class of an exception, the printed text, the arguments after
+    the call, and the fields of the object or the global variables.
 
     Some inputs are left out: those on which two calls of the original differ, and those for which the
     original needs more than 0.025 s of processor time or much memory. In Python, inputs on which the original
@@ -47,7 +47,7 @@ def prove(
         sandbox: The sandbox in which the functions run.
         inputs: The largest number of inputs for each function.
         twins: The largest number of wrong twins for each function. Wrong twins are variants with a deliberate
-            mistake. The share that the inputs refute measures how good the inputs are.
+            mistake. The share of twins whose mistake the inputs reveal measures the quality of the inputs.
         seed: The random seed of inputs and twins.
         parallel: The number of batches that run at the same time. It does not change the results.
 
@@ -73,7 +73,9 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Draw the inputs and make the wrong twins for a batch, whose functions may have different languages.
+    """Generate the random inputs and the wrong twins for a batch of functions in any of the languages.
+
+    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
 
     This must be called in the main thread: in Python 3.11, `ast.parse` fails if two threads call it.
 

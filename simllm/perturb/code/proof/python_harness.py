@@ -5,8 +5,9 @@ cases.json, and writes to results.txt; the module `harness_results` describes th
 keys:
 
 - `number`: the number of the case
-- `around`: code that the function needs
-- `sides`: the versions of the function, the original first; each has a `source` and the function's name
+- `around`: code that the function needs to run
+- `sides`: the versions of the function, the original first; each has a `source`, and the function's name as
+  `entry`
 - `wanted`: the number of usable inputs after which no more are tried
 - `inputs`: for each input, the positional arguments, the keyword arguments (both as Python expressions),
   and whether one of them is a large number
@@ -54,7 +55,7 @@ class TimeUpError(BaseException):
 
 
 class Side:
-    """One version of a function: the original, the variant or a wrong twin."""
+    """One version of a function: the original, its variant, or a deliberately incorrect variant."""
 
     def __init__(self, around: str, source: str, entry: str) -> None:
         flags = __future__.annotations.compiler_flag  # types in annotations need not exist
@@ -62,7 +63,11 @@ class Side:
         self.entry = entry
 
     def call(self, given: tuple[list[str], dict[str, str]], seconds: float) -> tuple[str, str]:
-        """Call the function in a new module, with arguments given as Python expressions.
+        """Call the function in a new module.
+
+        Args:
+            given: The positional and the keyword arguments, as Python expressions.
+            seconds: The limit of processor time.
 
         Returns:
             A description of the behaviour, and the reason why the input cannot be used to compare versions.
@@ -109,9 +114,10 @@ class Side:
 
 
 def objection_to(error: BaseException) -> str:
-    """Return why an error makes an input unusable for comparisons; empty if the input is usable.
+    """Return the reason why an input cannot be used to compare versions; empty if it can be used.
 
-    TypeError, for example, probably means that the input has the wrong types.
+    The reason depends on the error that the original raises on the input. TypeError, for example, probably
+    means that the input has the wrong types.
     """
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return f"needs names that are unknown: {error.name}"
@@ -125,15 +131,25 @@ def objection_to(error: BaseException) -> str:
 
 
 def is_data(name: str, value: object) -> bool:
-    """Return whether a global variable is compared. Modules, functions and classes are not."""
+    """Return whether the value of a global variable is compared after a call.
+
+    Modules, functions, classes and names that begin with `__` are not compared.
+    """
     return not (name.startswith("__") or callable(value) or isinstance(value, types.ModuleType))
 
 
 def limited(work: Callable[[], Any], seconds: float) -> Any:
     """Call a function with a limit of processor time.
 
+    Args:
+        work: The function, which takes no arguments.
+        seconds: The limit of processor time. The limit of wall time is `WAITING` times as long.
+
+    Returns:
+        The result of the function.
+
     Raises:
-        TimeUpError: The function needs more processor time, or waits much longer.
+        TimeUpError: The function exceeds a limit.
     """
     try:
         # If the function catches the error, the next one comes soon.
@@ -151,7 +167,12 @@ def raise_time_up(*_: object) -> None:
 
 
 def describe(value: Any, depth: int = 0) -> str:
-    """Describe a value in one line. Values that behave the same get the same text."""
+    """Describe a value in one line. Values that behave the same get the same text.
+
+    Args:
+        value: The value.
+        depth: The number of containers around the value. Inside more than `DEEPEST`, it becomes "...".
+    """
     if depth > DEEPEST:
         return "..."
     kind = type(value)
@@ -197,7 +218,14 @@ def one_line(text: str) -> str:
 
 
 def run_original(case: dict[str, Any]) -> None:
-    """Call the original on one input after the other, until enough inputs are usable for comparisons."""
+    """Call the original function on one input after the other, until enough inputs are usable.
+
+    An input is usable if variants can be compared on it. The results file gets a line `called` for each
+    usable input, and a line `left` for each other input.
+
+    Args:
+        case: The case, as described at the top of this module.
+    """
     side = Side(case["around"], **case["sides"][0])
     counted, time_ups = 0, 0
     for place, (positional, keywords, is_large) in enumerate(case["inputs"]):
@@ -215,9 +243,11 @@ def run_original(case: dict[str, Any]) -> None:
 
 
 def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
-    """Call the original again on each usable input, and leave out inputs whose behaviour is not reproducible.
+    """Call the original function again on each usable input, and leave out inputs on which the calls differ.
 
-    `called` has the behaviour in the first call, by the index of the input.
+    Args:
+        case: The case, as described at the top of this module.
+        called: The behaviour in the first call, by the index of the input.
     """
     side = Side(case["around"], **case["sides"][0])
     kept = []
@@ -231,10 +261,14 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
 
 
 def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str]) -> None:
-    """Call the side with the index `place` on the inputs of the original, until its behaviour differs.
+    """Call a variant on the same inputs as the original, until its behaviour differs from the original's.
 
-    `called` and `expected` map the index of an input to the original's behaviour. All inputs in `called` are
-    called, because a call can affect later ones. Only those in `expected` are compared.
+    Args:
+        case: The case, as described at the top of this module.
+        place: The index of the variant in `case["sides"]`.
+        called: The inputs to call: the original's behaviour by the index of the input. All are called,
+            because a call can affect later calls.
+        expected: The inputs to compare, in the same form; a subset of `called`.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else TWIN_SECONDS
@@ -293,7 +327,15 @@ def in_own_process(work: Callable[[], None]) -> bool:
 
 
 def read_outcomes(begun: int, kind: str) -> dict[int, str]:
-    """Read the behaviours by input that were written after byte `begun`, from lines beginning with `kind`."""
+    """Read descriptions of a function's behaviour from the results file.
+
+    Args:
+        begun: The index of the byte at which to begin.
+        kind: The first field of the lines to read, such as "outcome". Other lines are ignored.
+
+    Returns:
+        The description for each input, by the index of the input.
+    """
     with RESULTS.open("rb") as file:
         file.seek(begun)
         lines = [line.split("\t") for line in file.read().decode().split("\n")]
@@ -301,7 +343,11 @@ def read_outcomes(begun: int, kind: str) -> dict[int, str]:
 
 
 def write(*fields: object) -> None:
-    """Append a line to the results immediately, so that it is not lost if this process dies."""
+    """Append a line to the results file immediately, so that it is not lost if this process dies.
+
+    Args:
+        fields: The fields of the line, which are separated by tabs.
+    """
     line = "\t".join(one_line(str(field)) for field in fields)
     with RESULTS.open("ab") as file:
         file.write(f"{line}\n".encode())

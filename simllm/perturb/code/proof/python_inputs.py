@@ -1,4 +1,4 @@
-"""Random inputs for Python functions, drawn for the annotations of their parameters."""
+"""Random inputs for Python functions, which fit the annotations of the parameters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from simllm.perturb.code.proof.drawn_values import LARGE, DrawnValues
 
+# Positional and keyword arguments as Python expressions, and whether one of them is a large number.
 Input = tuple[list[str], dict[str, str], bool]
 _SAME_NAMES = {"List": "list", "Sequence": "list", "Iterable": "list", "Collection": "list"}
 _SAME_NAMES |= {"MutableSequence": "list", "Dict": "dict", "Mapping": "dict", "MutableMapping": "dict"}
@@ -24,10 +25,11 @@ class PythonSignature:
 
     Attributes:
         name: The name of the function.
-        positional: The annotation of each positional parameter; empty if it has none.
+        positional: The annotation of each positional parameter; an empty text if there is no annotation.
         required: The number of positional parameters without a default.
         rest: The annotation of `*args`; None if the function has no such parameter.
-        keywords: The name and the annotation of each keyword-only parameter, and whether it has a default.
+        keywords: For each keyword-only parameter, its name, its annotation (an empty text if there is none),
+            and whether it has a default.
         is_method: Whether the first parameter is named `self` or `cls`.
     """
 
@@ -40,13 +42,19 @@ class PythonSignature:
 
     @property
     def annotations(self) -> tuple[str, ...]:
-        """The annotations of all parameters; empty for a parameter without an annotation."""
+        """The annotations of all parameters; an empty text for a parameter without an annotation."""
         rest = () if self.rest is None else (self.rest,)
         return (*self.positional, *rest, *(annotation for _, annotation, _ in self.keywords))
 
 
 def find_signature(source: str) -> PythonSignature | None:
-    """Return the signature of a Python function; None if the source is more than imports and one function.
+    """Return the signature of the function in a Python source.
+
+    Args:
+        source: The source: one function, and possibly imports before or after it.
+
+    Returns:
+        The signature; None if the source has no function, or something else beside it.
 
     Raises:
         SyntaxError: The source has a syntax error.
@@ -77,13 +85,13 @@ def _annotation(parameter: ast.arg) -> str:
 
 
 def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int) -> list[Input]:
-    """Draw inputs for a Python function.
+    """Generate random inputs for a Python function.
 
     Args:
         signature: The signature of the function.
         source: The source of the function. Literals in it are used as values.
         number: The number of usable inputs that are needed. If a parameter's type is unknown, more inputs are
-            drawn, because many will have the wrong types.
+            generated, because many will have the wrong types.
         seed: The random seed.
 
     Returns:
@@ -110,7 +118,7 @@ def _parse(annotation: str) -> ast.expr:
 
 
 def _name_and_arguments(node: ast.expr) -> tuple[str, list[ast.expr]]:
-    """Return the name of a type without its module, and its type arguments. `A | B` is a "Union"."""
+    """Return the name of a type without its module, and the type arguments. `A | B` has the name "Union"."""
     arguments: list[ast.expr] = []
     if isinstance(node, ast.Subscript):
         arguments = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -137,16 +145,16 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 class _PythonValues:
-    """Random values of Python types, as Python expressions."""
+    """Generator of random values of Python types, as Python expressions."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
 
     def arguments(self, signature: PythonSignature) -> tuple[list[str], dict[str, str]]:
-        """Draw the arguments of one call.
+        """Return random arguments for one call.
 
-        A parameter without a known type gets a value of a random type. In half of the calls, all such
-        parameters get the same type.
+        A parameter without a known type gets a value of a random type. In half of the calls, the random type
+        is the same for all such parameters.
 
         Returns:
             The positional arguments, and the keyword arguments, as Python expressions.

@@ -1,6 +1,6 @@
 """Execution of Python functions and their variants.
 
-One harness runs a whole batch, and each version of a function in a process of its own.
+One program, the harness, runs a whole batch. It starts a separate process for each version of a function.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 
 
 def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Draw the inputs and make the wrong twins for a batch of Python functions.
+    """Generate the random inputs and the wrong twins for a batch of Python functions.
+
+    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
 
     Args:
         cases: The functions and their variants.
@@ -53,7 +55,7 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
 
     Args:
         tasks: The functions and their variants, with inputs and wrong twins.
-        descriptions: The description of each task for the harness.
+        descriptions: The description of each task for the harness, the program that calls the functions.
         sandbox: The sandbox.
     """
     results = {number: CaseResults() for number in range(len(tasks))}
@@ -82,13 +84,15 @@ def _signature(source: str) -> tuple[PythonSignature | None, str]:
 
 
 def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dict[str, Any]:
-    """Describe a case for the harness as a JSON object, without the number of the case.
+    """Describe a case as a JSON object for the harness, the program that calls the functions.
+
+    The number of the case is not included.
 
     Args:
-        task: The function and its variant, with the wrong twins.
+        task: The function and its variant, with the wrong twins (deliberately incorrect variants).
         name: The name of the original function.
         inputs: The inputs.
-        wanted: The number of usable inputs after which the harness tries no more.
+        wanted: The number of usable inputs after which the harness stops trying inputs.
     """
     new_name = task.case.names.get(name, name)
     entries = [name, *[new_name] * (1 + len(task.twins))]

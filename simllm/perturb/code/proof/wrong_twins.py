@@ -1,7 +1,7 @@
 """Wrong twins: variants with a deliberate mistake.
 
-Good inputs should reveal the mistake. The share of wrong twins that the inputs refute therefore measures how
-good the inputs are.
+Good inputs should reveal the mistake. The share of wrong twins whose mistake the inputs reveal therefore
+measures the quality of the inputs.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
 
     Args:
         case: The function and its variant.
-        number: The largest number of twins. Each has a different kind of mistake.
+        number: The largest number of wrong versions. Each has a different kind of mistake.
         seed: The seed for choosing the place of a mistake.
+
+    Returns:
+        The sources of the wrong versions; an empty list if no mistake can be made.
     """
     choice = random.Random(f"{seed} {case.id}")
     changed = _changed_characters(case)

@@ -1,1 +1,1 @@
-"""Safe rewrites of Python code."""
+"""Rewrites of Python code that keep its behaviour."""

@@ -16,7 +16,7 @@ _TRANSPARENT = (b"staticmethod", b"classmethod", b"property")  # decorators that
 def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
     """Return whether a function has a decorator that may read the name of the function or its parameters.
 
-    The builtin decorators `staticmethod`, `classmethod` and `property` do not.
+    The builtin decorators `staticmethod`, `classmethod` and `property` do not read these names.
     """
     parent = function.parent
     if parent is None or parent.type != "decorated_definition":
@@ -30,7 +30,7 @@ class Calls:
 
     Args:
         unit: The parsed code.
-        scopes: Its scopes and variables.
+        scopes: The scopes and variables of the code.
     """
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
@@ -53,7 +53,7 @@ class Calls:
             yield from self._keywords(call, parameter) if call else []
 
     def why_open(self, function: Variable, parameter: str) -> str | None:
-        """Return why a call outside of this code may pass a parameter by name; None if that is impossible.
+        """Return why a call outside of this code may pass a parameter by its name; None if no such call can.
 
         For example, a function that is stored in a list may be called from anywhere.
 
@@ -73,9 +73,10 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return why a call of a method may pass a parameter by name; None if that is impossible.
+        """Return why a method call may pass a parameter by its name; None if no method call can.
 
-        Any attribute with the same name may be this method, as in `x.run(y=1)` for the method `run`.
+        Any attribute with the name of the function may be this method. For example, `x.run(y=1)` may call the
+        method `run`.
 
         Args:
             name: The name of the function, which may be a method.
@@ -105,7 +106,7 @@ class Calls:
         return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
 
     def _call_of(self, callee: Node) -> Node | None:
-        """Return the call whose function is a given identifier or attribute; None if it is not called."""
+        """Return the call of an identifier or attribute, such as `f` in `f(x)`; None if it is not called."""
         call = self._by_callee.get(callee.start_byte)
         return call if call and field(call, "function") == callee else None
 

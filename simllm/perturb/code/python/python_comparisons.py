@@ -14,8 +14,8 @@ from simllm.perturb.code.source_edits import Edit, Span
 
 _MIRRORED: Final = {b"<": b">", b"<=": b">=", b">": b"<", b">=": b"<="}
 _EQUALS: Final = {operator: operator for operator in (b"==", b"!=", b"is", b"is not")}
-# Literals whose type leaves the comparison to the other side, whatever that is. Numbers with a point and
-# True compare themselves with subclasses of int, which would then not be asked.
+# Literals that leave the comparison to the other side if the other side defines its own. Floats and True do
+# not: they compare themselves with an instance of a subclass of int, and do not call its method.
 _MODEST = frozenset("integer string concatenated_string none ellipsis".split())
 _LITERALS = _MODEST | frozenset("float true false".split())
 
@@ -26,16 +26,19 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Swap the sides of `==`, `!=`, `is` and `is not`."""
+    """Swap the sides of `==`, `!=`, `is` and `is not`: `a == 3` becomes `3 == a`."""
     return _swap(unit, _EQUALS)
 
 
 def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | SkippedSite]:
-    """Yield a place to rewrite for each comparison with one of the given operators, or a skipped place.
+    """Find all comparisons with one of the given operators, in order to swap their sides.
 
     Args:
         unit: The parsed code.
         operators: A mapping from an operator to the operator to use after the swap, such as `<` to `>`.
+
+    Yields:
+        For each comparison, a `Site` that swaps the sides, or a `SkippedSite` if this is unsafe.
     """
     found = captures(unit, '(comparison_operator) @compare (interpolation "=") @shown (type) @annotation')
     kept = [
@@ -92,13 +95,13 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
     """Return whether one side of a comparison is a literal that makes swapping safe.
 
-    The other side may be an object that defines its own comparison. The literal must leave the comparison to
-    that object, on whichever side it stands.
+    The other side may be an object that defines its own comparison. Swapping is safe if the literal leaves
+    the comparison to that object, whether the literal stands on the left or on the right.
 
     Args:
         unit: The parsed code.
-        node: The side.
-        operator: The operator.
+        node: The side to check.
+        operator: The operator of the comparison.
     """
     while node.type == "parenthesized_expression" and len(node.named_children) == 1:
         node = node.named_children[0]
@@ -112,14 +115,14 @@ def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the children of a string, and the children of these."""
+    """Yield the syntax nodes one and two levels below a string literal."""
     for child in node.children:
         yield child
         yield from child.children
 
 
 def _is_bound(scopes: Scopes, node: Node) -> bool:
-    """Return whether reading a variable can never fail: it is a parameter that is never deleted.
+    """Return whether an identifier names a parameter that is never deleted, so that reading it cannot fail.
 
     A variable is deleted by `del`, or at the end of `except ... as NAME`.
     """

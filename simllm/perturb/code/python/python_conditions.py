@@ -37,7 +37,7 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     if not chains:
         return
     lines = Lines(unit)
-    moved: Counter[int] = Counter()  # by how many levels each line may move
+    moved: Counter[int] = Counter()  # by row: levels by which rewrites may indent it
     for chain in reversed(chains):
         clauses = [child for child in chain.children if child.type == "elif_clause"]
         reason = _why_not_nested(unit, lines, moved, chain, clauses)
@@ -54,10 +54,11 @@ def _why_not_nested(
 
     Args:
         unit: The parsed code.
-        lines: Its lines.
-        moved: For each line, the number of levels by which earlier rewrites may indent it.
+        lines: The lines of the code.
+        moved: For each line (its row, counted from 0), the number of levels by which earlier rewrites may
+            indent it.
         chain: The `if` statement.
-        clauses: Its `elif` clauses.
+        clauses: The `elif` clauses of this statement.
     """
     if not all(starts_line(unit, child) for child in (chain, *clauses)):
         return "a line before the elif ends with a backslash"
@@ -72,9 +73,9 @@ def _why_not_nested(
 
 
 def _step(unit: CodeUnit, chain: Node) -> bytes:
-    """Return the white space of one level of indentation, as in the first branch of an `if`.
+    """Return the white space of one level of indentation: that of the first branch of an `if`.
 
-    If that branch stands on the same line as the `if`, a tab or four spaces are returned.
+    If the branch stands on the same line as the `if`, a tab or four spaces are returned.
     """
     suite = field(chain, "consequence")
     indent = unit.indent_of(chain.start_byte)
@@ -90,10 +91,11 @@ def _nesting(
 
     Args:
         unit: The parsed code.
-        lines: Its lines.
-        moved: For each line, the number of levels by which rewrites indent it. It is updated.
+        lines: The lines of the code.
+        moved: For each line (its row, counted from 0), the number of levels by which rewrites may indent it.
+            The numbers are updated.
         chain: The `if` statement.
-        clauses: Its `elif` clauses.
+        clauses: The `elif` clauses of this statement.
     """
     step = _step(unit, chain)
     rows = [clause.start_point.row for clause in clauses]
@@ -104,8 +106,8 @@ def _nesting(
             yield Edit(lines.starts[row], lines.starts[row], (step * depth,))
     for depth, clause in enumerate(clauses):
         start = clause.start_byte
-        # The white space before `elif` is copied together with what other sites and the edits above add.
-        # It is missing at the top of a file, where no other site moves the line.
+        # The white space before `elif` is copied together with the indentation that other rewrites and the
+        # edits above insert. At the top level there is no white space, and no other rewrite indents the line.
         before = (Span(line_start(unit, start), start),) if unit.indent_of(start) else (step * depth,)
         new_line = (b"else:" + unit.newline, *before, step + b"if")
         yield Edit(start, start + len(b"elif"), new_line)
@@ -182,5 +184,5 @@ def _operator(unit: CodeUnit, node: Node) -> Node | None:
 
 
 def _replace(unit: CodeUnit, start: int, end: int, text: bytes) -> Edit:
-    """Return the edit that replaces a range by a text, with a space where two words would touch."""
+    """Return the edit that replaces a range by a text, with a space where two words would merge."""
     return Edit(start, end, pad(unit, start, end, text))

@@ -28,10 +28,18 @@ def docstring(function: Node) -> Node | None:
 
 
 def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:
-    """Yield the ranges in a docstring that hold the name of a described parameter.
+    """Find the name of a parameter where the docstring of its function describes it.
 
     Three styles are recognized: `:param x:` (Sphinx), a list under `Args:` (Google), and a list under the
     underlined heading `Parameters` (NumPy).
+
+    Args:
+        unit: The parsed code.
+        function: The definition of the function.
+        name: The name of the parameter.
+
+    Yields:
+        The range of each occurrence of the name, in bytes of `unit.text`.
     """
     node = docstring(function)
     if node is None:
@@ -42,13 +50,16 @@ def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Sp
 
 
 def _fields(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a parameter's name in fields such as `:param x:`."""
+    """Yield the ranges of a parameter's name in fields of a docstring such as `:param x:` (Sphinx style)."""
     for match in re.finditer(rb":(?:param|type)[ \t]+(?:[\w.]+[ \t]+)?(" + word + rb"):", text):
         yield match.span(1)
 
 
 def _underlined(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a parameter's name under an underlined heading, as in `x : int` (NumPy style)."""
+    """Yield the ranges of a parameter's name under underlined headings of a docstring (NumPy style).
+
+    An example of a line under such a heading is `x : int`.
+    """
     for heading in _UNDERLINED.finditer(text):
         indent = heading[1]
         entry = rb"\n%s(?:\*{0,2}\w+,[ \t]*)*\*{0,2}(%s)(?=[ \t]*[,:\r\n])" % (indent, word)
@@ -59,7 +70,7 @@ def _underlined(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _entries(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a parameter's name in lists under headings such as `Args:` (Google style)."""
+    """Yield the ranges of a parameter's name under docstring headings such as `Args:` (Google style)."""
     entry = re.compile(rb"[ \t]*\*{0,2}(" + word + rb")(?:[ \t]*\([^()]*\))?:")
     at, heading, entries = 0, -1, -1  # widths of the indentation, or -1 outside a list
     for line in text.splitlines(keepends=True):

@@ -23,7 +23,7 @@ _ENCODING = re.compile(rb"\n[ \t\f]*#.*?coding[:=]")
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Remove all comments; lines that hold only a comment are removed as a whole."""
+    """Remove all comments. A line that contains only a comment is removed as a whole."""
     found = captures(unit, "(comment) @comment (interpolation) @inside")
     strings = [(node.start_byte, node.end_byte) for node in found.get("inside", [])]
     for node in reversed(found.get("comment", [])):

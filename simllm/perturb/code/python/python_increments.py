@@ -44,13 +44,16 @@ def _is_increment(unit: CodeUnit, node: Node) -> bool:
 def _expand(
     unit: CodeUnit, nodes: list[Node], kinds: tuple[str, ...], reason: str
 ) -> Iterator[Site | SkippedSite]:
-    """Yield a place to rewrite, or a skipped place, for each of the given augmented assignments.
+    """Rewrite augmented assignments: `x += e` becomes `x = x + e`.
 
     Args:
         unit: The parsed code.
         nodes: The augmented assignments.
         kinds: The kinds of values for which the rewrite is safe, as in `LocalValues.kind`.
-        reason: The reason to give for the skipped places.
+        reason: The reason to give for the skipped assignments.
+
+    Yields:
+        For each assignment, a `Site` with the rewrite, or a `SkippedSite` if the rewrite is unsafe.
     """
     if not nodes:
         return

@@ -23,7 +23,7 @@ from simllm.perturb.code.python.python_values import LocalValues
 from simllm.perturb.code.source_edits import Edit, Span
 
 _LEAVES = ("return_statement", "raise_statement", "break_statement", "continue_statement")
-# Code that may hold a `continue` of the loop; that of inner loops is searched in their `else` only.
+# Code that may contain a `continue` of the loop. Of inner loops, only the `else` is searched.
 _SEARCHED = "block if_statement elif_clause else_clause match_statement case_clause try_statement".split()
 _SEARCHED += "except_clause except_group_clause finally_clause with_statement".split()
 _NO_ARGUMENTS = ("keyword_argument", "list_splat", "dictionary_splat", "comment")
@@ -60,7 +60,7 @@ class _Loops:
 
     Args:
         unit: The parsed code.
-        count: The number of such loops, for which enough new variable names are prepared.
+        count: The number of such loops. Each may need a new variable name.
     """
 
     def __init__(self, unit: CodeUnit, count: int) -> None:
@@ -145,7 +145,10 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the text of an expression; one with several lines or with `:=` is put into parentheses."""
+        """Return the parts of an expression's new text.
+
+        An expression with several lines or with `:=` is put into parentheses.
+        """
         span = Span(node.start_byte, node.end_byte)
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
             return [b"(", span, b")"]
@@ -166,10 +169,10 @@ def _integer(unit: CodeUnit, node: Node) -> int | None:
 
 
 def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
-    """Yield each `continue` that refers to a given loop.
+    """Find all `continue` statements that refer to a given loop, and not to an inner loop.
 
     Yields:
-        The `continue`, and whether it stands inside a `try` statement.
+        The `continue` statement, and whether it stands inside a `try` statement of the loop.
     """
     todo = [(field(loop, "body"), False)]
     while todo:
@@ -184,7 +187,10 @@ def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
 
 
 def _loop_over(target: Node) -> Node | None:
-    """Return the `for` statement whose target is an identifier, such as `i` in `for i in x`, or None."""
+    """Return the `for` statement that assigns to an identifier, such as `i` in `for i in x`.
+
+    If no `for` statement assigns to the identifier at this place, None is returned.
+    """
     node = target
     while node.parent is not None and node.parent.type in _PATTERNS:
         node = node.parent
@@ -196,12 +202,12 @@ def _loop_over(target: Node) -> Node | None:
 def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | None:
     """Return the reason why a use of the loop variable prevents the rewrite of the loop; None if it does not.
 
-    After the rewritten loop, the variable has a different value than after the original loop. It may
-    therefore be read later only inside another `for` loop that assigns to it.
+    After the rewritten loop, the variable has a different value than after the original loop. Outside the
+    loop, the variable may therefore be read only inside another `for` loop that assigns to the variable.
 
     Args:
         loop: The loop to rewrite.
-        loops: All loops that assign to the variable.
+        loops: All `for` loops that assign to the variable.
         scope: The scope of the variable.
         use: The use of the variable to check.
     """

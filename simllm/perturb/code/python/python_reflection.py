@@ -7,7 +7,7 @@ from tree_sitter import Node
 from simllm.perturb.code.python.python_scope_tree import Scope
 from simllm.perturb.code.python.python_unit import field
 
-# Builtins that read the names where they are called.
+# Builtins that access variables by name in the scope from which they are called.
 READERS = frozenset("eval exec locals vars dir globals".split())
 BINDERS = frozenset("globals exec __builtins__ builtins".split())  # may bind names of the module
 # Names by which code accesses the variables of its own scope (_OWN), or of all scopes (_ALL).
@@ -17,9 +17,9 @@ _ALL |= {"builtins", "__builtins__"}
 
 
 def mark_frames(module: Scope) -> None:
-    """Mark all scopes whose variables the code may access by name through frames or code objects.
+    """Set `reflects` of all scopes whose variables may be accessed by name through frames or code objects.
 
-    Examples are `sys._getframe` and `f.__code__`. A marked scope has `reflects` set to True.
+    Examples of such access are `sys._getframe` and `f.__code__`.
 
     Args:
         module: The outermost scope.
@@ -32,9 +32,7 @@ def mark_frames(module: Scope) -> None:
 
 
 def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
-    """Mark all scopes whose variables a builtin such as `eval` or `locals` may access by name.
-
-    A marked scope has `reflects` set to True.
+    """Set `reflects` of all scopes whose variables a builtin such as `eval` may access by name.
 
     Args:
         node: The identifier of the builtin, where the code uses it.

@@ -11,7 +11,7 @@ from simllm.perturb.code.python.python_unit import captures
 
 # The roles that give a variable a value.
 BINDING = frozenset({"bind", "function", "class", "parameter", "rest", "import", "star"})
-# Later roles win over earlier ones. An identifier without a role is read.
+# If an identifier has several roles, the last one in this order counts. Without a role, it is read.
 _ORDER = ("bind", "function", "class", "parameter", "rest", "import", "declare", "delete", "attribute")
 _PATTERNS = """
 (identifier) @name

@@ -58,14 +58,17 @@ class Scope:
             scopes += scope.children
 
     def reflect(self) -> None:
-        """Mark this scope and all enclosing scopes: code may access their variables by name at run time."""
+        """Set `reflects` of this scope and all enclosing scopes.
+
+        This records that code may access their variables by name at run time.
+        """
         at: Scope | None = self
         while at is not None and not at.reflects:
             at.reflects = True
             at = at.parent
 
     def targets(self) -> set[str]:
-        """Return the names that the `for` clauses of a comprehension assign."""
+        """Return the names that the `for` clauses assign, if this scope is a comprehension."""
         return {name for node, name, role in self.names if role == "bind" and not _is_walrus(node)}
 
     def symbol(self, name: str) -> symtable.Symbol | None:
@@ -85,8 +88,8 @@ class Scope:
     def _ambiguous_names(self) -> set[str]:
         """The names about which the symbol table of this scope is ambiguous.
 
-        An inlined comprehension assigns such a name, but the scope itself does not. The table has a single
-        entry for both.
+        Such a name is assigned by an inlined comprehension (one without a symbol table of its own), but not
+        by the scope itself. The table then has a single entry for two different variables.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}
@@ -94,7 +97,10 @@ class Scope:
         return set[str]().union(*(scope.targets() for scope in inlined)) - own
 
     def _inlined(self) -> list[Scope]:
-        """Return the inlined comprehensions of this scope, including those nested in other inlined ones."""
+        """Return the comprehensions in this scope that have no symbol table of their own.
+
+        A comprehension inside another such comprehension is included.
+        """
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]
 
@@ -116,8 +122,8 @@ def scopes_of(unit: CodeUnit) -> Scope:
     found = captures(unit, _SCOPES)
     nodes = found.get("scope", [])
     names = identifier_roles(unit)
-    # What begins where: (start, -end, what, index of the scope or identifier). At the same place, the code of
-    # the scope around comes first.
+    # Each event is the begin of some code: (start, -end, kind, index of the scope or identifier). At the same
+    # position, code of the enclosing scope comes first.
     outside, inside, scope, comprehension, identifier = range(5)
     events = [(node.start_byte, -node.end_byte, outside, 0) for node in found.get("outside", [])]
     events += [(node.start_byte, -node.end_byte, identifier, at) for at, (node, _) in enumerate(names)]

@@ -19,9 +19,9 @@ from simllm.perturb.code.python.python_scope_tree import Scope, scopes_of
 from simllm.perturb.code.python.python_tables import match_tables
 from simllm.perturb.code.python.python_unit import captures
 
-# Names that are other names in classes, and names that these can become.
+# Names such as `__x`, which Python changes in a class `A` to `_A__x`, and names such as `_A__x`.
 _PRIVATE = re.compile(r"(?:__|_+[^_].*__).*(?<!__)")
-# Type parameters have a scope of their own, around that of the function or class.
+# Type parameters have a scope of their own, around the scope of the function or class.
 _TYPE_PARAMETERS = """
 (function_definition type_parameters: (_) @own)
 (class_definition type_parameters: (_) @own)
@@ -34,7 +34,7 @@ class Use(NamedTuple):
 
     Attributes:
         node: The identifier.
-        role: The role of the identifier, as in `identifier_roles`.
+        role: The role of the identifier, such as "read" or "bind" (see `identifier_roles`).
         scope: The innermost scope around the identifier.
     """
 
@@ -64,8 +64,9 @@ class Scopes:
     Attributes:
         module: The outermost scope.
         variables: All variables.
-        unresolved: Names with at least one occurrence whose variable could not be determined.
-        attributes: The identifiers that are not variables, such as attributes.
+        unresolved: Names with at least one occurrence whose variable could not be determined, and all names
+            in type parameters and type aliases.
+        attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """
 
     def __init__(self, unit: CodeUnit) -> None:
@@ -102,7 +103,10 @@ class Scopes:
         )
 
     def _resolve(self) -> None:
-        """Determine the variable of each identifier, and mark scopes whose names are read at run time."""
+        """Determine the variable to which each identifier refers.
+
+        For scopes whose variables code may access by name at run time, `reflects` is set to True.
+        """
         mark_frames(self.module)
         owned: dict[tuple[Scope, str], Variable] = {}
         seen: dict[tuple[Scope, str], Variable | None] = {}

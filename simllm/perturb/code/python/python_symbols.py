@@ -21,9 +21,9 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield the functions, parameters and local variables that can be renamed, and the skipped ones.
+    """Yield each function, parameter and local variable that can be renamed, and a `SkippedSite` for others.
 
-    A symbol of a file is skipped if another file may use its name.
+    If the code is a file, a symbol whose name another file may use cannot be renamed.
     """
     renaming = _Renaming(unit)
     scopes = renaming.scopes
@@ -47,7 +47,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 class _Renaming:
-    """The checks of whether a symbol can be renamed.
+    """Checker that decides whether a function, parameter or variable can be renamed safely.
 
     Attributes:
         scopes: The scopes and variables of the parsed code.
@@ -105,7 +105,12 @@ class _Renaming:
     def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
         """Yield further ranges that must be renamed together with a parameter.
 
-        These are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring.
+        These are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring. If the
+        variable is not a parameter, nothing is yielded.
+
+        Args:
+            variable: The variable that is to be renamed.
+            kind: "function", "parameter" or "variable".
         """
         function = variable.scope.node
         if kind != "parameter" or function.type != "function_definition":

@@ -19,8 +19,9 @@ _TABLE_NAMES = {  # as `symtable` calls scopes without a name
 def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
     """Set the symbol table of each scope for which one is found.
 
-    A table belongs to a scope if both have the same name or kind, and begin on the same line. If several
-    candidates are on one line, the names in them decide.
+    A table belongs to a scope if both have the same name or kind, and begin on the same line. If there are
+    several candidates on one line, the scope and its table must contain the same names, unless the tables are
+    interchangeable.
 
     Args:
         module: The outermost scope. Its attribute `table`, and those of all scopes inside, are set.
@@ -39,7 +40,7 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
             key = _table_name(inner_scope), inner_scope.node.start_point.row + 1
             if inner_scope.node.type in IMMEDIATE and not tables[key]:
                 inner_scope.is_inlined = True
-                children += inner_scope.children  # their tables stand in that of the scope around, too
+                children += inner_scope.children  # the enclosing scope's table has their tables, too
             else:
                 scopes[key].append(inner_scope)
         for key, same_line in scopes.items():
@@ -49,9 +50,14 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
 def _pair(
     scopes: list[Scope], tables: list[symtable.SymbolTable]
 ) -> list[tuple[Scope, symtable.SymbolTable]]:
-    """Pair scopes with symbol tables, if all have the same name or kind and begin on the same line.
+    """Find the symbol table of each of several scopes that begin on the same line.
 
-    Scopes whose table cannot be determined are left out.
+    Args:
+        scopes: Scopes with the same name; if they have no name, of the same kind.
+        tables: The candidates: tables with the same name or kind, and on the same line.
+
+    Returns:
+        Pairs of a scope and its table. Scopes whose table cannot be determined are left out.
     """
     if len(scopes) != len(tables):
         return []
@@ -84,7 +90,7 @@ def _table_name(scope: Scope) -> str:
 
 
 def _signature(table: symtable.SymbolTable) -> object:
-    """Return a summary of a symbol table. Equal summaries mean that the tables can replace each other."""
+    """Return a summary of a symbol table. Tables with equal summaries are interchangeable."""
     symbols = frozenset((s.get_name(), s.is_local(), s.is_free(), s.is_global()) for s in table.get_symbols())
     return symbols, tuple(_signature(inner) for inner in table.get_children())
 

@@ -27,7 +27,7 @@ def parse(source: bytes) -> CodeUnit:
     """Parse Python code.
 
     Args:
-        source: The bytes of a file, or of a single function or method. The latter may be indented.
+        source: The bytes of a file, or of a single function or method. A single one may be indented.
 
     Returns:
         The parsed code. Its `is_function` is True if the source has one function and nothing else, apart from
@@ -78,9 +78,9 @@ def _check_syntax(text: bytes, frame_lines: int) -> None:
     """Check that CPython can compile a text.
 
     Args:
-        text: The source, with the frame around it.
-        frame_lines: The number of lines of the frame before the source. They are subtracted from line
-            numbers.
+        text: The source. If the source is an indented method, the line `if 1:` stands before it.
+        frame_lines: The number of added lines before the source, 0 or 1. It is subtracted from line numbers
+            in error messages.
 
     Raises:
         InputError: CPython cannot compile the text.
@@ -100,7 +100,11 @@ def _check_syntax(text: bytes, frame_lines: int) -> None:
 
 
 def _other_syntax(text: bytes, root: Node) -> int | None:
-    """Return the position of code that tree-sitter does not parse as CPython does; None if there is none."""
+    """Find code that CPython can parse, but tree-sitter cannot.
+
+    Returns:
+        The index of the first byte of such code; None if there is none.
+    """
     if match := _LONE_RETURN.search(text):  # ends a line for CPython, but not for tree-sitter
         return match.start()
     if not root.has_error:
@@ -139,8 +143,8 @@ def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
         patterns: The query, with captures such as `@name`.
 
     Returns:
-        The matching nodes for each capture, in the order of the source; outer nodes come before inner ones. A
-        capture without matches is missing.
+        For the name of each capture, without `@`, the matching nodes in the order of the source. Outer nodes
+        come before inner ones. A capture without matches is missing.
     """
     found = QueryCursor(_query(patterns)).captures(unit.root)
     return {
@@ -150,7 +154,7 @@ def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
 
 
 def taken_names(unit: CodeUnit) -> frozenset[str]:
-    """Return all identifiers in the code, with builtins and attributes. New names must differ from them."""
+    """Return all identifiers in the code, including attributes. A new name must differ from all of them."""
     names = {unit.text_of(node).decode() for node in captures(unit, "(identifier) @name").get("name", [])}
     return frozenset(names | {unicodedata.normalize("NFKC", name) for name in names})
 
@@ -164,7 +168,7 @@ def field(node: Node, name: str) -> Node:
 
 
 def token(node: Node, text: str) -> Node:
-    """Return the first child of a syntax node that is a given token, such as ":"."""
+    """Return the first token with a given text, such as ":", among the children of a syntax node."""
     return next(child for child in node.children if child.type == text)
 
 
@@ -222,7 +226,7 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
         parts: The parts: new bytes, or ranges of the source.
 
     Returns:
-        The parts, with the spaces between them.
+        The parts, with the added spaces between them. Empty parts are left out.
     """
     joined: list[bytes | Span] = []
     last = b""
@@ -239,13 +243,19 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
 
 
 def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join the parts of a replacement, with spaces where they would merge with the text around.
+    """Join the parts of a replacement, with a space where two words, or two braces, would merge.
+
+    In contrast to `join`, a space is also added before or after the replacement, where it would merge with
+    the text around it.
 
     Args:
         unit: The parsed code.
-        start: The first byte that is replaced.
-        end: The byte after the replaced range.
+        start: The index of the first byte that is replaced.
+        end: The index after the last byte that is replaced.
         parts: The parts of the replacement: new bytes, or ranges of the source.
+
+    Returns:
+        The parts, with the added spaces.
     """
     before, after = Span(max(start - 1, 0), start), Span(end, min(end + 1, len(unit.text)))
     joined = join(unit, before, *parts, after)

@@ -13,8 +13,8 @@ from simllm.perturb.code.python.python_unit import field
 _PLAIN_LITERALS = frozenset("float string concatenated_string true false none".split())
 _INTEGER_OPERATORS = frozenset("+ - * // % & | ^ << >>".split())
 _PLAIN_OPERATORS = _INTEGER_OPERATORS | {"/", "**"}
-_INTEGER_CALLS = ("len", "int", "ord", "hash", "id")  # builtins that return an int, whatever they get
-_CHOOSING_CALLS = ("abs", "min", "max")  # builtins that return an int if they get nothing else
+_INTEGER_CALLS = ("len", "int", "ord", "hash", "id")  # builtins that return an int, whatever the arguments
+_CHOOSING_CALLS = ("abs", "min", "max")  # builtins that return an int if all arguments are ints
 _DEEPEST = 50  # operators inside operators; deeper expressions count as unknown
 
 
@@ -27,7 +27,7 @@ class LocalValues:
 
     Args:
         unit: The parsed code.
-        scopes: Its scopes and variables.
+        scopes: The scopes and variables of the code.
     """
 
     def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
@@ -51,8 +51,8 @@ class LocalValues:
 
         Args:
             node: The expression.
-            depth: The number of expressions around it that are being analysed. Very deep expressions are not
-                analysed.
+            depth: The number of expressions around `node` that are being analysed. If it is very large, the
+                result is None.
 
         Returns:
             "integer"; "plain" for other immutable values such as strings; or None if the value may be
@@ -121,14 +121,20 @@ class LocalValues:
         )
 
     def _kind_of_bindings(self, variable: Variable) -> str | None:
-        """Return the kind that all values assigned to a variable have in common; None if one is unknown."""
+        """Return the kind of all values that are assigned to a variable: "integer" or "plain" (immutable).
+
+        If the kind of one value is unknown, None is returned.
+        """
         return _common(self._kind_of_binding(use.node) for use in variable.uses if use.role == "bind")
 
     def _kind_of_binding(self, target: Node) -> str | None:
-        """Return the kind of the value that an assignment, loop or `:=` gives to a variable; None if unknown.
+        """Return the kind of the value that an assignment, loop or `:=` gives to a variable.
 
         Args:
-            target: The identifier of the variable, where it gets the value.
+            target: The identifier of the variable in the assignment, loop or `:=`.
+
+        Returns:
+            "integer"; "plain" for other immutable values; or None if the kind is unknown.
         """
         parent = target.parent
         if parent is None:
@@ -166,7 +172,14 @@ def _assigned(assignment: Node) -> Node | None:
 
 
 def _common(kinds: Iterable[str | None]) -> str | None:
-    """Return the most specific kind that covers all given kinds; None if one of them is None."""
+    """Return the most specific kind of value that covers several kinds.
+
+    Args:
+        kinds: For each value, "integer", "plain" (any immutable value), or None if the kind is unknown.
+
+    Returns:
+        "integer" if all values are integers; "plain" if all are at least plain; otherwise None.
+    """
     found = set(kinds)
     if None in found:
         return None
@@ -174,7 +187,9 @@ def _common(kinds: Iterable[str | None]) -> str | None:
 
 
 def _combine(operator: str, left: str | None, right: str | None) -> str | None:
-    """Return the kind of the result of a binary operator; None if it is unknown.
+    """Return the kind of value that a binary operator returns.
+
+    A kind is "integer", "plain" (any immutable value), or None if it is unknown.
 
     Args:
         operator: The operator, such as "+".
