@@ -27,17 +27,19 @@ from simllm.metrics.text import BASELINES, UnavailableError
 
 GROUP = "simllm.metrics"  # group of entry points
 BUILT_IN = ("simllm", "simllm-same", *BASELINES)
-CODE = tuple(CODE_METRICS)  # for code; `names` leaves them out, because they do not score summaries
+CODE = tuple(CODE_METRICS)  # metrics for code; `names` leaves them out, because they do not score texts
 _COLUMN = "column"
 
 
 @dataclass(frozen=True)
 class ColumnMetric:
-    """Placeholder for a metric whose scores are already in a file with human ratings.
+    """Placeholder for a metric whose scores are already stored in a file with human ratings.
+
+    It cannot compute new scores; whoever has the file reads the scores from a column of it.
 
     Attributes:
         name: The name under which the metric was asked for, `column=NAME`.
-        column: The column of the file with the scores.
+        column: The name of the column that has the scores.
     """
 
     name: str
@@ -54,7 +56,7 @@ class ColumnMetric:
 
 
 def names() -> tuple[str, ...]:
-    """List the names of all metrics for texts: first those of simllm, then those of installed packages."""
+    """List the names of all metrics for texts: first those of simllm, then those that other packages add."""
     return (*BUILT_IN, *sorted(_entry_points()))
 
 
@@ -69,7 +71,7 @@ def check_names(chosen: Iterable[str]) -> None:
 
 
 def is_code_metric(name: str) -> bool:
-    """Return whether a metric, given as `name` or `name=argument`, scores code and not summaries."""
+    """Return whether a metric, given as `name` or `name=argument`, scores code instead of summaries."""
     return name.partition("=")[0] in CODE
 
 
@@ -89,7 +91,8 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     Args:
         name: `name` or `name=argument`, for example `bleu`. Special names are: `simllm=FOLDER`, the
             learned metric with the model in FOLDER; `simllm-same`, the learned metric's probability
-            that two texts have the same meaning; `column=NAME`, scores in a column of a rated data set.
+            that two texts have the same meaning; `column=NAME`, the scores that a file with human ratings
+            already has in a column.
         model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
             the package.
 
@@ -129,8 +132,8 @@ def load_all(
             the package.
 
     Returns:
-        The metrics that are available; and, for the name of each other metric, the text that says how
-        to make it available.
+        A list of the available metrics; and a dict with the unavailable metrics, from the name of each to a
+        text that says how to make it available.
 
     Raises:
         InputError: A name belongs to no metric, or no metric is available.

@@ -72,7 +72,7 @@ def alpha(raters: Floats, ordinal: bool) -> float:
     Args:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate; at least two
             ratings in each row.
-        ordinal: Whether to replace ratings by their ranks first.
+        ordinal: Whether ratings are first replaced by their ranks.
     """
     is_rated = ~np.isnan(raters)
     values = raters.astype(np.float64)

@@ -29,9 +29,10 @@ class CodeBleuParts:
     Attributes:
         ngram: BLEU-4 of the tokens.
         weighted_ngram: Recall of n-grams, in which keywords weigh more than other tokens.
-        syntax: Share of the reference's subtrees that the candidate's syntax tree has, too.
-        data_flow: Share of the reference's data flow that the candidate has, too. None if the reference has
-            none, or if the language is not Python or Java.
+        syntax: Share of the reference's syntax subtrees that also occur in the candidate.
+        data_flow: Share of the reference's data flow (relations such as "x is computed from y") that the
+            candidate has, too. None if the reference has no data flow, or if the language is not Python or
+            Java.
     """
 
     ngram: float
@@ -51,8 +52,8 @@ def code_bleu(candidate: str, reference: str, language: str) -> CodeBleuParts:
 
     Args:
         candidate: The code to judge.
-        reference: The code to compare it with; it must have a token.
-        language: Their language, such as "java".
+        reference: The code to compare the candidate with; it must have at least one token.
+        language: The language of both, such as "java".
 
     Raises:
         TimeoutError: Parsing takes too long.
@@ -103,7 +104,7 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
 
 @cache
 def keywords() -> dict[str, frozenset[str]]:
-    """Return the keywords of each language."""
+    """Return the keywords of each language, by the name of the language."""
     lines = (line for _, line in files.lines(Path(__file__).with_name("keywords.txt")))
     rows = (line.split(": ") for line in lines if not line.startswith("#"))
     return {language: frozenset(words.split()) for language, words in rows}
@@ -125,11 +126,11 @@ def syntax_match(candidate: Node, reference: Node) -> float:
 
 
 def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
-    """Return a number for the root and for each node with children; equal s-expressions have equal numbers.
+    """Number the subtrees of the root and of each node with children; equal subtrees get equal numbers.
 
     Args:
         root: The root of a syntax tree.
-        numbers: The numbers that are given already; new ones are added.
+        numbers: The numbers by s-expression, shared by several calls; new ones are added.
     """
     found: list[int] = []
     # A node, the name of its field, the parts of its parent, its own parts, and whether these are complete.
