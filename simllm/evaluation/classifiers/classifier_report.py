@@ -22,9 +22,9 @@ from simllm.io.number_format import format_number, format_p_value
 from simllm.stats.probability_calibration import Bin
 
 _LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
-_LEAST_ROWS = 10  # for an interval; that of fewer rows would look too sure
+_LEAST_ROWS = 10  # rows for an interval; an interval of fewer rows would look too certain
 _NAMES = ("classifiers.json", "tables.tex", "report.html", "predictions.jsonl")
-# Facts that a reader needs to repeat a study (steps S2 to S5), and what is said about them.
+# The keys of facts that a reader needs to repeat a study (steps S2 to S5), and descriptions of the facts.
 FACTS = {
     "model": "the model and its version",
     "prompts": "the prompts, word for word",
@@ -45,7 +45,13 @@ def check(folder: Path) -> None:
 
 
 def read_about(file: Path | None) -> dict[str, str]:
-    """Read the facts about a study from a TOML file with text under the keys of `FACTS`.
+    """Read facts about a study, such as the model's version, from a TOML file.
+
+    Args:
+        file: The file, with the keys of `FACTS`; None if there is no such file.
+
+    Returns:
+        The facts as text, by key; empty without a file.
 
     Raises:
         InputError: The file cannot be read, or has an unknown key.
@@ -64,7 +70,7 @@ def read_about(file: Path | None) -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    """Return a TOML value as text; the parts of a list are separated by commas."""
+    """Convert a TOML value to text; the elements of a list are joined with commas."""
     if isinstance(value, list):
         return ", ".join(map(_shown, value))
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
@@ -114,7 +120,7 @@ def numbers(study: ClassifierStudy) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: bins of a calibration become objects with the report's names."""
+    """Convert a value for JSON: each bin of a reliability diagram in the value becomes a dict."""
     if isinstance(value, Bin):
         return {"bin": value.number, "n": value.size, "confidence": value.probability, "rate": value.share}
     if isinstance(value, dict):
