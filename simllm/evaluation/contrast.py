@@ -37,7 +37,7 @@ class Triples:
         references: The texts with which rewordings and changes are compared.
         rewordings: Texts with the same meaning as the references.
         changes: Texts with another meaning than the references.
-        kinds: What changes the meaning, such as "negation" or "number".
+        kinds: The kinds of difference between change and reference, such as "negation" or "number".
         forms: "balanced" if rewording and change share equally many words with the reference, or
             "adversarial" if the change shares more.
     """

@@ -63,7 +63,8 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Read the rows of the CSV file below its header.
 
     Yields:
-        The place of a row for error messages, such as "FILE, line 3", and its cells by column name.
+        For each row: its place for error messages, such as "FILE, line 3"; and a dict from column name to
+        cell.
 
     Raises:
         InputError: The file is not CSV, or a necessary column is missing.

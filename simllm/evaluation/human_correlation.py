@@ -96,7 +96,7 @@ def correlate(
         model: The model folder of the metric `simllm`; None means the included model.
 
     Raises:
-        InputError: The file cannot be read, a name is unknown, or no metric is available.
+        InputError: The file cannot be read, the name of a metric is unknown, or no metric is available.
     """
     rated = ratings.load(file)
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
@@ -110,8 +110,12 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
     Pairs to which a metric gives no score (NaN) are left out for this metric.
 
     Args:
-        rated: The rated pairs.
-        metrics: The metrics.
+        rated: The pairs of texts with human ratings.
+        metrics: The loaded metrics.
+
+    Returns:
+        The correlation of each metric with the ratings, and the metrics that are not available for these
+        pairs.
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}

@@ -107,7 +107,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the keys under which a JSON row holds the reference, the candidate and the rating."""
+    """Return the keys under which a JSON row has the reference, the candidate and the rating."""
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
     rating = next((name for name in ("rating", "ratings", "passed") if name in row), "rating")
@@ -186,10 +186,10 @@ def _number(value: Any, message: str) -> float:
 
 
 def _matrix(ratings: list[dict[str, float]]) -> Floats:
-    """Arrange ratings as an array.
+    """Arrange the ratings of n pairs as an array with a column for each rater.
 
     Args:
-        ratings: For each of n pairs, the ratings by rater.
+        ratings: For each of n pairs, a dict from rater to rating.
 
     Returns:
         (n, raters) ratings; NaN if a rater did not rate a pair.

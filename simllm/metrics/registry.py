@@ -81,7 +81,7 @@ def needs_source(name: str) -> bool:
 
 
 def lower_is_better(name: str) -> bool:
-    """Return whether a lower score of a metric, given as `name` or `name=argument`, is better."""
+    """Return whether lower scores of a metric, given as `name` or `name=argument`, are better."""
     return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].lower_is_better
 
 
@@ -187,7 +187,7 @@ def same_metric(name: str, learned: Any) -> Metric:
 def _baseline(name: str, kind: str, argument: str) -> Metric:
     """Load a baseline metric that caches its scores on disk.
 
-    Its signature names the versions of the libraries and the hashes of the data that it uses.
+    The metric's signature names the versions of its libraries and the hashes of its data files.
 
     Args:
         name: The full name of the metric: `kind` or `kind=argument`.
@@ -202,7 +202,7 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
 
 
 def _code_metric(name: str) -> Metric:
-    """Load a metric for code; its libraries are in the extra `code`."""
+    """Load a metric for code; raise UnavailableError if its libraries (extra `code`) are not installed."""
     try:
         metric: Metric = import_module("simllm.metrics.code.code_metric").load(name)
     except ModuleNotFoundError as error:

@@ -81,7 +81,7 @@ def _correlation(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def divide(ratio: tuple[Floats, Floats]) -> Floats:
-    """Divide a numerator by a denominator; 0 / 0 is 0."""
+    """Divide the numerators of a ratio by its denominators; the result is 0 where the denominator is 0."""
     numerator, denominator = ratio
     return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator != 0)
 

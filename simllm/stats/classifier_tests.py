@@ -22,7 +22,7 @@ _DRAWS = 10_000
 
 
 class Outcome(NamedTuple):
-    """The outcome of a test.
+    """The outcome of a significance test.
 
     Attributes:
         test: The name of the test, such as "mcnemar-exact".
@@ -220,7 +220,8 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
     """Test whether accuracy differs between groups of items.
 
     Args:
-        right_wrong: For each group, the numbers of right and wrong answers; no group is empty.
+        right_wrong: For each group, the number of right answers and the number of wrong answers; no group is
+            empty.
 
     Returns:
         The outcome of Fisher's exact test for two groups, else of a chi-squared test.
@@ -247,7 +248,7 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
 
 
 def compare_group_means(values: Sequence[Floats]) -> Outcome:
-    """Test whether values differ between groups by the test of Kruskal and Wallis (1952).
+    """Test whether values differ between groups of items (test of Kruskal and Wallis, 1952).
 
     Args:
         values: For each group, the values of its items, such as their shares of right runs.

@@ -47,8 +47,8 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
     NaN if all resamples have the same correlation. Everything is NaN if scores or ratings are constant.
 
     Args:
-        scores: (n,) scores.
-        ratings: (n,) ratings.
+        scores: (n,) scores of n items.
+        ratings: (n,) ratings of the items.
     """
     if np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return Correlation(*[float("nan")] * 4)
@@ -163,7 +163,7 @@ def _centred_ranks(values: Floats) -> Floats:
 
 
 def rank_correlations(a: Floats, b: Floats) -> Floats:
-    """Compute k Spearman correlations at once: row i of `a` with row i of `b`.
+    """Compute k Spearman correlations at once: each row of `a` with the same row of `b`.
 
     Args:
         a: (k, n) values.

@@ -1,4 +1,4 @@
-"""Tests of two systems on the same items: bootstrap and sign flip test."""
+"""Tests that compare two systems by their scores for the same items: bootstrap and sign flip test."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _batches(n: int) -> Iterator[range]:
 
 
 def interval(values: Values) -> tuple[float, float]:
-    """Return the 95% bootstrap interval: the 2.5% and 97.5% quantiles of resampled means."""
+    """Return the 95% bootstrap interval of a mean: the 2.5% and 97.5% quantiles of its resampled values."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
@@ -106,7 +106,7 @@ def sign_flip_p(differences: Values, random: np.random.Generator) -> float:
     The sign flip test compares the sum of the differences with the sums after random changes of signs.
 
     Args:
-        differences: (n,) difference between two systems for each item.
+        differences: (n,) differences between the scores of two systems, one for each item.
         random: The random generator.
     """
     total = differences.sum()

@@ -1,7 +1,7 @@
 """Calibration of predicted probabilities.
 
-Probabilities are calibrated if they agree with frequencies: of the pairs with a predicted probability
-of 0.8, 80% have a positive label.
+Probabilities are calibrated if they agree with frequencies: among the predictions with a probability of 0.8,
+80% have a positive label.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def consistency(
         probabilities: (n,) predicted probabilities.
         labels: (n,) true labels, 0 or 1.
         bins: Number of bins of equal width.
-        draws: How often random labels are chosen. For large n, the number is reduced to save time.
+        draws: Number of sets of random labels. For large n, the number is reduced to save time.
 
     Returns:
-        The mean ECE with random labels; and the p-value, which is the share of random choices whose ECE is at
-        least as large as the ECE with the true labels.
+        The mean ECE with random labels; and the p-value, which is the share of sets of random labels whose
+        ECE is at least as large as the ECE with the true labels.
     """
     random = np.random.default_rng(_SEED)
     diagram = reliability(probabilities, labels, bins)
@@ -118,7 +118,7 @@ def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:
 
     Args:
         logits: (n,) outputs of a model.
-        labels: (n,) true labels, 0 or 1; both must occur.
+        labels: (n,) true labels, 0 or 1; there must be labels of both kinds.
 
     Returns:
         The slope and the intercept.

@@ -92,7 +92,7 @@ def write(
         folder: The folder of the report.
         command: The command line that ran the study, to be shown in the report.
         about: Facts about the study, as `read_about` returns them.
-        keep_predictions: Whether to write the predictions, too (`predictions.jsonl`).
+        keep_predictions: Whether the predictions are written, too (to `predictions.jsonl`).
 
     Raises:
         InputError: `check` fails, or a file cannot be written.
@@ -108,7 +108,7 @@ def write(
 
 
 def numbers(study: ClassifierStudy) -> dict[str, Any]:
-    """Return all figures of a study as a JSON object."""
+    """Return all numeric results of a study as a dict that can be written as JSON."""
     return {
         "labels": study.labels,
         "classifiers": {name: _plain(asdict(found)) for name, found in study.classifiers.items()},
@@ -155,7 +155,7 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
 
 
 def metric_names(study: ClassifierStudy) -> list[str]:
-    """Return the names of the metrics that the tables show, in order."""
+    """Return the names of all metrics that a classifier of the study has, in the order of the tables."""
     splits = [split for found in study.classifiers.values() for split in found.splits.values()]
     return list(dict.fromkeys(name for split in splits for name in split.metrics))
 

@@ -62,7 +62,7 @@ def calibrate(
         predicted: (n,) indices of the predicted classes in `labels`.
         labels: The classes; with two, the positive one is the first.
         bins: The number of bins.
-        details: Whether to test, for two classes, whether the calibration error is larger than by chance.
+        details: Whether the calibration error is tested against chance; with two classes only.
 
     Returns:
         First, a dict: under "positive" the calibration of P(positive), for two classes only; under "top" the

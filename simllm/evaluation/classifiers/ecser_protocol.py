@@ -1,7 +1,7 @@
 """The protocol ECSER-LLM for studies of classifiers (R. van der Zeijden, "Enhancing the ECSER pipeline").
 
-Steps S1 to S5 prepare a study, S6 and S7 measure performance, S8 looks at calibration, fairness, robustness
-and costs, S9 at overfitting and degradation, S10 at curves, and S11 tests for significance.
+Steps S1 to S5 prepare a study. S6 and S7 measure performance. S8 examines calibration, fairness, robustness
+and costs, and S9 overfitting and degradation. S10 draws curves, and S11 tests for significance.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ClassifierResult:
             groups; empty with more than two classes.
         robustness: The comparison of predictions for rewritten variants of the items with those for the
             original items.
-        overfitting: For each metric, its mean on test data minus that on training data.
-        degradation: For each metric, its mean on test data minus that on validation data.
+        overfitting: For each metric, its mean on test data minus its mean on training data.
+        degradation: For each metric, its mean on test data minus its mean on validation data.
         costs: For each reported cost, such as "seconds": its sum, its mean per row, and its sum divided by
             the number of right answers.
         dominated_by: The names of the classifiers that are better or cheaper, and neither worse nor more
@@ -294,7 +294,7 @@ def _measure_classifier(
 def main_split(splits: Mapping[str, object]) -> str:
     """Return the split for which fairness, robustness and costs are reported.
 
-    It is "test" if there are such rows, otherwise "validation", otherwise "train".
+    This split is "test" if `splits` has it, otherwise "validation", otherwise "train".
     """
     return next(split for split in ("test", "validation", "train") if split in splits)
 

@@ -37,7 +37,7 @@ def classify(
         acceptable: The lowest mean rating of an acceptable candidate.
         metrics: The metrics.
         folds: The number of folds for cross-validation.
-        perturb: Whether to predict also for variants: candidates that are edited without a change of meaning.
+        perturb: Whether variants are predicted, too: candidates that are edited without a change of meaning.
 
     Returns:
         The predictions. For each metric there is a row for each pair, and a row for each variant. A row has

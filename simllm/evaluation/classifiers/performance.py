@@ -65,7 +65,7 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
         rows: Rows of `Predictions`.
         labels: The classes; with two, the positive one is the first.
         bins: The number of bins for calibration.
-        details: Whether to test calibration, which takes time.
+        details: Whether calibration is tested for significance, which takes time.
     """
     gold, predicted = class_numbers(rows, labels)
     repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
@@ -120,7 +120,10 @@ def strict_value(found: Performance, metric: str) -> float | None:
 
 
 def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]]:
-    """Return the function that computes metrics from counts: one for two classes, another for more."""
+    """Return the function that computes metrics from confusion matrices with the classes `labels`.
+
+    It is `binary_metrics` for two classes, and `multiclass_metrics` for more.
+    """
     return classification.binary_metrics if len(labels) == 2 else classification.multiclass_metrics
 
 

@@ -51,7 +51,7 @@ class Predictions:
     rows: DataFrame
 
     def to_json_lines(self) -> Iterator[str]:
-        """Yield the predictions as JSON lines, without columns that are empty or missing."""
+        """Yield each prediction as a line of JSON, without empty and missing values except `predicted`."""
         columns = [name for name in self.rows if name != PLACE]
         for values in self.rows[columns].itertuples(index=False):
             row = dict(zip(columns, values, strict=True))
@@ -228,7 +228,7 @@ def _read_csv(path: Path, known: set[str]) -> DataFrame:
 
 
 def _read_json_lines(path: Path) -> DataFrame:
-    """Read JSON lines; an object under `probabilities` becomes columns such as `p:bug`."""
+    """Read JSON lines as a table of text; an object under `probabilities` becomes columns such as `p:bug`."""
     table = []
     for where, row in files.objects(path):
         chances = row.pop("probabilities", None)
@@ -249,7 +249,7 @@ def _text(value: Any) -> str | None:
 
 
 def _numbers(rows: DataFrame, name: str) -> Series:
-    """Convert a column to numbers; an empty value becomes NaN."""
+    """Return the column `name` as numbers; an empty value becomes NaN, other text raises InputError."""
     texts = rows[name].replace("", None)
     values = pd.to_numeric(texts, errors="coerce")
     wrong = (values.isna() & texts.notna()) | np.isinf(values)

@@ -193,7 +193,12 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 
 
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
-    """Test whether groups of items differ in the shares of right predictions over several runs."""
+    """Test whether a classifier is right equally often in all groups, for items with several runs.
+
+    Args:
+        rows: The rows of one classifier.
+        group: The name of the column with the group of each row.
+    """
     shares = [mean_by_item(is_right(own), own).to_numpy() for _, own in rows.groupby(group, sort=False)]
     return tests.compare_group_means(shares)
 

@@ -59,7 +59,7 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
 
 
 def numbers(study: EditStudy) -> dict[str, Any]:
-    """Return all figures of a study as a JSON object."""
+    """Return all numeric results of a study as a dict that can be written as JSON."""
     return {
         "items": study.ids,
         "easy": study.easy,

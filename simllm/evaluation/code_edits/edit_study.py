@@ -148,7 +148,12 @@ def run_study(
 
 
 def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
-    """Read the candidates of all systems, and check that all systems have the same items."""
+    """Read the candidates of all systems, and check that all systems have the same items.
+
+    Args:
+        paths: JSON-lines files, as in `run_study`.
+        language: The programming language of lines without the key `language`.
+    """
     systems: dict[str, System] = {}
     named_by_file: dict[str, Path] = {}
     for path in paths:

@@ -1,4 +1,4 @@
-"""How often a tool succeeded on an item, in its original form and rewritten."""
+"""Counts of a tool's successes on an item, before and after the item's code is rewritten."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ItemOutcome:
-    """How often a tool succeeded on an item: on its original code, and on the rewritten code (the variant).
+    """Counts of a tool's successes on an item: on its original code, and on the rewritten code (the variant).
 
     Attributes:
         id: The id of the item.
@@ -29,12 +29,12 @@ class ItemOutcome:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """The shares of successes on the original and on the variant."""
+        """Two success rates: the share of right answers about the original, and about the variant."""
         return self.original[0] / self.original[1], self.transformed[0] / self.transformed[1]
 
     @property
     def difference(self) -> float:
-        """The success rate on the variant minus that on the original."""
+        """The success rate on the variant minus the success rate on the original."""
         original, transformed = self.rates
         return transformed - original
 

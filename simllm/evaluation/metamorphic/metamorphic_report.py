@@ -54,7 +54,7 @@ def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
 
 
 def numbers(study: MetamorphicStudy) -> dict[str, Any]:
-    """Return all figures of a study as a JSON object; an infinite odds ratio is "inf"."""
+    """Return all numeric results of a study as a dict for JSON; an infinite odds ratio becomes "inf"."""
     tools = {name: asdict(found) for name, found in study.tools.items()}
     for found in tools.values():
         found |= found.pop("study")
@@ -110,7 +110,7 @@ def write_conclusions(study: MetamorphicStudy) -> list[str]:
 
 
 def _p(value: float | None) -> str:
-    """Format a p-value as "p = .012" or "p < .001"."""
+    """Format a p-value as "p = .012" or "p < .001"; None becomes "no p-value"."""
     return "no p-value" if value is None else f"p = {format_p_value(value)}".replace("= <", "<")
 
 

@@ -102,7 +102,7 @@ class AnswerRecord:
                 self._known[files.text_under(row, "key", where)] = row
 
     def _cut_half_a_line(self) -> None:
-        """Remove an incomplete last line of the file, which a killed run may have left."""
+        """Remove the last line of the file if it is incomplete, because an earlier run was killed."""
         content = self._file.read_bytes()
         if content and not content.endswith(b"\n"):
             with self._file.open("r+b") as file:

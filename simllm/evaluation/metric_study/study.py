@@ -143,8 +143,8 @@ def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Flo
         rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
-        Two dicts by metric name: the (n,) scores of each available metric, and advice on how to make each
-        other metric available.
+        Two dicts. The first has the (n,) scores of each available metric, by its name. The second has advice
+        on how to make each unavailable metric available, by its name.
 
     Raises:
         InputError: No metric is available.

@@ -71,7 +71,7 @@ def largest_groups(groups: Sequence[Group], limit: int) -> list[Group]:
 
 
 def _lengths(references: Sequence[str]) -> list[str]:
-    """Divide texts into three ranges of length with about equally many texts.
+    """Divide texts by length into three groups with about equally many texts.
 
     Args:
         references: n texts.

@@ -24,7 +24,7 @@ class MetricResult:
             pairs; None for a single rater.
         kendall: Kendall's tau-b.
         pearson: Pearson's r.
-        pairwise_accuracy: How often scores and ratings put two pairs in the same order, from 0 to 1.
+        pairwise_accuracy: The share of pairs of items that scores and ratings put in the same order.
         quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores.
     """
 

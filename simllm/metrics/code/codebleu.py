@@ -84,7 +84,11 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
     Args:
         tokens: The tokens of the candidate.
         expected: The tokens of the reference.
-        important: The keywords of the language; other single tokens have a fifth of their weight.
+        important: The keywords of the language. For n = 1, they have the weight 1, and other tokens 0.2. For
+            larger n, all n-grams have the weight 1.
+
+    Returns:
+        A value from 0 to 1; 0 if no token of the reference is in the candidate.
     """
     logs = 0.0
     for order in (1, 2, 3, 4):
@@ -113,8 +117,8 @@ def keywords() -> dict[str, frozenset[str]]:
 def syntax_match(candidate: Node, reference: Node) -> float:
     """Compute the share of the reference's subtrees that also occur in the candidate.
 
-    The subtrees are those of the root and of all nodes with children. Two subtrees are equal if tree-sitter
-    prints the same s-expression for them; comments do not count.
+    A subtree is the root or a node with children, with everything below it. Two subtrees are equal if
+    tree-sitter prints the same s-expression for them. Comments are ignored.
 
     Args:
         candidate: The root of the candidate's syntax tree.

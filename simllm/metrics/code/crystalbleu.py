@@ -98,7 +98,7 @@ def _bleu(counts: Ints, length: int, expected_length: int) -> float:
 
 
 def _count(tokens: Sequence[str], order: int, shared: Collection[NGram]) -> Counter[NGram]:
-    """Count the n-grams of one order, without the shared ones."""
+    """Count the n-grams of a list of tokens, where n is `order`; n-grams in `shared` are left out."""
     return Counter(ngram for ngram in ngrams(tokens, order) if ngram not in shared)
 
 

@@ -154,7 +154,7 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield twice, to walk over a loop twice; only once if the loop is deep inside other loops."""
+        """Yield twice, so that a loop is visited twice; yield once if the loop is deep inside other loops."""
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
             yield
@@ -287,7 +287,7 @@ def _is_leaf(node: Node) -> bool:
 
 
 def _name(leaf: Node) -> str:
-    """Return the text of a leaf; empty for a keyword or a sign."""
+    """Return the name or literal at a leaf of the syntax tree; "" for a keyword or a sign."""
     text = (leaf.text or b"").decode(errors="replace")
     return "" if text == leaf.type else text
 

@@ -89,7 +89,7 @@ def lemod(example: Example, part: str) -> float:
 
 
 def token_bleu(candidate: str, reference: str) -> float:
-    """Compute BLEU-4 of tokens with smoothing method 4 of nltk; two empty texts get 0."""
+    """Compute BLEU-4 over tokens, with smoothing method 4 of nltk; the score of two empty texts is 0."""
     return bleu_of_lists(tokenize(candidate), tokenize(reference))
 
 
