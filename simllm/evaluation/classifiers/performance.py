@@ -32,8 +32,8 @@ class Performance:
         labels: The k classes; with two classes, the positive one is the first.
         matrix: (k, k) counts of true classes (rows) and predicted classes, without unparsed outputs.
         metrics: The value and interval of each metric, by name, without unparsed outputs.
-        strict: The value of each metric that is computed from labels alone, if unparsed outputs count as
-            wrong.
+        strict: The values of metrics if unparsed outputs count as wrong. Only metrics that are computed from
+            labels alone are included; for two classes, kappa and balanced accuracy are left out.
         undefined: The names of metrics that would be 0 / 0; their value is 0.
         per_class: With three or more classes, the metrics of each class against the rest, by class and name.
         calibration: Under "positive" the calibration of P(positive), under "top" the calibration of the
@@ -104,7 +104,7 @@ def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
 def strict_value(found: Performance, metric: str) -> float | None:
     """Return the value of a metric, negated if lower values are better.
 
-    Unparsed outputs count as wrong if the metric is computed from labels alone; otherwise they are left out.
+    Unparsed outputs count as wrong if the metric is in `found.strict`; otherwise they are left out.
 
     Args:
         found: The performance of a classifier.
