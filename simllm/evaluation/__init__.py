@@ -1,1 +1,5 @@
-"""Evaluation of metrics: correlation with human ratings, studies, contrast set, robustness to edits."""
+"""Evaluation of metrics, of classifiers, and of tools that edit or read code.
+
+Metrics are evaluated by their correlation with human ratings, by a contrast set, and by their robustness to
+edits of a text.
+"""

@@ -1,12 +1,11 @@
-"""The contrast set: triples of a reference, a rewording and a text with another meaning.
+"""The contrast set: triples of a reference, a rewording and a text with another meaning (the change).
 
-A metric should score the rewording higher than the other text, which is called the change. The set has
-triples of two forms:
+A metric should score the rewording higher than the change. The set has triples of two forms:
 
-- balanced: both texts share equally many words with the reference. A metric that only compares words is
-  right in half of these triples.
-- adversarial: the change shares more words with the reference. A metric that only compares words is
-  never right.
+- balanced: rewording and change share equally many words with the reference. A metric that only compares
+  words is right in half of these triples.
+- adversarial: the change shares more words with the reference than the rewording does. A metric that only
+  compares words is never right.
 """
 
 from __future__ import annotations
@@ -30,13 +29,15 @@ _FIELDS = ("reference", "rewording", "change", "kind", "form")
 
 @dataclass(frozen=True)
 class Triples:
-    """n triples of a reference, a rewording and a change; each attribute has n texts.
+    """n triples of a reference, a rewording and a change (a text with another meaning).
+
+    Each attribute is a list of n texts.
 
     Attributes:
-        references: The texts to compare with.
+        references: The texts with which rewordings and changes are compared.
         rewordings: Texts with the same meaning as the references.
         changes: Texts with another meaning than the references.
-        kinds: What changes the meaning, such as "negation" or "number".
+        kinds: The kinds of difference between change and reference, such as "negation" or "number".
         forms: "balanced" if rewording and change share equally many words with the reference, or
             "adversarial" if the change shares more.
     """
@@ -79,7 +80,7 @@ def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64
 
 
 def clean_triples(triples: Triples) -> Triples:
-    """Clean the texts of triples like simllm does, so that case and markup do not affect any metric."""
+    """Convert the texts of triples to lower case without comment marks, so that these affect no metric."""
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
     return Triples(references, rewordings, changes, triples.kinds, triples.forms)
@@ -93,8 +94,9 @@ def accuracies(score: ScoreFunction, triples: Triples) -> list[float]:
         triples: n triples of a reference, a rewording and a change.
 
     Returns:
-        Accuracies from 0 to 1: on all triples, on each form, and on each kind. Forms and kinds are in the
-        order of their first triple.
+        Accuracies from 0 to 1: first on all triples, then on the triples of each form, such as "balanced",
+        then on the triples of each kind, such as "negation". Forms and kinds are in the order of their first
+        triple.
     """
     wins = rewording_wins(score, triples)
     by_form, by_kind = (mean_by_label(labels, wins) for labels in (triples.forms, triples.kinds))
@@ -105,7 +107,7 @@ def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[st
     """Compute the mean value for each label.
 
     Args:
-        labels: n labels, in which a label may occur several times.
+        labels: The labels of n values; equal labels form a group.
         values: (n,) values.
 
     Returns:
@@ -118,9 +120,10 @@ def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[st
 
 
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
-    """Return the word pairs that decide the contrast set: words that differ between two texts of a triple.
+    """Return the pairs of words in which the reference and another text of a triple differ.
 
-    For a test with unseen words, the training data must not contain these pairs.
+    These pairs decide which text a metric should prefer. For a test with unseen words, the training data must
+    not contain them.
 
     Args:
         file: A JSON-lines file with triples (see `load`).

@@ -11,22 +11,25 @@ from pandas import DataFrame, Series
 
 from simllm.errors import InputError
 
-_MOST_FOLDS = 20  # of which a share is chosen
+_MOST_FOLDS = 20  # to choose items in whole groups, some of so many folds are chosen
 METHODS = ("holdout", "k-fold", "leave-one-out", "leave-one-group-out")
 
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """How to split items.
+    """Settings for splitting items into training, validation and test data, or into folds.
+
+    A fold is a set of items that are tested together, by a model that is trained on the other folds.
 
     Attributes:
-        method: One of `METHODS`. "holdout" chooses test items, and validation items if `validation` is above
-            0; the other methods number folds, and a fold names the items that are tested together.
-        test: The share of test items.
-        validation: The share of validation items.
-        folds: The number of folds of "k-fold".
-        stratify: Columns whose values are spread evenly over the parts.
-        group: A column; items with the same value stay together.
+        method: One of `METHODS`. "holdout" chooses test items at random, and validation items if `validation`
+            is above 0; all other items are training items. The other methods divide the items into folds.
+        test: The share of test items, for "holdout".
+        validation: The share of validation items, for "holdout".
+        folds: The number of folds, for "k-fold".
+        stratify: Columns whose values have about the same distribution in all splits or folds.
+        group: A column; items with the same value in it get into the same split or fold. None if items are
+            split one by one.
         seed: The seed of the random choices.
     """
 
@@ -40,18 +43,18 @@ class SplitPlan:
 
 
 def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
-    """Split items.
+    """Split items into training, validation and test data, or into folds.
 
     Args:
-        rows: n items, as text.
-        plan: How to split them.
+        rows: n items, one in each row; the columns are text.
+        plan: The settings of the split.
 
     Returns:
-        (n,) for "holdout" the split of each item: train, validation or test. For the other methods the number
-        of its fold, from 1, as text.
+        (n,) values, one for each item. With the method "holdout": "train", "validation" or "test". With the
+        other methods: the number of the item's fold as text, counted from 1.
 
     Raises:
-        InputError: The plan does not fit the items.
+        InputError: The settings do not fit the items.
     """
     for name in (*plan.stratify, *([plan.group] if plan.group else [])):
         if name not in rows:
@@ -90,7 +93,11 @@ def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:
 
 
 def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
-    """Choose a share of the items; return their positions."""
+    """Choose a share of the items at random, in whole groups and stratified if the plan says so.
+
+    Returns:
+        The positions of the chosen items in `rows`.
+    """
     from sklearn.model_selection import (
         GroupShuffleSplit,
         ShuffleSplit,
@@ -116,9 +123,20 @@ def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
 def _choose_folds(
     rows: DataFrame, labels: Series, groups: Series, seed: int, share: float
 ) -> NDArray[np.int_]:
-    """Choose a share of stratified items in whole groups: some of many folds.
+    """Choose a share of the items at random, in whole groups and stratified.
 
-    Folds are the only stratified splitter of scikit-learn that keeps groups whole.
+    The items are divided into up to 20 folds, and some of the folds are chosen. For scikit-learn has only one
+    stratified splitter that keeps groups whole, and it makes folds.
+
+    Args:
+        rows: n items.
+        labels: (n,) values that should have the same distribution among the chosen and the other items.
+        groups: (n,) the group of each item; items of a group stay together.
+        seed: The random seed.
+        share: The share of the items to choose.
+
+    Returns:
+        The positions of the chosen items in `rows`.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
@@ -133,7 +151,7 @@ def _choose_folds(
 
 
 def _strata(rows: DataFrame, plan: SplitPlan) -> Series | None:
-    """Return the values of all stratified columns together, one text an item."""
+    """Join the values of each item in the columns `plan.stratify` to one text; None without such columns."""
     if not plan.stratify:
         return None
     return rows[list(plan.stratify)].astype(str).agg("\x1f".join, axis=1)
@@ -147,7 +165,7 @@ def _check_classes(labels: Series, least: int) -> None:
 
 
 def _folds(rows: DataFrame, plan: SplitPlan) -> NDArray[np.int_]:
-    """Number the folds of the items, from 0."""
+    """Divide the items into folds; return the number of each item's fold, counted from 0."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
     if plan.method == "leave-one-out":

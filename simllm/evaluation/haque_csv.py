@@ -1,8 +1,9 @@
 """Reader of `final_megafile.csv`, a table of human ratings that Haque et al. published.
 
-The study is "Semantic similarity metrics for evaluating source code summarization", 2022. A row has one
-rating: the function, the rater, two texts, their similarity from 1 to 4, and the values of many metrics.
-The column `source` tells whether the column `text` or `text.1` holds the reference.
+The study is "Semantic similarity metrics for evaluating source code summarization", 2022. Each row has one
+rating. Its columns are the function, the rater, two summaries of the function, the similarity of the two
+summaries from 1 to 4, and the values of many metrics. The column `source` tells which summary is the
+reference: `text` or `text.1`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         file: The CSV file.
 
     Yields:
-        For each function: where it first occurs in the file, such as "FILE, line 3", and the rated pair as
-        a dict. The dict's keys are described in `simllm.evaluation.ratings`.
+        For each function: the place where it first occurs in the file, such as "FILE, line 3", and the rated
+        pair as a dict. The dict's keys are described in `simllm.evaluation.ratings`.
 
     Raises:
         InputError: The file is not the table of Haque et al.
@@ -62,7 +63,8 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Read the rows of the CSV file below its header.
 
     Yields:
-        The place of a row for error messages, such as "FILE, line 3", and its cells by column name.
+        For each row: its place for error messages, such as "FILE, line 3"; and a dict from column name to
+        cell.
 
     Raises:
         InputError: The file is not CSV, or a necessary column is missing.

@@ -22,7 +22,7 @@ from simllm.text_cleaning import clean
 
 @dataclass(frozen=True)
 class MetricCorrelation:
-    """The correlation between a metric's scores and the human ratings of n pairs.
+    """The correlation between a metric's scores and the human ratings of n pairs of texts.
 
     Attributes:
         metric: The name of the metric.
@@ -48,7 +48,9 @@ class MetricCorrelation:
 
 @dataclass(frozen=True)
 class SystemCorrelation:
-    """The correlation between a metric's mean scores and the mean ratings of k systems.
+    """The correlation over k systems between a system's mean score by a metric and its mean human rating.
+
+    A system writes texts, such as summaries, which are scored and rated.
 
     Attributes:
         metric: The name of the metric.
@@ -71,11 +73,12 @@ class SystemCorrelation:
 class Correlations:
     """Correlations between several metrics and the same human ratings.
 
-    Scores are negated if lower ones are better, so that a positive correlation is agreement.
+    The scores of metrics for which lower is better are negated, so that a positive correlation always means
+    agreement with people.
 
     Attributes:
         rows: The correlation of each available metric.
-        missing: For each unavailable metric, by name, advice on how to make it available.
+        missing: A dict from the name of each unavailable metric to advice on how to make it available.
     """
 
     rows: list[MetricCorrelation]
@@ -93,7 +96,7 @@ def correlate(
         model: The model folder of the metric `simllm`; None means the included model.
 
     Raises:
-        InputError: The file cannot be read, a name is unknown, or no metric is available.
+        InputError: The file cannot be read, the name of a metric is unknown, or no metric is available.
     """
     rated = ratings.load(file)
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
@@ -107,8 +110,12 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
     Pairs to which a metric gives no score (NaN) are left out for this metric.
 
     Args:
-        rated: The rated pairs.
-        metrics: The metrics.
+        rated: The pairs of texts with human ratings.
+        metrics: The loaded metrics.
+
+    Returns:
+        The correlation of each metric with the ratings, and the metrics that are not available for these
+        pairs.
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}
@@ -129,7 +136,9 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
 def correlate_systems(
     file: Path, names: Sequence[str] | None = None, model: str | os.PathLike[str] | None = None
 ) -> tuple[list[SystemCorrelation], dict[str, str]]:
-    """Correlate the mean scores of systems with their mean ratings.
+    """Correlate the mean scores of systems with their mean human ratings, for several metrics.
+
+    A system writes texts, such as summaries, which are scored and rated.
 
     Args:
         file: A file of rated pairs; each line names its `system`.
@@ -137,11 +146,12 @@ def correlate_systems(
         model: The model folder of the metric `simllm`; None means the included model.
 
     Returns:
-        The correlation of each available metric; and for each unavailable one, by name, advice.
+        A list with the correlation of each available metric; and a dict from the name of each unavailable
+        metric to the reason or advice.
 
     Raises:
-        InputError: The file cannot be read, names fewer than 3 systems, a name is unknown, or no metric is
-            available.
+        InputError: The file cannot be read or has fewer than 3 systems, the name of a metric is unknown, or
+            no metric is available.
     """
     rated = ratings.load(file)
     systems = np.array(rated.groups.get("system", []))
@@ -168,15 +178,15 @@ def correlate_systems(
 def _score_by_all(
     rated: Ratings, metrics: Sequence[Metric], missing: dict[str, str]
 ) -> Iterator[tuple[Metric, Floats]]:
-    """Score rated pairs by several metrics; scores are negated if lower ones are better.
+    """Score n rated pairs by several metrics; the scores of metrics for which lower is better are negated.
 
     Args:
-        rated: The rated pairs, as they stand in the file.
+        rated: The n rated pairs, with texts as in the file.
         metrics: The metrics.
-        missing: Gets the name of each unavailable metric, and the reason.
+        missing: A dict to which unavailable metrics are added: their names and the reasons.
 
     Yields:
-        An available metric and its (n,) scores, NaN where it gives none.
+        Each available metric and its (n,) scores; NaN for a pair without a score.
     """
     for metric in metrics:
         try:
@@ -188,7 +198,7 @@ def _score_by_all(
 
 
 def clean_ratings(rated: Ratings) -> Ratings:
-    """Clean the texts of rated pairs like simllm does, so that case, markup and spacing affect no metric."""
+    """Clean the texts of rated pairs, so that case, markup and spacing do not affect any metric."""
     references, candidates = (
         [clean(text) for text in texts] for texts in (rated.references, rated.candidates)
     )
@@ -198,15 +208,15 @@ def clean_ratings(rated: Ratings) -> Ratings:
 def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
     """Score n pairs of texts by a metric.
 
-    Metrics for texts get the pairs cleaned (see `clean_ratings`); metrics for code get them as they are. A
-    `ColumnMetric` computes nothing: its scores come from a column in the file of ratings.
+    Texts are cleaned first (see `clean_ratings`), except for metrics for code. A `ColumnMetric` computes
+    nothing: its scores come from a column in the file of ratings.
 
     Args:
         metric: The metric.
         rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
-        (n,) scores. Metrics for code give NaN to some pairs; all other scores are finite.
+        (n,) scores. They are finite, except that a metric for code may give NaN to a pair.
 
     Raises:
         UnavailableError: The column is missing or incomplete, a score is not finite, or all scores are
@@ -233,7 +243,12 @@ def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
 
 
 def _score_code(metric: Metric, rated: Ratings) -> Floats:
-    """Score rated pairs of code; the pairs must have a language, and sources if the metric needs them."""
+    """Score n rated pairs of code by a metric for code; return (n,) scores.
+
+    Raises:
+        UnavailableError: A pair lacks its language, or the metric needs sources (the code before the change)
+            and a pair lacks its source.
+    """
     needed = {"language": rated.groups.get("language")}
     if registry.needs_source(metric.name):
         needed["source"] = rated.sources

@@ -51,16 +51,16 @@ class TrainedModel:
 
 
 def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Load a model as several metrics, one for each combination of pooling and similarity.
+    """Load a model as several metrics: one for each combination of pooling and similarity of embeddings.
 
-    Token-level similarities are included (Table 1 of the SIMLLM paper). The model is loaded once. For each
-    set of pairs, the encoder runs once for all variants.
+    Further metrics compare tokens instead of pooled embeddings (Table 1 of the SIMLLM paper). The model is
+    loaded once. For each set of pairs, the encoder runs once for all metrics.
 
     Args:
         model: The model folder; None means the included model.
 
     Returns:
-        The variants, with names such as "mean, cosine" and "tokens, f1".
+        The metrics, with names such as "mean, cosine" and "tokens, f1".
     """
     learned = SimLLM(model)
     pooled = [(f"{p}, {s}", learned.variant_signature(p, s)) for p in POOLINGS for s in SIMILARITIES]
@@ -88,7 +88,7 @@ def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequ
         references: n references.
 
     Returns:
-        (n, v) scores.
+        (n, v) scores: one row for each pair, one column for each variant.
     """
     tokenizer = learned.checkpoint.tokenizer
     weights = learned.count_frequencies(references).weights(tokenizer)
@@ -105,12 +105,12 @@ def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Float
     """Score n tokenized pairs by all v variants (combinations of pooling and similarity) of a model.
 
     Args:
-        engine: Runs the encoder.
+        engine: The object that runs the encoder.
         weights: (vocabulary size,) weight of each token in token-level similarities.
         texts: 2n tokenized texts: n candidates, and then their n references.
 
     Returns:
-        (n, v) scores.
+        (n, v) scores: one row for each pair, one column for each variant.
     """
     n = len(texts.inputs) // 2
     states = token_matching.token_states(engine, texts, boundaries=True)
@@ -149,7 +149,8 @@ def load_checkpoints(folder: Path) -> list[TrainedModel]:
 
     Args:
         folder: A folder that contains one model folder for each checkpoint. The number of updates (training
-            steps) stands in the record of the model's training, or at the end of its folder's name.
+            steps) is read from the model's provenance (the record of its training), or else from the digits
+            at the end of the folder's name.
 
     Returns:
         The untrained model, and then the checkpoints, sorted by their number of updates.
@@ -167,7 +168,11 @@ def load_checkpoints(folder: Path) -> list[TrainedModel]:
 def _load_trained(folder: Path) -> TrainedModel:
     """Load a checkpoint as a metric, with its number of training updates.
 
-    The number stands in the record of the model's training, or at the end of the folder's name.
+    The number is read from the model's provenance (the record of its training), or else from the digits at
+    the end of the folder's name.
+
+    Raises:
+        InputError: The number is in neither of these places.
     """
     provenance = checkpoint.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
@@ -178,7 +183,7 @@ def _load_trained(folder: Path) -> TrainedModel:
 
 
 def _make_untrained(folder: Path) -> TrainedModel:
-    """Make a metric with random weights, whose model has the shape of the model in `folder`."""
+    """Make a metric with an untrained model: random weights in the shape of the model in `folder`."""
     like = checkpoint.load(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -43,16 +43,19 @@ Floats = NDArray[np.float64]
 class Ratings:
     """n pairs of texts with human ratings.
 
+    A pair is a candidate (such as a generated summary) and a reference.
+
     Attributes:
         name: The name of the file without its suffix.
         references: n references.
         candidates: n candidates.
         values: (n,) mean ratings; higher is more similar.
         raters: (n, raters) ratings by each person; NaN if a person did not rate a pair.
-        groups: Under "language" the n programming languages, under "system" the n systems that wrote the
-            candidates. A key is missing if a pair lacks it in the file.
-        columns: For each other metric in the file, by name, (n,) scores; NaN if a pair has no score.
-        sources: The code before the change of each pair; empty if a pair lacks it in the file.
+        groups: A dict with lists of n texts: under "language" the programming language of each pair, under
+            "system" the system that wrote each candidate. A key is missing if a pair lacks it in the file.
+        columns: Scores by other metrics that the file contains: a dict from the metric's name to (n,)
+            scores; NaN if a pair has no score.
+        sources: n texts: for each pair, the code before the change. Empty if a pair lacks it in the file.
     """
 
     name: str
@@ -76,8 +79,8 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
     Args:
         file: JSON lines (see the docstring of this module), or the CSV table of Haque et al.
-        fields: The keys of the reference, the candidate and the rating in a JSON line. By default
-            `reference`, `candidate` and `rating`, or `a`, `b` and `score` if a line has these.
+        fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default
+            the keys in the docstring of this module; or `a`, `b` and `score` if a line has these.
 
     Raises:
         InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings
@@ -104,7 +107,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the keys under which a JSON row holds the reference, the candidate and the rating."""
+    """Return the keys under which a JSON row has the reference, the candidate and the rating."""
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
     rating = next((name for name in ("rating", "ratings", "passed") if name in row), "rating")
@@ -139,12 +142,12 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
 
 
 def _mean(row: dict[str, Any], where: str) -> float:
-    """Return the mean of the ratings in a JSON row; `where` is the row's place for errors."""
+    """Return the mean of the ratings in a JSON row; error messages name the row's place, `where`."""
     return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
 
 
 def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, float]]:
-    """Yield the ratings in each row as a dict by rater; an empty dict if the row has no key `ratings`.
+    """Yield for each row a dict from rater to rating; an empty dict if the row has no key `ratings`.
 
     Args:
         rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
@@ -154,7 +157,15 @@ def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, 
 
 
 def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
-    """Return the ratings in a JSON row as a dict by rater; `where` is the row's place for errors."""
+    """Read the ratings in a JSON row as a dict from the rater's name to the rating.
+
+    Args:
+        row: The JSON object; it has the key `ratings`.
+        where: The place of the row for errors, such as "FILE, line 3".
+
+    Raises:
+        InputError: The ratings are not numbers, or the raters do not match the ratings.
+    """
     ratings = row["ratings"]
     if isinstance(ratings, list):
         raters = row.get("raters", list(range(1, len(ratings) + 1)))
@@ -175,10 +186,10 @@ def _number(value: Any, message: str) -> float:
 
 
 def _matrix(ratings: list[dict[str, float]]) -> Floats:
-    """Arrange ratings as an array.
+    """Arrange the ratings of n pairs as an array with a column for each rater.
 
     Args:
-        ratings: For each of n pairs, the ratings by rater.
+        ratings: For each of n pairs, a dict from rater to rating.
 
     Returns:
         (n, raters) ratings; NaN if a rater did not rate a pair.
@@ -202,13 +213,13 @@ def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) ->
 
 
 def _sources(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Return the text under "source" of each row; an empty list if a row has none."""
+    """Return the text under "source" of each row; an empty list if any row lacks this text."""
     sources = [row["source"] for _, row in rows if isinstance(row.get("source"), str)]
     return sources if len(sources) == len(rows) else []
 
 
 def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Floats]:
-    """Collect the scores that n rows have under the key `metrics`.
+    """Collect the scores by other metrics that n rows have under the key `metrics`.
 
     Args:
         rows: For each row, its place for errors ("FILE, line 3") and its JSON object.

@@ -1,8 +1,9 @@
 """Robustness of metrics: how the score of a summary falls when the summary is edited.
 
-This is a metamorphic test, which needs no human ratings. Each summary gets one edit of each kind that fits.
-The edited summary is the candidate, and the original summary is the reference. The score should fall little
-if the edit keeps the meaning, and much if the edit changes the meaning.
+This is a metamorphic test, which needs no human ratings. Each summary is edited in several ways, once by each
+kind of edit that fits (such as "typo" or "negation"). The metric then scores the edited summary against the
+original summary. The score should fall little if the edit keeps the meaning, and much if it changes the
+meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from simllm.stats.correlation import area_under_roc
 from simllm.text_cleaning import clean
 
 _MOST_WORDS = 200  # longer summaries are cut, because the time for edits grows with the square
-# Kinds of edits, and what happens to the meaning.
+# For each kind of edit, whether the meaning is kept or changed.
 KINDS = {
     **dict.fromkeys(meaning_preserving_edits.KINDS, "kept"),
     **dict.fromkeys(meaning_changing_edits.KINDS, "changed"),
@@ -52,6 +53,8 @@ class Edits:
 class Failure:
     """A summary for which a metric is wrong: a change of meaning does not score below a harmless edit.
 
+    A harmless edit is one that keeps the meaning. Edited summaries are scored against the original summary.
+
     Attributes:
         summary: The original summary.
         kept: The summary after an edit that keeps the meaning.
@@ -78,12 +81,15 @@ class Robustness:
     """The results of the robustness test for one metric.
 
     Attributes:
-        drop: For each kind of edit, how much the score falls on average. 0 means that the edit costs
-            nothing; 1 means that the edited summary scores like an unrelated summary.
-        auc: Probability that an edit that keeps the meaning scores higher than an edit that changes it.
-        auc_of: The same probability for each kind of edit. A kind that keeps the meaning is compared with
-            all changes of meaning. A kind that changes the meaning is compared with all edits that keep it.
-        failures: The metric's worst errors, the worst first.
+        drop: For each kind of edit, by name, the mean decrease of the score. 0 means that the score stays the
+            same; 1 means that the edited summary scores like an unrelated summary. NaN if unrelated summaries
+            score as high as equal summaries.
+        auc: Probability that a random edit that keeps the meaning scores higher than a random edit that
+            changes the meaning.
+        auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
+            with all edits that change the meaning. A kind that changes the meaning is compared with all edits
+            that keep the meaning.
+        failures: Summaries for which the metric is wrong, the worst error first.
     """
 
     drop: dict[str, float]
@@ -93,10 +99,10 @@ class Robustness:
 
 
 def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
-    """Edit summaries by rule: each summary gets one random edit of each kind that fits.
+    """Edit summaries by rule: for each summary and each kind of edit that fits, make one random edit.
 
     Args:
-        summaries: The summaries. Equal summaries count once, and long ones are cut to 200 words.
+        summaries: The summaries. Equal summaries are used once, and long ones are cut to 200 words.
         lexicon: The word lists with synonyms, opposites and so on.
         seed: The seed of the random choices, from 0.
 
@@ -127,12 +133,12 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
 
 
 def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Robustness:
-    """Score edited summaries by a metric, and measure how far the scores follow the meaning.
+    """Test a metric on edited summaries: do scores fall if, and only if, an edit changes the meaning?
 
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
         edits: The edited summaries.
-        examples: The largest number of errors to list in the result.
+        examples: The largest number of failures to list in the result.
     """
     m = len(edits.summaries)
     unrelated = [edits.summaries[(i + m // 2) % m] for i in range(m)]
@@ -162,15 +168,16 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
     """Find the summaries for which a change of meaning scores as high as a harmless edit, or higher.
 
-    For each such summary, the best-scored change of meaning and the worst-scored harmless edit are kept.
+    A failure has the change of meaning with the highest score, and the harmless edit with the lowest score.
 
     Args:
         edits: n edited summaries.
-        scores: (n,) scores against the original summaries.
-        kept: (n,) whether an edit keeps the meaning.
+        scores: (n,) scores of the edited summaries against the original summaries.
+        kept: (n,) whether an edit keeps the meaning (is harmless).
 
     Returns:
-        The failures, sorted by the difference between the two scores, the largest first.
+        The failures, sorted by how far the change of meaning scores above the harmless edit, the largest
+        difference first.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):

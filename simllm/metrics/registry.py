@@ -27,17 +27,19 @@ from simllm.metrics.text import BASELINES, UnavailableError
 
 GROUP = "simllm.metrics"  # group of entry points
 BUILT_IN = ("simllm", "simllm-same", *BASELINES)
-CODE = tuple(CODE_METRICS)  # for code; `names` leaves them out, because they do not score summaries
+CODE = tuple(CODE_METRICS)  # metrics for code; `names` leaves them out, because they do not score texts
 _COLUMN = "column"
 
 
 @dataclass(frozen=True)
 class ColumnMetric:
-    """Placeholder for a metric whose scores are already in a file with human ratings.
+    """Placeholder for a metric whose scores are already stored in a file with human ratings.
+
+    It cannot compute new scores; whoever has the file reads the scores from a column of it.
 
     Attributes:
         name: The name under which the metric was asked for, `column=NAME`.
-        column: The column of the file with the scores.
+        column: The name of the column that has the scores.
     """
 
     name: str
@@ -54,7 +56,7 @@ class ColumnMetric:
 
 
 def names() -> tuple[str, ...]:
-    """List the names of all metrics for texts: first those of simllm, then those of installed packages."""
+    """List the names of all metrics for texts: first those of simllm, then those that other packages add."""
     return (*BUILT_IN, *sorted(_entry_points()))
 
 
@@ -69,7 +71,7 @@ def check_names(chosen: Iterable[str]) -> None:
 
 
 def is_code_metric(name: str) -> bool:
-    """Return whether a metric, given as `name` or `name=argument`, scores code and not summaries."""
+    """Return whether a metric, given as `name` or `name=argument`, scores code instead of summaries."""
     return name.partition("=")[0] in CODE
 
 
@@ -79,7 +81,7 @@ def needs_source(name: str) -> bool:
 
 
 def lower_is_better(name: str) -> bool:
-    """Return whether a lower score of a metric, given as `name` or `name=argument`, is better."""
+    """Return whether lower scores of a metric, given as `name` or `name=argument`, are better."""
     return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].lower_is_better
 
 
@@ -89,7 +91,8 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     Args:
         name: `name` or `name=argument`, for example `bleu`. Special names are: `simllm=FOLDER`, the
             learned metric with the model in FOLDER; `simllm-same`, the learned metric's probability
-            that two texts have the same meaning; `column=NAME`, scores in a column of a rated data set.
+            that two texts have the same meaning; `column=NAME`, the scores that a file with human ratings
+            already has in a column.
         model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
             the package.
 
@@ -129,8 +132,8 @@ def load_all(
             the package.
 
     Returns:
-        The metrics that are available; and, for the name of each other metric, the text that says how
-        to make it available.
+        A list of the available metrics; and a dict with the unavailable metrics, from the name of each to a
+        text that says how to make it available.
 
     Raises:
         InputError: A name belongs to no metric, or no metric is available.
@@ -184,7 +187,7 @@ def same_metric(name: str, learned: Any) -> Metric:
 def _baseline(name: str, kind: str, argument: str) -> Metric:
     """Load a baseline metric that caches its scores on disk.
 
-    Its signature names the versions of the libraries and the hashes of the data that it uses.
+    The metric's signature names the versions of its libraries and the hashes of its data files.
 
     Args:
         name: The full name of the metric: `kind` or `kind=argument`.
@@ -199,7 +202,7 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
 
 
 def _code_metric(name: str) -> Metric:
-    """Load a metric for code; its libraries are in the extra `code`."""
+    """Load a metric for code; raise UnavailableError if its libraries (extra `code`) are not installed."""
     try:
         metric: Metric = import_module("simllm.metrics.code.code_metric").load(name)
     except ModuleNotFoundError as error:

@@ -1,8 +1,9 @@
 """Metrics of classification, computed from a confusion matrix.
 
-All functions take arrays of shape (..., k, k + 1): one confusion matrix for k classes, or many of them. A row
-is a true class, and a column is a predicted class. The additional last column counts outputs of a classifier
-from which no class could be read (unparsed outputs). With two classes, the first one is the positive class.
+The argument `counts` has the shape (..., k, k + 1): one confusion matrix for k classes, or an array of such
+matrices. A row is a true class, and a column is a predicted class. The additional last column counts outputs
+of a classifier from which no class could be read (unparsed outputs). With two classes, the first is the
+positive class.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _RESAMPLES, _SEED = 10_000, 12345
 
 
 def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
-    """Count true and predicted classes.
+    """Make a confusion matrix from the true and the predicted class of n items.
 
     Args:
         gold: (n,) indices of the true classes, from 0.
@@ -28,24 +29,29 @@ def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
         classes: The number of classes k.
 
     Returns:
-        (k, k + 1) counts.
+        (k, k + 1) numbers of items: one row for each true class, one column for each predicted class, and a
+        last column for unparsed outputs.
     """
     cells = np.bincount(gold * (classes + 1) + predicted, minlength=classes * (classes + 1))
     return cells.reshape(classes, classes + 1)
 
 
 def without_unparsed(counts: Counts) -> Counts:
-    """Return the counts with 0 unparsed outputs."""
+    """Return a copy of confusion matrices in which the last column, with the unparsed outputs, is 0."""
     parsed = counts.copy()
     parsed[..., -1] = 0
     return parsed
 
 
 def binary_ratios(counts: Counts) -> Ratios:
-    """Return numerator and denominator of each metric of two classes.
+    """Return numerator and denominator of each metric for two classes, by the metric's name.
 
-    F-beta is (1 + beta²) P R / (beta² P + R), and MCC is Matthews' correlation coefficient. An unparsed
-    output is wrong: it counts in the denominators of recall, specificity and accuracy, not of precision.
+    F-beta is (1 + beta²) P R / (beta² P + R), for precision P and recall R. MCC is Matthews' correlation
+    coefficient. An unparsed output, from which no class could be read, is wrong: it counts in the
+    denominators of recall, specificity and accuracy, but not of precision.
+
+    Args:
+        counts: (..., 2, 3) confusion matrices; the first class is the positive one.
     """
     rows, columns = counts.sum(-1), counts.sum(-2)
     right = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -62,7 +68,10 @@ def binary_ratios(counts: Counts) -> Ratios:
 
 
 def _correlation(counts: Counts) -> tuple[Floats, Floats]:
-    """Return numerator and denominator of R_K (Gorodkin, 2004), which is MCC for two classes."""
+    """Return numerator and denominator of the correlation coefficient R_K (Gorodkin, 2004).
+
+    For two classes, R_K is MCC (Matthews' correlation coefficient).
+    """
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)
     right = np.trace(counts, axis1=-2, axis2=-1)
@@ -72,16 +81,20 @@ def _correlation(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def divide(ratio: tuple[Floats, Floats]) -> Floats:
-    """Divide a numerator by a denominator; 0 / 0 is 0."""
+    """Divide the numerators of a ratio by its denominators; the result is 0 where the denominator is 0."""
     numerator, denominator = ratio
     return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator != 0)
 
 
 def binary_metrics(counts: Counts) -> dict[str, Floats]:
-    """Compute the metrics of two classes.
+    """Compute metrics of classifiers with two classes, such as precision and kappa.
+
+    Args:
+        counts: (..., 2, 3) confusion matrices; the first class is the positive one.
 
     Returns:
-        For each metric, an array (...); NaN for kappa and balanced accuracy with one true class.
+        For each metric, by name, an array (...) with one value for each matrix. Kappa and balanced accuracy
+        are NaN if all items of a matrix have the same true class.
     """
     values = {name: divide(ratio) for name, ratio in binary_ratios(counts).items()}
     balanced = (values["recall"] + values["specificity"]) / 2
@@ -89,7 +102,10 @@ def binary_metrics(counts: Counts) -> dict[str, Floats]:
 
 
 def _kappa(counts: Counts) -> Floats:
-    """Compute Cohen's kappa: the agreement beyond chance, where chance keeps the numbers of each class."""
+    """Compute Cohen's kappa: the accuracy in excess of chance, divided by its largest possible excess.
+
+    The accuracy by chance is that of random predictions which choose each class as often as the classifier.
+    """
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)
     expected = (rows * columns[..., :-1]).sum(-1)
@@ -105,7 +121,8 @@ def class_metrics(counts: Counts) -> dict[str, Floats]:
     """Compute the metrics of each class against the rest.
 
     Returns:
-        Arrays (..., k): precision, recall, specificity, f1, f2 and support, the number of true items.
+        For each metric, by name, an array (..., k): precision, recall, specificity, f1, f2, and support (the
+        number of items whose true class it is).
     """
     rows, columns = counts.sum(-1), counts[..., :-1].sum(-2)
     right = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -123,11 +140,13 @@ def class_metrics(counts: Counts) -> dict[str, Floats]:
 def multiclass_metrics(counts: Counts) -> dict[str, Floats]:
     """Compute the metrics of three or more classes together.
 
-    Macro means are over the classes that occur among true or predicted ones, balanced accuracy is over true
-    classes, and weighted means weigh each class by its number of true items.
+    A macro mean, such as `macro_f1`, is the mean over the classes that occur as a true or a predicted class.
+    A weighted mean weights each class by the number of items whose true class it is. Balanced accuracy is the
+    mean recall of the classes that occur as a true class.
 
     Returns:
-        For each metric, an array (...); NaN for kappa and balanced accuracy with one true class.
+        For each metric, by name, an array (...) with one value for each matrix. Kappa and balanced accuracy
+        are NaN if all items of a matrix have the same true class.
     """
     each, rows = class_metrics(counts), counts.sum(-1)
     occurs = (rows + counts[..., :-1].sum(-2)) > 0
@@ -153,17 +172,18 @@ def bootstrap(
 ) -> dict[str, Floats]:
     """Compute metrics of 10,000 bootstrap resamples of a confusion matrix.
 
-    A resample of n items has a confusion matrix with a multinomial distribution. The matrices are drawn from
-    it directly, so that the time does not grow with n.
+    The confusion matrix of a resample of n items has a multinomial distribution. The matrices are sampled
+    from this distribution, so that the time does not grow with n.
 
     Args:
         counts: (k, k + 1) counts; at least one is positive.
-        metrics: A function of this module that computes metrics of many matrices.
-        seed: The seed of the draws.
-        items: The number of independent items n; by default the sum of the counts.
+        metrics: The function that computes metrics of many matrices, such as `binary_metrics`.
+        seed: The random seed.
+        items: The number of items n in a resample; by default the sum of the counts. It is smaller if each
+            item is counted several times, because repeated predictions are not independent.
 
     Returns:
-        For each metric, (10000,) values; NaN where it is not defined.
+        For each metric, by name, (10000,) values; NaN for a resample in which the metric is not defined.
     """
     total = int(counts.sum())
     size = max(1, items if items is not None else total)
@@ -172,7 +192,10 @@ def bootstrap(
 
 
 def quantiles(values: Floats) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of resampled values without NaN; NaN if all are."""
+    """Return the 2.5% and 97.5% quantiles of resampled values; values that are NaN are left out.
+
+    Both quantiles are NaN if all values are NaN.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no value
         low, high = np.nanquantile(values, [0.025, 0.975])

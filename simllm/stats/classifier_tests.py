@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from simllm.stats.paired_resampling import sign_flip_p
 
 Floats = NDArray[np.float64]
-FEW_DISCORDANT = 25  # items; McNemar's exact test below
-MANY_DATA_SETS = 6  # data sets from which on they are compared instead of items
-LEAST_EXPECTED = 5  # items; below, chi-squared tests are permuted
-NORMAL = 0.05  # p-value of Shapiro and Wilk's test from which on a t-test is chosen
-_MOST_EXACT = 20  # differences
+FEW_DISCORDANT = 25  # McNemar's exact test is chosen for fewer discordant items
+MANY_DATA_SETS = 6  # from this number on, a test compares data sets instead of items
+LEAST_EXPECTED = 5  # smallest expected count for a chi-squared test without permutations
+NORMAL = 0.05  # a t-test is chosen if the p-value of Shapiro and Wilk's test is at least this
+_MOST_EXACT = 20  # largest number of differences for an exact test
 _SEED = 12345
 _DRAWS = 10_000
 
 
 class Outcome(NamedTuple):
-    """The outcome of a test.
+    """The outcome of a significance test.
 
     Attributes:
         test: The name of the test, such as "mcnemar-exact".
@@ -43,8 +43,11 @@ def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, 
     Args:
         classifiers: The number of classifiers, from 2.
         data_sets: The number of data sets.
-        runs: The largest number of runs of a classifier.
+        runs: The number of runs of the classifier that has most runs.
         discordant: The number of items that exactly one of two classifiers gets right.
+
+    Returns:
+        The name of the test, such as "mcnemar-exact".
     """
     if data_sets >= MANY_DATA_SETS:
         return "wilcoxon" if classifiers == 2 else "friedman-nemenyi"
@@ -60,7 +63,11 @@ def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
 
     Args:
         groups: The number of groups, from 2.
-        smallest_expected: The smallest expected count of right or wrong answers.
+        smallest_expected: The smallest number of right or wrong answers that is expected in a group if all
+            groups have the same accuracy.
+
+    Returns:
+        The name of the test: "fisher", "chi2" or "chi2-permutation" (a chi-squared test by permutations).
     """
     if groups == 2:
         return "fisher"
@@ -70,12 +77,16 @@ def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
 def choose_for_degradation(
     validation_folds: int, test_sets: int, shapiro_p: tuple[float, float] | None = None
 ) -> str:
-    """Choose the test that compares validation folds with test sets.
+    """Choose the test that compares a metric's values on validation folds with its values on test sets.
 
     Args:
         validation_folds: The number of folds.
         test_sets: The number of test sets.
-        shapiro_p: The p-values of Shapiro and Wilk's test of both; None if one has fewer than 3 values.
+        shapiro_p: The p-values of Shapiro and Wilk's test of normality, for the values on the folds and for
+            those on the test sets; None if there are fewer than 3 folds or 3 test sets.
+
+    Returns:
+        The name of the test; "none: interval only" if there are too few values for a test.
     """
     if shapiro_p is None or min(validation_folds, test_sets) < 3:
         return "none: interval only"
@@ -83,7 +94,7 @@ def choose_for_degradation(
 
 
 def compare_with_chance(right: int, n: int, chance: float) -> Outcome:
-    """Test whether accuracy differs from that of guessing, by the exact binomial test.
+    """Test whether the accuracy of a classifier differs from the accuracy of guessing (binomial test).
 
     Args:
         right: The number of right predictions.
@@ -114,7 +125,7 @@ def cochran_q(right: Floats) -> Outcome:
     """Compare three or more classifiers by Cochran's Q (1950).
 
     Args:
-        right: (n, k) numbers: 1 if a classifier gets an item right, otherwise 0; n items, k classifiers.
+        right: (n, k) numbers for n items and k classifiers: 1 if the classifier is right on the item, else 0.
     """
     from statsmodels.stats.contingency_tables import cochrans_q
 
@@ -129,7 +140,7 @@ def paired_permutation(differences: Floats) -> Outcome:
     """Test whether paired differences are symmetric around 0, by a permutation test that flips signs.
 
     Args:
-        differences: (n,) differences between two classifiers, averaged over runs.
+        differences: (n,) differences between two classifiers: one for each item, averaged over runs.
     """
     p = sign_flip_p(differences, np.random.default_rng(_SEED))
     return Outcome("paired-permutation", float(differences.mean()), p)
@@ -138,11 +149,12 @@ def paired_permutation(differences: Floats) -> Outcome:
 def wilcoxon(a: Floats, b: Floats) -> Outcome:
     """Compare two classifiers over data sets by Wilcoxon's signed-rank test (1945).
 
-    Differences of 0 are dropped. The test is exact for up to 20 differences, with ties too.
+    Data sets with a difference of 0 are dropped. The test is exact for up to 20 remaining data sets, even
+    if some differences are equally large.
 
     Args:
-        a: (n,) values of the first classifier.
-        b: (n,) values of the second classifier.
+        a: (n,) values of a metric for the first classifier, one for each data set.
+        b: (n,) values for the second classifier.
     """
     from scipy.stats import rankdata
     from scipy.stats import wilcoxon as asymptotic
@@ -170,9 +182,9 @@ class Ranks(NamedTuple):
 
     Attributes:
         outcome: The outcome of Friedman's test.
-        mean_ranks: (k,) mean ranks; 1 is the best.
-        critical_difference: The smallest difference of mean ranks that is significant.
-        p: (k, k) p-values of Nemenyi's test of each pair.
+        mean_ranks: (k,) mean rank of each classifier over the data sets; 1 is the best.
+        critical_difference: The smallest difference between two mean ranks that is significant.
+        p: (k, k) p-values of Nemenyi's test: entry (i, j) compares the classifiers i and j.
     """
 
     outcome: Outcome
@@ -185,7 +197,7 @@ def friedman_nemenyi(values: Floats, alpha: float = 0.05) -> Ranks:
     """Compare three or more classifiers over data sets by Friedman's and Nemenyi's tests (Demšar, 2006).
 
     Args:
-        values: (n, k) values of k classifiers on n data sets; higher is better.
+        values: (n, k) values of a metric for k classifiers on n data sets; higher is better.
         alpha: The significance level of the critical difference.
     """
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
@@ -208,7 +220,8 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
     """Test whether accuracy differs between groups of items.
 
     Args:
-        right_wrong: For each group, the numbers of right and wrong answers; no group is empty.
+        right_wrong: For each group, the number of right answers and the number of wrong answers; no group is
+            empty.
 
     Returns:
         The outcome of Fisher's exact test for two groups, else of a chi-squared test.
@@ -235,7 +248,7 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
 
 
 def compare_group_means(values: Sequence[Floats]) -> Outcome:
-    """Test whether values differ between groups by the test of Kruskal and Wallis (1952).
+    """Test whether values differ between groups of items (test of Kruskal and Wallis, 1952).
 
     Args:
         values: For each group, the values of its items, such as their shares of right runs.
@@ -249,7 +262,13 @@ def compare_group_means(values: Sequence[Floats]) -> Outcome:
 
 
 class Samples(NamedTuple):
-    """The outcome of a test of two independent samples, and the test of normality that chose it."""
+    """The outcome of a test that compares two independent samples.
+
+    Attributes:
+        outcome: The outcome of the test.
+        shapiro_p: The p-value of Shapiro and Wilk's test of normality for each sample, by which the test was
+            chosen; None if a sample has fewer than 3 values.
+    """
 
     outcome: Outcome
     shapiro_p: tuple[float, float] | None
@@ -263,8 +282,8 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         b: (m,) values.
 
     Returns:
-        The outcome of Welch's t-test or of Mann and Whitney's test; with fewer than 3 values of one, no test
-        and a p-value of NaN.
+        The outcome of Welch's t-test, or of Mann and Whitney's test if a sample is not normal. If a sample
+        has fewer than 3 values, there is no test, and the p-value is NaN.
     """
     from scipy.stats import mannwhitneyu, shapiro, ttest_ind
 

@@ -1,4 +1,4 @@
-"""Significance tests: does one metric correlate better with ratings than another on the same items?"""
+"""Tests whether one metric correlates significantly better with ratings than another on the same items."""
 
 from __future__ import annotations
 
@@ -46,20 +46,22 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
 
 
 def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
-    """Test for each two metrics whether they have the same rank correlation with the ratings.
+    """Test for each pair of metrics whether both have the same rank correlation with the ratings.
 
     Scores are replaced by ranks. If two metrics are equally good, it does not matter which metric gave an
-    item which rank. The test swaps the two ranks for sets of items: all possible sets if n is at most 13,
-    otherwise 10,000 random sets. The p-value is the share of sets for which the two correlations differ at
-    least as much after the swap as before it (Deutsch, Dror and Roth, "A statistical analysis of
-    summarization evaluation metrics using resampling methods", 2021).
+    item which rank. The permutation test chooses a set of items, and swaps the ranks that the two metrics
+    gave to these items. It tries all possible sets if n is at most 13, otherwise 10,000 random sets. The
+    p-value is the share of sets for which the two correlations differ at least as much after the swap as
+    before it (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics using
+    resampling methods", 2021).
 
     Args:
         scores: For each of m metrics, (n,) scores of n items.
         ratings: (n,) ratings of the items.
 
     Returns:
-        (m, m) two-sided p-values, without correction for multiple tests; 1 on the diagonal.
+        (m, m) two-sided p-values: entry (i, j) compares the metrics i and j. They are not corrected for
+        multiple tests. The diagonal is 1.
     """
     ranks = _centred(np.stack([stats.rankdata(values) for values in scores]))
     rated = _centred(stats.rankdata(ratings))

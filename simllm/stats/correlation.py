@@ -47,8 +47,8 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
     NaN if all resamples have the same correlation. Everything is NaN if scores or ratings are constant.
 
     Args:
-        scores: (n,) scores.
-        ratings: (n,) ratings.
+        scores: (n,) scores of n items.
+        ratings: (n,) ratings of the items.
     """
     if np.ptp(scores) == 0 or np.ptp(ratings) == 0:
         return Correlation(*[float("nan")] * 4)
@@ -67,8 +67,8 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
     """Compute the two-sided p-value of Spearman's rho with a permutation test.
 
     The p-value is the share of permutations whose rho is at least as far from 0 as the observed rho. For
-    up to eight items, all permutations are tried. For more items, 9,999 are drawn at random. The observed
-    order counts as the 10,000th permutation, so that the p-value is never 0 (Phipson and Smyth,
+    up to eight items, all permutations are tried. For more items, 9,999 random permutations are tried. The
+    observed order counts as the 10,000th permutation, so that the p-value is never 0 (Phipson and Smyth,
     "Permutation p-values should never be zero", 2010). Tied values need no correction.
 
     Args:
@@ -88,17 +88,16 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     """Compute a 95% interval of Spearman's rho that covers both new items and new raters.
 
-    The question is: how far could rho be from its value if other people rated other items of the same
-    kind? The number of people and items stays the same. The interval adds two variances on Fisher's z
-    scale. The variance between items comes from a bootstrap. The variance between raters comes from a
-    jackknife, which leaves out each rater once (Tukey, "Bias and confidence in not-quite large samples",
-    1958). The jackknife tends to overestimate (Efron and Stein, "The jackknife estimate of variance",
-    1981). With few raters, the variance between raters is uncertain. Therefore the interval uses
-    quantiles of Student's t, with Satterthwaite's degrees of freedom ("An approximate distribution of
-    estimates of variance components", 1946).
+    The interval shows how much rho could change if as many other people rated as many other items of the
+    same kind. It adds two variances on Fisher's z scale. The variance between items comes from a bootstrap.
+    The variance between raters comes from a jackknife, which leaves out each rater once (Tukey, "Bias and
+    confidence in not-quite large samples", 1958). The jackknife tends to overestimate the variance (Efron and
+    Stein, "The jackknife estimate of variance", 1981). With few raters, the variance between raters is
+    uncertain. Therefore the interval uses quantiles of Student's t, with Satterthwaite's degrees of freedom
+    ("An approximate distribution of estimates of variance components", 1946).
 
-    A bootstrap over raters would not work: it draws some raters twice. The mean rating is then noisier
-    and correlates less, which would lower the interval.
+    Raters are not bootstrapped, because a resample contains some raters twice. Its mean rating is noisier and
+    correlates less, which would lower the interval.
 
     Args:
         scores: (n,) scores of a metric for n items.
@@ -106,8 +105,8 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
             is more than 50, the jackknife leaves out 50 groups of raters in turn.
 
     Returns:
-        The lower and the upper bound. Both are NaN for a perfect correlation, or if too few rated items
-        remain without one of the raters.
+        The lower and the upper bound. Both are NaN for a perfect correlation. Both are also NaN if too few
+        items remain rated when one of the raters is left out.
     """
     undefined = float("nan"), float("nan")
     ratings = mean_ratings(raters)
@@ -164,7 +163,7 @@ def _centred_ranks(values: Floats) -> Floats:
 
 
 def rank_correlations(a: Floats, b: Floats) -> Floats:
-    """Compute k Spearman correlations at once: row i of `a` with row i of `b`.
+    """Compute k Spearman correlations at once: each row of `a` with the same row of `b`.
 
     Args:
         a: (k, n) values.
@@ -203,11 +202,12 @@ def area_under_roc(positive: Floats, negative: Floats) -> float:
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
-    """Compute how often scores order two items in the same way as ratings do; ties count as an order.
+    """Compute how often scores order two items in the same way as ratings do.
 
-    Two scores are a tie if they differ by at most epsilon. Epsilon is chosen to maximise the accuracy,
-    because continuous scores are never equal (acc*eq in Deutsch, Foster and Freitag, "Ties matter",
-    2023). All pairs of items are compared, or two million random pairs if there are more.
+    If the ratings of two items are tied, their scores must be tied, too. Two scores are tied if they differ
+    by at most epsilon. Epsilon is chosen to maximise the accuracy, because continuous scores are hardly ever
+    equal (acc*eq in Deutsch, Foster and Freitag, "Ties matter", 2023). All pairs of items are compared, or
+    two million random pairs if there are more.
 
     Args:
         scores: (n,) scores of n items.
@@ -234,14 +234,14 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of bootstrap values; NaN if all values are equal."""
+    """Return the 2.5% and 97.5% quantiles of bootstrap values; both are NaN if the two are equal."""
     # Values are NaN for constant resamples of small sets.
     low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return (float(low), float(high)) if high - low > 1e-12 else (float("nan"), float("nan"))
 
 
 def _resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Draw bootstrap resamples of n items.
+    """Make bootstrap resamples: each chooses n of n items at random, with replacement.
 
     Args:
         n: Number of items.

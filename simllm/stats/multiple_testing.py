@@ -14,7 +14,7 @@ def holm(p_values: Sequence[float] | Floats) -> list[float]:
     """Correct p-values by Holm's method ("A simple sequentially rejective procedure", 1979).
 
     Args:
-        p_values: The p-values of all tests.
+        p_values: The p-values of all tests that belong together.
 
     Returns:
         The corrected p-values, in the same order.

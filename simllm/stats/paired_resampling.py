@@ -1,4 +1,4 @@
-"""Tests of two systems on the same items: bootstrap and sign flip test."""
+"""Tests that compare two systems by their scores for the same items: bootstrap and sign flip test."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _AT_ONCE = 10_000_000  # numbers that are in memory at once
 
 
 def resampled_means(values: Values, random: np.random.Generator) -> Values:
-    """Draw 10,000 bootstrap resamples of n items, and compute the mean score of each system in each.
+    """Compute the mean score of each system in 10,000 bootstrap resamples of n items.
 
     Args:
         values: (s, n) scores of s systems for n items.
         random: The random generator.
 
     Returns:
-        (10000, s) mean scores.
+        (10000, s) mean scores: one row for each resample.
     """
     n = values.shape[1]
     means = np.empty((_RESAMPLES, len(values)))
@@ -59,8 +59,8 @@ def permutation_p(extreme: Values, n: int) -> Values:
     p = (extreme + 1) / 10,001.
 
     Args:
-        extreme: How many sets of swapped items give a difference at least as large as the data; one
-            count for each test.
+        extreme: For each test, the number of sets whose swap gives a difference that is at least as large as
+            the difference in the data.
         n: Number of items.
 
     Returns:
@@ -70,17 +70,17 @@ def permutation_p(extreme: Values, n: int) -> Values:
 
 
 def _batches(n: int) -> Iterator[range]:
-    """Split the numbers 0 to 9,999 of the resamples into ranges of limited size.
+    """Split the numbers of the 10,000 resamples, from 0 to 9,999, into ranges.
 
     Args:
-        n: Number of items; an array (size of a range, n) must fit into memory.
+        n: Number of items. The ranges are short enough that an array (length of a range, n) fits into memory.
     """
     size = max(1, min(500, _AT_ONCE // n))
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
 def interval(values: Values) -> tuple[float, float]:
-    """Return the 95% bootstrap interval: the 2.5% and 97.5% quantiles of resampled means."""
+    """Return the 95% bootstrap interval of a mean: the 2.5% and 97.5% quantiles of its resampled values."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
@@ -89,8 +89,8 @@ def bootstrap_p(differences: Values, n: int) -> float:
     """Compute the two-sided p-value for the hypothesis that two systems have the same mean score.
 
     p = 2 (k + 1) / (R + 1). R is the number of bootstrap resamples. k is the number of resamples whose
-    difference has the rarer sign. For few items, p can be too small. Therefore p is raised to at least
-    2^(1-n), the p-value of a sign test in which all n items agree.
+    difference has the rarer sign, positive or negative; 0 counts as both. For few items, p can be too small.
+    Therefore p is raised to at least 2^(1-n), the p-value of a sign test in which all n items agree.
 
     Args:
         differences: (R,) difference between the two mean scores in each resample.
@@ -106,7 +106,7 @@ def sign_flip_p(differences: Values, random: np.random.Generator) -> float:
     The sign flip test compares the sum of the differences with the sums after random changes of signs.
 
     Args:
-        differences: (n,) difference between two systems for each item.
+        differences: (n,) differences between the scores of two systems, one for each item.
         random: The random generator.
     """
     total = differences.sum()

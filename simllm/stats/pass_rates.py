@@ -1,4 +1,4 @@
-"""Pass rates of several attempts at each item: TOP-k, which is pass@k, and AVG-k."""
+"""Pass rates of items with several attempts each: TOP-k (also called pass@k) and AVG-k."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from simllm.errors import InputError
 
 
 def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
-    """Estimate the probability that at least one of k attempts passes, averaged over items.
+    """Estimate pass@k: the probability that at least one of k attempts passes, averaged over items.
 
-    For c of n attempts that passed it is 1 - C(n - c, k) / C(n, k) (Chen et al., "Evaluating large language
-    models trained on code", 2021). Yang et al. (CREF) call it TOP-k.
+    If c of an item's n attempts passed, the estimate is 1 - C(n - c, k) / C(n, k) (Chen et al., "Evaluating
+    large language models trained on code", 2021). Yang et al. (CREF) call it TOP-k.
 
     Args:
-        passed: For each item, whether each of its attempts passed.
-        k: The number of attempts.
+        passed: For each item, a list that says for each of its attempts whether it passed.
+        k: The number k of attempts of which at least one must pass.
+
+    Returns:
+        The mean over the items, from 0 to 1.
 
     Raises:
         InputError: An item has fewer than k attempts.
@@ -28,9 +31,9 @@ def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
 
 
 def average_pass_rate(passed: Sequence[Sequence[bool]]) -> float:
-    """Compute AVG-k (Yang et al., CREF): the share of attempts that passed, averaged over items.
+    """Compute AVG-k (Yang et al., CREF): the share of an item's attempts that passed, averaged over items.
 
     Args:
-        passed: For each item, whether each of its attempts passed.
+        passed: For each item, a list that says for each of its attempts whether it passed.
     """
     return sum(sum(attempts) / len(attempts) for attempts in passed) / len(passed)

@@ -1,7 +1,7 @@
 """Calibration of predicted probabilities.
 
-Probabilities are calibrated if they agree with frequencies: of the pairs with a predicted probability
-of 0.8, 80% have a positive label.
+Probabilities are calibrated if they agree with frequencies: among the predictions with a probability of 0.8,
+80% have a positive label.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Bin(NamedTuple):
 def reliability(probabilities: Floats, labels: Floats, bins: int = 10, equal_mass: bool = False) -> list[Bin]:
     """Sort predicted probabilities into bins, for a reliability diagram.
 
-    A bin holds its lower edge; the last one holds both. Probabilities and edges are rounded to 12 decimals
-    first, so that 1 - 0.9 lies in the bin that begins with 0.1.
+    A probability on the edge of two bins goes into the upper bin; 1 goes into the last bin. Probabilities and
+    edges are first rounded to 12 decimals, so that 1 - 0.9 goes into the bin that begins with 0.1.
 
     Args:
         probabilities: (n,) predicted probabilities.
         labels: (n,) true labels, 0 or 1.
         bins: Number of bins.
-        equal_mass: Whether the bins hold about equally many predictions, instead of having equal widths
-            between 0 and 1.
+        equal_mass: Whether the bins have about equally many predictions. Otherwise, the range from 0 to 1 is
+            divided into bins of equal width.
 
     Returns:
-        The bins that hold at least one prediction, from the lowest probability to the highest.
+        The bins with at least one prediction, from the lowest probability to the highest.
     """
     rounded = np.round(probabilities, 12)
     steps = np.arange(bins + 1) / bins
@@ -66,8 +66,9 @@ def calibration_errors(diagram: list[Bin]) -> tuple[float, float]:
         diagram: The bins of a reliability diagram.
 
     Returns:
-        The expected calibration error (ECE; Naeini et al., 2015), which is the mean of |mean probability -
-        share of positive labels| over the bins, weighted by bin size; and the largest of these gaps (MCE).
+        The expected and the maximum calibration error. The gap of a bin is |mean probability - share of
+        positive labels|. The expected calibration error (ECE; Naeini et al., 2015) is the mean gap, weighted
+        by bin size. The maximum calibration error (MCE) is the largest gap.
     """
     sizes = np.array([each.size for each in diagram])
     gaps = np.abs([each.probability - each.share for each in diagram])
@@ -77,19 +78,20 @@ def calibration_errors(diagram: list[Bin]) -> tuple[float, float]:
 def consistency(
     probabilities: Floats, labels: Floats, bins: int = 10, draws: int = 20_000
 ) -> tuple[float, float]:
-    """Test whether an expected calibration error is larger than chance makes it.
+    """Test whether an expected calibration error (ECE) is larger than the ECE of calibrated probabilities.
 
-    Labels are drawn from the probabilities themselves, which are then calibrated (Bröcker and Smith, 2007).
+    Even calibrated probabilities have an ECE above 0, by chance. To measure it, random labels are chosen:
+    each is positive with exactly the predicted probability (Bröcker and Smith, 2007).
 
     Args:
         probabilities: (n,) predicted probabilities.
         labels: (n,) true labels, 0 or 1.
         bins: Number of bins of equal width.
-        draws: Number of draws; fewer are drawn for many predictions.
+        draws: Number of sets of random labels. For large n, the number is reduced to save time.
 
     Returns:
-        The mean error of drawn labels, and the share of draws with an error at least as large as that of the
-        true labels.
+        The mean ECE with random labels; and the p-value, which is the share of sets of random labels whose
+        ECE is at least as large as the ECE with the true labels.
     """
     random = np.random.default_rng(_SEED)
     diagram = reliability(probabilities, labels, bins)
@@ -116,7 +118,7 @@ def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:
 
     Args:
         logits: (n,) outputs of a model.
-        labels: (n,) true labels, 0 or 1; both must occur.
+        labels: (n,) true labels, 0 or 1; there must be labels of both kinds.
 
     Returns:
         The slope and the intercept.

@@ -1,4 +1,4 @@
-"""Agreement between human raters, and the highest correlation with them that a metric can reach."""
+"""Agreement between human raters, and the highest correlation that a metric can have with their ratings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ class RaterAgreement:
         raters: Number of raters r.
         alpha_ordinal: Krippendorff's alpha for the ranks of ratings.
         alpha_interval: Krippendorff's alpha for the ratings themselves.
-        split_half: Spearman's rho between the mean ratings of two random halves of the raters.
+        split_half: Spearman's rho between the mean ratings of two random halves of the raters, averaged over
+            many random halves.
         ceiling: The correlation that a perfect metric would have with the mean rating.
-        one_against_rest: For each rater, Spearman's rho between this rater and the mean of the others.
+        one_against_rest: For each rater, Spearman's rho between the ratings by this rater and the mean
+            ratings by the other raters.
     """
 
     raters: int
@@ -72,7 +74,7 @@ def alpha(raters: Floats, ordinal: bool) -> float:
     Args:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate; at least two
             ratings in each row.
-        ordinal: Whether to replace ratings by their ranks first.
+        ordinal: Whether ratings are first replaced by their ranks.
     """
     is_rated = ~np.isnan(raters)
     values = raters.astype(np.float64)
@@ -129,7 +131,8 @@ def _one_against_rest(raters: Floats) -> list[float]:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
 
     Returns:
-        r correlations; NaN if ratings are constant or fewer than three items can be compared.
+        r correlations. A correlation is NaN if ratings are constant, or if fewer than three items can be
+        compared.
     """
     correlations = []
     for rater in range(raters.shape[1]):

@@ -1,4 +1,4 @@
-"""The area under the ROC curve (AUC), with intervals and tests by DeLong et al. (1988)."""
+"""The area under the ROC curve (AUC), with confidence intervals and tests by DeLong et al. (1988)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ Floats = NDArray[np.float64]
 def auc_with_covariance(positive: NDArray[np.bool_], scores: Floats) -> tuple[Floats, Floats]:
     """Compute the AUC of m scores for the same n items, and their covariance.
 
-    The fast algorithm of Sun and Xu (2014) is used; ties count one half.
+    The AUC is the probability that a positive item scores higher than a negative item; a tie counts one half.
+    The function uses the fast algorithm of Sun and Xu (2014).
 
     Args:
-        positive: (n,) whether an item is positive; both kinds must occur.
+        positive: (n,) whether an item is positive; there must be positive and negative items.
         scores: (m, n) scores, higher for items that should be positive.
 
     Returns:
-        (m,) areas, and their (m, m) covariance; the covariance is NaN with fewer than two items of a kind.
+        (m,) AUCs, and their (m, m) covariance. The covariance is NaN with fewer than two positive or fewer
+        than two negative items.
     """
     above, below = scores[:, positive], scores[:, ~positive]
     n_above, n_below = above.shape[1], below.shape[1]
@@ -37,14 +39,15 @@ def auc_with_covariance(positive: NDArray[np.bool_], scores: Floats) -> tuple[Fl
 
 
 def auc_interval(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, float, float]:
-    """Compute an AUC and its 95% interval, cut to [0, 1].
+    """Compute an AUC and its 95% confidence interval, limited to the range from 0 to 1.
 
     Args:
-        positive: (n,) whether an item is positive; both kinds must occur.
-        scores: (n,) scores.
+        positive: (n,) whether an item is positive; there must be positive and negative items.
+        scores: (n,) scores, higher for items that should be positive.
 
     Returns:
-        The area, and the ends of the interval; these are NaN with fewer than two items of a kind.
+        The AUC, and the lower and upper end of the interval. With fewer than two positive or fewer than two
+        negative items there is no interval, and the lower end is NaN.
     """
     areas, covariance = auc_with_covariance(positive, scores[None])
     around = float(norm.ppf(0.975) * np.sqrt(covariance[0, 0]))
@@ -56,12 +59,13 @@ def compare_aucs(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, fl
     """Test whether two scores have the same AUC on the same items (DeLong's test).
 
     Args:
-        positive: (n,) whether an item is positive; both kinds must occur.
-        scores: (2, n) scores.
+        positive: (n,) whether an item is positive; there must be positive and negative items.
+        scores: (2, n) scores, higher for items that should be positive.
 
     Returns:
-        The difference of the areas, its standard error, z, and the two-sided p-value. The last two are NaN
-        with fewer than two items of a kind, or if different areas have no error, as with few items.
+        The first AUC minus the second, the standard error of this difference, the test statistic z, and the
+        two-sided p-value. All but the difference are NaN with fewer than two positive or fewer than two
+        negative items. z and p are also NaN if the AUCs differ but the standard error is 0.
     """
     areas, covariance = auc_with_covariance(positive, scores)
     difference = float(areas[0] - areas[1])

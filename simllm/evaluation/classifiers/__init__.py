@@ -1,4 +1,4 @@
-"""Studies of classifiers by the protocol ECSER-LLM: `read` predictions, and `evaluate` them."""
+"""Studies of classifiers by the protocol ECSER-LLM: `read` loads predictions, `evaluate` analyses them."""
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy as ClassifierStudy
 from simllm.evaluation.classifiers.ecser_protocol import evaluate as evaluate

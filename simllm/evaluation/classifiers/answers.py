@@ -1,4 +1,7 @@
-"""Results of significance tests: first as computed, then corrected for multiple tests and put in words."""
+"""Results of significance tests, as computed (`Finding`) and as shown in the report (`Answer`).
+
+An answer is a finding with a p-value that is corrected for multiple tests, and with a verdict in words.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ class Finding:
     Attributes:
         question: The question that the test answers, in words.
         classifiers: The names of the classifiers that the question is about.
-        outcome: The outcome of the test; the p-value is NaN without a test.
+        outcome: The outcome of the test; the p-value is NaN if no test was possible.
         why: The reason for choosing this test, with the numbers on which the choice depends.
-        effect: The effect, such as a difference of accuracies; None if there is none.
+        effect: The size of the effect, such as a difference of accuracies; None if it is not defined.
         words: The observed result as a sentence, without the full stop.
-        interval: The ends of the effect's 95% interval; None if there is none.
+        interval: The lower and upper end of the effect's 95% interval; None if there is no interval.
         assumptions: What the test assumes.
     """
 
@@ -42,7 +45,7 @@ class Answer:
     Attributes:
         question: The question, in words.
         split: The split whose predictions were tested, such as "test".
-        classifiers: The classifiers in question.
+        classifiers: The names of the classifiers that the question is about.
         test: The name of the test.
         why: The reason for choosing this test, with the numbers on which the choice depends.
         assumptions: What the test assumes.
@@ -50,9 +53,9 @@ class Answer:
         df: Degrees of freedom.
         p: The p-value.
         p_holm: The p-value after Holm's correction over all classifiers or pairs with the same question.
-        effect: The effect, such as a difference of accuracies.
-        low: The lower end of its 95% interval.
-        high: The upper end.
+        effect: The size of the effect, such as a difference of accuracies.
+        low: The lower end of the effect's 95% interval.
+        high: The upper end of this interval.
         verdict: The observed result, and whether it is significant, as a sentence.
     """
 
@@ -79,7 +82,10 @@ def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: 
         findings: The test results for one question, one for each classifier or each pair of classifiers.
         split: The split whose predictions were tested, such as "test".
         alpha: The significance level.
-        is_corrected: Whether the p-values are corrected already.
+        is_corrected: Whether the p-values in `findings` are already corrected for multiple tests.
+
+    Returns:
+        The answers, in the order of the findings.
     """
     raw = [finding.outcome.p for finding in findings]
     real = [p for p in raw if not math.isnan(p)]
@@ -113,11 +119,11 @@ def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: 
 
 
 def _verdict(finding: Finding, p: float, alpha: float) -> str:
-    """Write the observed result as a sentence that says whether it is significant.
+    """Write the observed result and whether it is significant, as sentences.
 
     Args:
         finding: The test result.
-        p: The corrected p-value; NaN without a test.
+        p: The corrected p-value; NaN if no test was possible.
         alpha: The significance level.
     """
     if math.isnan(p) or finding.effect == 0:

@@ -28,7 +28,11 @@ def format_estimate(found: Estimate | None) -> str:
 
 
 def write_conclusions(study: ClassifierStudy) -> list[str]:
-    """Write the main results: warnings, the selected classifier, quality, and significance."""
+    """Write the main results of a study of classifiers as sentences.
+
+    They are warnings about the data, the classifier that is best on validation data, the quality of each
+    classifier, and the significance of differences.
+    """
     sentences = [*_warn(study)]
     if study.selected:
         sentences.append(f"On validation data, {study.selected} has the best {title(study.select_by)}.")
@@ -41,7 +45,11 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
 
 
 def _warn(study: ClassifierStudy) -> Iterator[str]:
-    """Yield warnings: items in two splits, predicted labels that no item has, and missing predictions."""
+    """Yield a warning for each problem of the data.
+
+    Problems are items that are in two splits, predicted labels that are no item's true class, and items for
+    which a classifier has no prediction.
+    """
     if study.leaks:
         named = ", ".join(study.leaked[:5])
         yield f"{study.leaks:,} items are in two splits of the same fold ({named}): the results are too good."
@@ -60,7 +68,16 @@ def _warn(study: ClassifierStudy) -> Iterator[str]:
 
 
 def _describe(study: ClassifierStudy, name: str, found: Performance, split: str) -> str:
-    """Describe the quality of one classifier: the metric that selects the best classifier, and accuracy."""
+    """Describe the quality of one classifier on a split, as text.
+
+    The text gives the metric by which the study selects the best classifier, and the accuracy.
+
+    Args:
+        study: The results of the study.
+        name: The name of the classifier.
+        found: The performance of the classifier on the split.
+        split: The name of the split.
+    """
     if name in study.published:
         return f"{name} (published counts of {found.n:,} items): MCC {format_estimate(found.metrics['mcc'])}."
     metrics = [
@@ -81,7 +98,11 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
 
 
 def _compare(study: ClassifierStudy) -> Iterator[str]:
-    """Yield a sentence for each comparison of classifiers."""
+    """Yield sentences about the differences between classifiers.
+
+    There is a sentence for each difference that is significant, or that has an interval but no test. If no
+    test of accuracy is significant, a last sentence says so.
+    """
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]
     for one in study.tests:

@@ -21,7 +21,11 @@ _COLORS = (BLUE, "#c1571b", "#4a7c2f", "#8a4fa0", "#b0912b", "#2f6f6f", "#a33b4f
 
 
 def draw_calibration(study: ClassifierStudy) -> str | None:
-    """Draw the reliability diagram of each classifier on its main split; None without probabilities."""
+    """Draw a reliability diagram for each classifier, and return the SVG; None without probabilities.
+
+    The diagram compares predicted probabilities with observed frequencies on the test data (or, without test
+    data, on validation or training data). At most eight classifiers are drawn.
+    """
     shown = []
     for name, found in study.classifiers.items():
         kinds = found.splits[main_split(found.splits)].calibration
@@ -54,9 +58,9 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
 
 
 def draw_curves(study: ClassifierStudy) -> str | None:
-    """Draw ROC and precision-recall curves for two classes; None for more classes.
+    """Draw ROC and precision-recall curves, and return the SVG; None if there are more than two classes.
 
-    A classifier that gives no scores is a single point.
+    A point shows each classifier's labels. A classifier that gives no scores has only this point.
     """
     if len(study.labels) != 2:
         return None
@@ -92,7 +96,12 @@ def draw_curves(study: ClassifierStudy) -> str | None:
 
 
 def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the true classes (true: positive) and the scores of a classifier's items in its main split."""
+    """Return the true classes and the scores of a classifier's parsed rows in its main split.
+
+    Returns:
+        (n,) whether the true class is the positive one, and (n,) scores for the positive class; rows without
+        scores are left out.
+    """
     rows: DataFrame = study.predictions.rows
     own = rows[(rows["classifier"] == name) & (rows["variant"] == "") & rows["predicted"].notna()]
     if own.empty:
@@ -104,6 +113,6 @@ def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArr
 
 
 def _thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return at most 400 points of a curve, so that the page stays small."""
+    """Select at most 400 points of a curve, so that the page stays small; return their x and y values."""
     chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).astype(int))
     return x[chosen], y[chosen]

@@ -22,9 +22,9 @@ from simllm.io.number_format import format_number, format_p_value
 from simllm.stats.probability_calibration import Bin
 
 _LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
-_LEAST_ROWS = 10  # for an interval; that of fewer rows would look too sure
+_LEAST_ROWS = 10  # rows for an interval; an interval of fewer rows would look too certain
 _NAMES = ("classifiers.json", "tables.tex", "report.html", "predictions.jsonl")
-# Facts that a reader needs to repeat a study (steps S2 to S5), and what is said about them.
+# The keys of facts that a reader needs to repeat a study (steps S2 to S5), and descriptions of the facts.
 FACTS = {
     "model": "the model and its version",
     "prompts": "the prompts, word for word",
@@ -45,7 +45,13 @@ def check(folder: Path) -> None:
 
 
 def read_about(file: Path | None) -> dict[str, str]:
-    """Read the facts about a study from a TOML file with text under the keys of `FACTS`.
+    """Read facts about a study, such as the model's version, from a TOML file.
+
+    Args:
+        file: The file, with the keys of `FACTS`; None if there is no such file.
+
+    Returns:
+        The facts as text, by key; empty without a file.
 
     Raises:
         InputError: The file cannot be read, or has an unknown key.
@@ -64,7 +70,7 @@ def read_about(file: Path | None) -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    """Return a TOML value as text; the parts of a list are separated by commas."""
+    """Convert a TOML value to text; the elements of a list are joined with commas."""
     if isinstance(value, list):
         return ", ".join(map(_shown, value))
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
@@ -86,7 +92,7 @@ def write(
         folder: The folder of the report.
         command: The command line that ran the study, to be shown in the report.
         about: Facts about the study, as `read_about` returns them.
-        keep_predictions: Whether to write the predictions, too (`predictions.jsonl`).
+        keep_predictions: Whether the predictions are written, too (to `predictions.jsonl`).
 
     Raises:
         InputError: `check` fails, or a file cannot be written.
@@ -102,7 +108,7 @@ def write(
 
 
 def numbers(study: ClassifierStudy) -> dict[str, Any]:
-    """Return all figures of a study as a JSON object."""
+    """Return all numeric results of a study as a dict that can be written as JSON."""
     return {
         "labels": study.labels,
         "classifiers": {name: _plain(asdict(found)) for name, found in study.classifiers.items()},
@@ -114,7 +120,7 @@ def numbers(study: ClassifierStudy) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: bins of a calibration become objects with the report's names."""
+    """Convert a value for JSON: each bin of a reliability diagram in the value becomes a dict."""
     if isinstance(value, Bin):
         return {"bin": value.number, "n": value.size, "confidence": value.probability, "rate": value.share}
     if isinstance(value, dict):
@@ -149,7 +155,7 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
 
 
 def metric_names(study: ClassifierStudy) -> list[str]:
-    """Return the names of the metrics that the tables show, in order."""
+    """Return the names of all metrics that a classifier of the study has, in the order of the tables."""
     splits = [split for found in study.classifiers.values() for split in found.splits.values()]
     return list(dict.fromkeys(name for split in splits for name in split.metrics))
 

@@ -13,7 +13,7 @@ from simllm.evaluation.classifiers.predictions import SPLITS
 from simllm.io.latex import escape_latex, latex_table
 from simllm.io.number_format import format_number, format_p_value
 
-_WITH_INTERVALS = 2  # columns of classifiers that fit on a page with intervals
+_WITH_INTERVALS = 2  # largest number of classifiers whose columns fit on a page with intervals
 _TESTS = {
     "mcnemar-exact": "McNemar, exact",
     "mcnemar-chi2": "McNemar",
@@ -31,7 +31,7 @@ _TESTS = {
 
 
 def write_latex(study: ClassifierStudy) -> str:
-    """Return LaTeX tables: for each split, the metrics of the classifiers, and the tests."""
+    """Return the LaTeX tables of a study: for each split, one of metrics and one of significance tests."""
     parts = ["% \\usepackage{booktabs}\n"]
     for split in SPLITS:
         found = {name: one.splits[split] for name, one in study.classifiers.items() if split in one.splits}
@@ -47,7 +47,13 @@ def write_latex(study: ClassifierStudy) -> str:
 
 
 def _metrics_table(found: Mapping[str, Performance], split: str, labels: Sequence[str]) -> str:
-    """Return the LaTeX table of a split: a row for each metric, a column for each classifier."""
+    """Return a LaTeX table of metrics: a row for each metric, a column for each classifier.
+
+    Args:
+        found: The performance of each classifier on a split.
+        split: The name of the split.
+        labels: The classes; with two, the positive one is the first.
+    """
     show = _value if len(found) > _WITH_INTERVALS else _with_interval
     rows = [["Rows", *(f"{one.n:,}" for one in found.values())]]
     rows.append(["Unparsed outputs", *(f"{one.unparsed:,}" for one in found.values())])

@@ -1,4 +1,4 @@
-"""Calibration of a classifier: of the predictions with probability .8, are 80% right?"""
+"""Calibration of a classifier: whether, for example, 80% of the predictions with probability .8 are right."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ class Calibration:
         ece_equal_mass: The expected calibration error in bins of about equally many predictions.
         mce_equal_mass: The largest gap in the bins of equally many predictions.
         bins: The bins of equal width.
-        brier: The mean squared error of probabilities of the positive class; None for other probabilities.
-        log_loss: The mean negative log-likelihood of the true classes, in nats; None like `brier`.
-        expected_if_calibrated: The ECE that a calibrated classifier would have: the mean ECE of random labels
-            that are drawn with the given probabilities.
-        p: The share of these random draws that have an ECE at least as large as `ece`.
+        brier: The mean squared error of the probabilities. None unless they are probabilities of the positive
+            class.
+        log_loss: The mean negative log-likelihood of the true classes, in nats. None unless the probabilities
+            are those of the positive class.
+        expected_if_calibrated: The ECE that a calibrated classifier would have by chance: the mean ECE over
+            many sets of random labels, which have the given probabilities. None if it was not computed.
+        p: The share of these sets of random labels whose ECE is at least as large as `ece`; None if it was
+            not computed.
     """
 
     ece: float
@@ -51,11 +54,21 @@ def calibrate(
     bins: int,
     details: bool,
 ) -> tuple[dict[str, Calibration], int | None]:
-    """Measure the calibration of predictions that have a label and probabilities.
+    """Measure the calibration of n predictions.
+
+    Args:
+        rows: n rows of `Predictions`; all are parsed.
+        gold: (n,) indices of the true classes in `labels`.
+        predicted: (n,) indices of the predicted classes in `labels`.
+        labels: The classes; with two, the positive one is the first.
+        bins: The number of bins.
+        details: Whether the calibration error is tested against chance; with two classes only.
 
     Returns:
-        The calibration of P(positive) and of the confidence in the predicted label; and the number of rows
-        whose P(positive) is on the other side of .5 than their label, None without probabilities.
+        First, a dict: under "positive" the calibration of P(positive), for two classes only; under "top" the
+        calibration of the confidence in the predicted label. It is empty without probabilities.
+        Second, the number of rows whose label contradicts P(positive): predicted positive with P(positive)
+        below .5, or negative with more than .5. It is None without P(positive).
     """
     found: dict[str, Calibration] = {}
     other_side = None

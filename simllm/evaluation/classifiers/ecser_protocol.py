@@ -1,7 +1,7 @@
 """The protocol ECSER-LLM for studies of classifiers (R. van der Zeijden, "Enhancing the ECSER pipeline").
 
-Steps S1 to S5 prepare a study, S6 and S7 measure performance, S8 looks at calibration, fairness, robustness
-and costs, S9 at overfitting and degradation, S10 at curves, and S11 tests for significance.
+Steps S1 to S5 prepare a study. S6 and S7 measure performance. S8 examines calibration, fairness, robustness
+and costs, and S9 overfitting and degradation. S10 draws curves, and S11 tests for significance.
 """
 
 from __future__ import annotations
@@ -32,19 +32,23 @@ _MOST_COUNTS = 10**9
 
 @dataclass(frozen=True)
 class ClassifierResult:
-    """The figures of one classifier.
+    """The results of one classifier in a study.
 
     Attributes:
         splits: For each split, such as "test", the performance on the original items (without variants).
-        fairness: For each group column, differences between its groups; with two classes only.
+        fairness: For each column that names groups of items, the differences of the classifier between these
+            groups; empty with more than two classes.
         robustness: The comparison of predictions for rewritten variants of the items with those for the
             original items.
-        overfitting: For each metric, its mean on test data minus that on training data.
-        degradation: For each metric, its mean on test data minus that on validation data.
-        costs: For each reported cost, its sum, mean per item and sum per right answer.
-        dominated_by: The names of classifiers that cost no more and are at least as good.
+        overfitting: For each metric, its mean on test data minus its mean on training data.
+        degradation: For each metric, its mean on test data minus its mean on validation data.
+        costs: For each reported cost, such as "seconds": its sum, its mean per row, and its sum divided by
+            the number of right answers.
+        dominated_by: The names of the classifiers that are better or cheaper, and neither worse nor more
+            expensive.
 
-    Fairness, robustness and costs are those of the test split or, without one, of the validation split.
+    Fairness, robustness and costs are those on test data; without test data, on validation data; without
+    both, on training data.
     """
 
     splits: dict[str, Performance]
@@ -61,17 +65,18 @@ class ClassifierStudy:
     """The results of a study of classifiers.
 
     Attributes:
-        classifiers: The figures of each classifier.
+        classifiers: The results of each classifier, by name.
         labels: The classes; with two, the positive one is the first.
-        tests: The answers to all questions, with their significance tests.
-        selected: The classifier with the best `select_by` on validation rows; None without such rows.
-        select_by: The name of that metric.
-        leaked: Items that are in two splits of a fold (at most 20), as text.
-        leaks: The number of such items.
-        invented: Predicted labels that are no true class of any item, with their numbers of rows. With two
-            true classes, such answers count as unparsed.
-        published: The classifiers of which only counts are known.
-        predictions: The rows, for curves.
+        tests: The answers to all questions of the study, with significance tests.
+        selected: The name of the classifier with the best value of the metric `select_by` on validation data;
+            None without validation data.
+        select_by: The name of the metric that selects the best classifier.
+        leaked: The first 20 items that are in two splits of the same fold.
+        leaks: The number of all such items.
+        invented: A dict from each predicted label that is not the true class of any item to the number of
+            rows with it. With two true classes, such predictions count as unparsed.
+        published: The names of the classifiers of which only the counts of a confusion matrix are known.
+        predictions: The predictions, for the curves in the report.
     """
 
     classifiers: dict[str, ClassifierResult]
@@ -99,14 +104,14 @@ def evaluate(
 
     Args:
         predictions: The predictions.
-        positive: The positive class; needed for two classes other than 0 and 1. With more classes, it is
-            compared with the rest.
-        groups: The columns that name groups of items.
+        positive: The positive class; required if there are two classes other than 0 and 1. With more classes,
+            all other classes are merged to one; None to keep them.
+        groups: The names of the columns that give each item's group, such as its language.
         select_by: The metric that selects the best classifier, and that is compared over data sets.
         alpha: The significance level.
         bins: The number of bins for calibration.
-        matrices: For each further classifier, of which only the counts are known: true positives, false
-            positives, false negatives and true negatives.
+        matrices: Further classifiers, of which only four counts are known: a dict from the name to the
+            numbers of true positives, false positives, false negatives and true negatives.
 
     Raises:
         InputError: An argument or a column is wrong.
@@ -152,7 +157,13 @@ def evaluate(
 
 
 def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
-    """Return the rows with all group columns. An empty text stands for a missing value, which is no group."""
+    """Return the rows with an empty text for each missing value in the columns of groups.
+
+    Items with an empty text belong to no group.
+
+    Raises:
+        InputError: A column does not exist or cannot name groups, or it has more than 200 groups.
+    """
     allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
     rows = rows.copy()
     for group in groups:
@@ -165,7 +176,7 @@ def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
 
 
 def _check_probabilities(rows: DataFrame) -> None:
-    """Check that each class has a column of probabilities, if one has."""
+    """Raise InputError if some classes have a column of probabilities, but another true class has none."""
     named = {str(name).removeprefix("p:") for name in rows if str(name).startswith("p:")}
     missing = sorted(set(rows["gold"]) - named)
     if named and missing:
@@ -180,7 +191,7 @@ def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
     With two true classes, an invented label counts as an output that could not be parsed.
 
     Returns:
-        The rows, and the number of rows with each such label.
+        The rows, and a dict from each invented label to the number of rows with it.
     """
     classes = set(rows["gold"])
     is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)
@@ -193,10 +204,14 @@ def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
 
 
 def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
-    """Find the classes. If a positive class is given, all other classes become one.
+    """Find the classes. If a positive class is given, all other classes are merged to one.
 
     Returns:
-        The rows, and the classes: with two, the positive one is the first.
+        The rows, with merged classes; and the list of classes. With two classes, the positive one is the
+        first.
+
+    Raises:
+        InputError: There are two classes, but no positive class is given; or no row has the positive class.
     """
     classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
     if positive is None and set(classes) == {"0", "1"}:
@@ -234,7 +249,14 @@ def _check_metric(name: str, results: Mapping[str, ClassifierResult]) -> None:
 def _measure_classifier(
     rows: DataFrame, labels: Sequence[str], groups: Sequence[str], bins: int
 ) -> ClassifierResult:
-    """Compute all figures of one classifier."""
+    """Compute all results of one classifier, except `dominated_by`.
+
+    Args:
+        rows: The rows of the classifier.
+        labels: The classes; with two, the positive one is the first.
+        groups: The names of the columns that give each item's group.
+        bins: The number of bins for calibration.
+    """
     by_split = {split: own for split in SPLITS if len(own := rows[rows["split"] == split])}
     splits = {}
     for split, own in by_split.items():
@@ -272,7 +294,7 @@ def _measure_classifier(
 def main_split(splits: Mapping[str, object]) -> str:
     """Return the split for which fairness, robustness and costs are reported.
 
-    It is "test" if there are such rows, otherwise "validation", otherwise "train".
+    This split is "test" if `splits` has it, otherwise "validation", otherwise "train".
     """
     return next(split for split in ("test", "validation", "train") if split in splits)
 
@@ -286,7 +308,13 @@ def _add_dominated(results: dict[str, ClassifierResult], metric: str) -> dict[st
 
 
 def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> Performance:
-    """Measure a classifier of which only the four counts of the confusion matrix are known."""
+    """Measure a classifier of which only the four counts of its confusion matrix are known.
+
+    Args:
+        name: The name of the classifier, for errors.
+        cells: The numbers of true positives, false positives, false negatives and true negatives.
+        labels: The classes; there must be two.
+    """
     if len(labels) != 2:
         raise InputError(f"the matrix {name} needs two classes, but the rows have {len(labels)}")
     if len(cells) != 4 or min(cells) < 0 or not 0 < sum(cells) <= _MOST_COUNTS:
@@ -296,7 +324,7 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
 
 
 def _find_leaks(rows: DataFrame) -> list[str]:
-    """Find items that a classifier has in two splits of the same fold."""
+    """Return the items that a classifier has in two splits (such as train and test) of the same fold."""
     keys = ["classifier", "fold", *ITEM]
     counted = rows[rows["variant"] == ""].groupby(keys, sort=False)["split"].nunique()
     return list(dict.fromkeys(str(key[-1]) for key in counted[counted > 1].index))
@@ -305,7 +333,17 @@ def _find_leaks(rows: DataFrame) -> list[str]:
 def _ask_all(
     rows: DataFrame, labels: Sequence[str], groups: Sequence[str], metric: str, alpha: float
 ) -> list[Answer]:
-    """Run the tests of all questions: on validation rows, on test rows, and on the change between them."""
+    """Answer all questions of the study by significance tests.
+
+    The tests are about the validation data, the test data, and the change between them.
+
+    Args:
+        rows: The rows of all classifiers.
+        labels: The classes; with two, the positive one is the first.
+        groups: The names of the columns that give each item's group.
+        metric: The metric that is compared over data sets, and between validation and test data.
+        alpha: The significance level.
+    """
     answers: list[Answer] = []
     original = rows[rows["variant"] == ""]
     classes = original["gold"].nunique()

@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-Z = 1.959963984540054  # half the width of a 95% interval, in standard errors
+Z = 1.959963984540054  # half the width of a 95% interval, as a multiple of the standard error
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The value of a metric with its 95% interval. Numbers that are not defined, such as 0 / 0, are None."""
+    """The value of a metric with its 95% interval. Numbers that are not defined, such as 0 / 0, are None.
+
+    Attributes:
+        value: The value.
+        low: The lower end of the interval.
+        high: The upper end of the interval.
+    """
 
     value: float | None
     low: float | None = None
@@ -18,7 +24,7 @@ class Estimate:
 
 
 def make_estimate(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
-    """Make an estimate from numbers, in which NaN stands for a number that is not defined."""
+    """Make an estimate from a value and the ends of its interval; NaN stands for an undefined number."""
     return Estimate(*(finite(number) for number in (value, low, high)))
 
 
@@ -28,7 +34,7 @@ def finite(value: float) -> float | None:
 
 
 def wilson(successes: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95% interval of a proportion; NaN if n is 0."""
+    """Return Wilson's 95% interval of the proportion `successes` / `n`: its two ends, both NaN if n is 0."""
     from statsmodels.stats.proportion import proportion_confint
 
     if not n:

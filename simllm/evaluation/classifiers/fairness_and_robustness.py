@@ -23,7 +23,7 @@ class GroupRates:
     """The rates of a classifier on one group of items, such as one language. Undefined rates are None.
 
     Attributes:
-        n: The number of rows with a label; outputs that could not be parsed have none.
+        n: The number of rows with a predicted label; outputs that could not be parsed are left out.
         selection_rate: The share of positive predictions.
         tpr: The share of positive items that are predicted positive.
         fpr: The share of negative items that are predicted positive.
@@ -39,13 +39,13 @@ class GroupRates:
 
 @dataclass(frozen=True)
 class Fairness:
-    """How different a classifier's rates are in different groups of items. Undefined rates are left out.
+    """The differences of a classifier's rates between groups of items. Undefined rates are left out.
 
     Attributes:
-        groups: For each group, its rates.
+        groups: The rates in each group, by the group's name.
         dpd: Demographic parity difference: the largest minus the smallest rate of positive predictions.
-        eod: Equalized odds difference: the gap between the largest and the smallest TPR, or the same gap of
-            the FPR, whichever is larger.
+        eod: Equalized odds difference: the largest minus the smallest TPR, or the largest minus the smallest
+            FPR, whichever is larger.
     """
 
     groups: dict[str, GroupRates]
@@ -57,8 +57,8 @@ def measure_fairness(rows: DataFrame, group: str, positive: str) -> Fairness:
     """Measure how the predictions differ between groups of items.
 
     Args:
-        rows: Rows of `Predictions`; unparsed ones are left out.
-        group: The column with the group of each row.
+        rows: Rows of `Predictions`; rows with an unparsed output or without a group are left out.
+        group: The name of the column with the group of each row.
         positive: The positive class.
     """
     groups = {}
@@ -83,22 +83,23 @@ def _gap(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class VariantRobustness:
-    """How predictions for one kind of rewritten items (a variant) differ from those for the originals.
+    """Comparison of predictions for one kind of rewritten items (a variant) with those for the originals.
 
     An output that could not be parsed counts as wrong.
 
     Attributes:
         n: The number of items with a prediction for the original and for the variant.
-        pdr: Performance drop rate: 1 - accuracy on the variant / accuracy on the originals.
-        asr: Attack success rate: of the items that are right originally, the share that is wrong in the
-            variant.
-        lost: The number of items that are right originally, and wrong in the variant.
-        recovered: The number of items that are wrong originally, and right in the variant.
+        pdr: Performance drop rate: 1 - accuracy on the variant / accuracy on the originals. None if the
+            accuracy on the originals is 0.
+        asr: Attack success rate: among the items whose original is predicted right, the share of items whose
+            variant is predicted wrong. None if no original is predicted right.
+        lost: The number of items whose original is predicted right and whose variant is predicted wrong.
+        recovered: The number of items whose original is predicted wrong and whose variant is predicted right.
         flipped: The share of items whose predicted label changes.
-        test: The name of the test that compares `lost` with `recovered`.
-        p: The p-value of that test.
-        auc: The AUC on originals and on the variant, and DeLong's test of their difference; None without
-            scores.
+        test: The name of the significance test that compares `lost` with `recovered`.
+        p: The p-value of this test.
+        auc: DeLong's test of the AUC on originals minus the AUC on the variant: "difference", "z" and "p".
+            None without scores, or with more than two classes.
     """
 
     n: int
@@ -114,12 +115,13 @@ class VariantRobustness:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The robustness of a classifier: what happens to its predictions if the items are rewritten.
+    """The robustness of a classifier against rewritten items.
 
     Attributes:
-        variants: For each kind of rewriting (variant), the comparison with the original items.
-        robust_items: The number of items that were rewritten in all ways.
-        robust_accuracy: The share of these items for which all predictions are right.
+        variants: A dict from each kind of rewriting (variant) to the comparison with the original items.
+        robust_items: The number of items that have all kinds of variants.
+        robust_accuracy: The share of these items for which the original and all variants are predicted right;
+            None if there are no such items.
     """
 
     variants: dict[str, VariantRobustness] = field(default_factory=dict)
@@ -131,8 +133,11 @@ def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
     """Compare the predictions for variants of items with those for the original items.
 
     Args:
-        rows: Rows of one classifier and split.
+        rows: The rows of one classifier and split, with originals and variants.
         labels: The classes; with two, the positive one is the first.
+
+    Returns:
+        The robustness; without variants, it is empty.
     """
     indexed = rows.set_index(_SAME_ITEM)
     original = indexed[indexed["variant"] == ""]
@@ -179,11 +184,14 @@ def _compare_aucs(before: DataFrame, after: DataFrame, labels: Sequence[str]) ->
 
 
 def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
-    """Compute the means of metrics over folds and data sets.
+    """Compute the mean of each metric over all folds and data sets.
 
     Args:
-        rows: Rows of one classifier and split.
-        labels: The classes.
+        rows: The rows of one classifier and split.
+        labels: The classes; with two, the positive one is the first.
+
+    Returns:
+        The mean of each metric, by name. A metric that is undefined on a fold or data set is left out.
     """
     parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
     names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]
@@ -191,7 +199,7 @@ def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
 
 
 def folds_and_sets(rows: DataFrame) -> list[DataFrame]:
-    """Split rows into those of each fold and data set."""
+    """Split rows into one table for each combination of fold and data set."""
     return [own for _, own in rows.groupby(["fold", "data_set"], sort=False)]
 
 
@@ -202,7 +210,7 @@ def _mean_of(parts: Sequence[Performance], name: str) -> float | None:
 
 
 def differences(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
-    """Return first - second for each metric that both have."""
+    """Return, for each metric that is in both dicts, its value in `first` minus its value in `second`."""
     return {name: value - second[name] for name, value in first.items() if name in second}
 
 
@@ -213,8 +221,9 @@ def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
         rows: Rows of one classifier.
 
     Returns:
-        For each column of `COSTS` that has values, the sum, the mean per row, and the sum per right answer
-        (None without one).
+        For each column of `COSTS` that has values, such as "seconds", a dict: the "sum", the mean cost of a
+        row ("per item"), and the sum divided by the number of right answers ("per right answer"; None if
+        there is no right answer).
     """
     found: dict[str, dict[str, float | None]] = {}
     for name in COSTS:
@@ -235,17 +244,15 @@ def find_dominated(
 ) -> dict[str, list[str]]:
     """Find classifiers that another classifier dominates.
 
-    A classifier dominates another one if it costs no more, is at least as good, and is strictly cheaper or
-    better.
-
-    Only classifiers that report the same costs are compared.
+    A classifier dominates another one if it costs no more and is at least as good, and if it is cheaper or
+    better. Only classifiers that report the same kinds of costs are compared.
 
     Args:
         quality: For each classifier, the value of a metric; higher is better.
         costs: For each classifier, its costs as `measure_costs` returns them.
 
     Returns:
-        For each dominated classifier, those that dominate it.
+        A dict from the name of each dominated classifier to the names of the classifiers that dominate it.
     """
     found: dict[str, list[str]] = {}
     for a, b in ((a, b) for a in costs for b in costs if a != b):

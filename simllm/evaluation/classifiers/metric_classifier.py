@@ -1,7 +1,8 @@
-"""Metrics as classifiers: is a summary acceptable to people?
+"""Metrics as classifiers, which predict whether people find a text acceptable.
 
-The gold class is "acceptable" if the mean rating is high enough. A threshold on the metric's scores predicts
-it. In each fold, the threshold and the map from scores to probabilities are learned on the other folds.
+The true class of a text is "acceptable" if its mean rating is high enough. The predicted class is
+"acceptable" if the metric's score is at least a threshold. For each fold of the texts, the threshold and the
+conversion of scores to probabilities are learned on the other folds.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ Floats = NDArray[np.float64]
 def classify(
     ratings: Ratings, acceptable: float, metrics: Sequence[Metric], folds: int = 10, perturb: bool = False
 ) -> Predictions:
-    """Predict by each metric whether people accept summaries.
+    """Predict by each metric whether people find candidates acceptable.
 
     Args:
-        ratings: n rated pairs.
-        acceptable: Pairs with this mean rating or a higher one are acceptable.
+        ratings: n pairs of candidate and reference, with human ratings.
+        acceptable: The lowest mean rating of an acceptable candidate.
         metrics: The metrics.
-        folds: The number of folds.
-        perturb: Whether to predict also for edited candidates, with edits that keep the meaning.
+        folds: The number of folds for cross-validation.
+        perturb: Whether variants are predicted, too: candidates that are edited without a change of meaning.
 
     Returns:
-        A row for each pair and metric, with its fold, its prediction, and the probability that it is
-        acceptable; and the same for each variant.
+        The predictions. For each metric there is a row for each pair, and a row for each variant. A row has
+        the fold, the true class, the predicted class, and the predicted probability of "acceptable".
 
     Raises:
         InputError: A class has fewer pairs than there are folds.
@@ -68,10 +69,11 @@ def classify(
 
 
 def _variants(examples: Sequence[Example]) -> Iterator[tuple[str, NDArray[np.int_], list[Example]]]:
-    """Yield edited pairs, for each kind of edit that keeps the meaning.
+    """Edit the candidates of pairs by each kind of edit that keeps the meaning.
 
     Yields:
-        The kind of edit, the indices of the pairs that it can edit, and these pairs with edited candidates.
+        For each kind of edit: its name, the indices of the pairs that it can edit, and these pairs with
+        edited candidates.
     """
     words, random = lexicon.load(), np.random.default_rng(_SEED)
     for kind, edit in meaning_preserving_edits.KINDS.items():
@@ -93,7 +95,15 @@ def _predict(
     gold: NDArray[np.bool_],
     parts: Sequence[NDArray[np.int_]],
 ) -> Iterator[DataFrame]:
-    """Yield the predictions of one metric, a table for each variant."""
+    """Yield the predictions of one metric: one table for each kind of variant.
+
+    Args:
+        metric: The metric.
+        variants: For each kind of variant: its name (empty for the original pairs), the indices of its pairs
+            among the n original pairs, and its pairs.
+        gold: (n,) whether each original pair is acceptable.
+        parts: For each fold, the indices of its pairs.
+    """
     sign = -1.0 if registry.lower_is_better(metric.name) else 1.0
     scored = {name: sign * np.asarray(metric.score(examples).values, float) for name, _, examples in variants}
     fold_of = np.empty(len(gold), int)
@@ -124,15 +134,15 @@ def _predict(
 
 
 def _learn(scores: Floats, gold: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Learn to predict a class from scores.
+    """Learn to predict from a score whether a pair is acceptable.
 
     Args:
         scores: (n,) scores.
-        gold: (n,) whether a pair is acceptable.
+        gold: (n,) whether each pair is acceptable.
 
     Returns:
-        The threshold with the highest MCC, half-way between two scores; and the slope and the intercept of a
-        logistic regression.
+        The threshold, and the slope and the intercept of a logistic regression of the class on the score. The
+        threshold is half-way between two scores, and has the highest MCC (Matthews' correlation coefficient).
     """
     from sklearn.linear_model import LogisticRegression
 

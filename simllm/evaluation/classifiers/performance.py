@@ -1,4 +1,4 @@
-"""The performance of a classifier on a set of rows: its metrics with intervals."""
+"""The performance of a classifier on a set of predictions: metrics with confidence intervals."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ LOWER_IS_BETTER = ("brier", "log_loss")
 
 @dataclass(frozen=True)
 class Performance:
-    """The figures of a classifier on n rows.
+    """The performance of a classifier on n rows (predictions).
 
     Attributes:
         n: The number of rows.
         unparsed: The number of outputs that could not be parsed.
         labels: The k classes; with two classes, the positive one is the first.
         matrix: (k, k) counts of true classes (rows) and predicted classes, without unparsed outputs.
-        metrics: For each metric, its value and interval over parsed rows.
-        strict: For each metric that needs labels only, its value if each unparsed output counts as wrong.
+        metrics: The value and interval of each metric, by name, without unparsed outputs.
+        strict: The values of metrics if unparsed outputs count as wrong. Only metrics that are computed from
+            labels alone are included; for two classes, kappa and balanced accuracy are left out.
         undefined: The names of metrics that would be 0 / 0; their value is 0.
-        per_class: With three or more classes, the metrics of each class against the rest.
-        calibration: Under "positive" that of P(positive), under "top" that of the confidence in the predicted
-            label. A key is missing if it cannot be computed.
-        other_side: The number of rows in which the predicted label contradicts P(positive): positive with
-            less than .5, or negative with more.
-        groups: For each group column, for each of its values, the performance on these rows.
-        variants: For each variant of the items, the performance on its rows.
+        per_class: With three or more classes, the metrics of each class against the rest, by class and name.
+        calibration: Under "positive" the calibration of P(positive), under "top" the calibration of the
+            confidence in the predicted label. A key is missing if its calibration cannot be computed.
+        other_side: The number of rows whose label contradicts P(positive): predicted positive with
+            P(positive) below .5, or negative with more than .5. None without P(positive).
+        groups: A dict from each column of groups to a dict from each group to the performance in this group.
+        variants: A dict from each kind of rewritten items (variant) to the performance on its rows.
     """
 
     n: int
@@ -64,7 +65,7 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
         rows: Rows of `Predictions`.
         labels: The classes; with two, the positive one is the first.
         bins: The number of bins for calibration.
-        details: Whether to test calibration, which draws many random labels and takes time.
+        details: Whether calibration is tested for significance, which takes time.
     """
     gold, predicted = class_numbers(rows, labels)
     repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
@@ -85,7 +86,16 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
 
 
 def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the index of each row's true class, and of its predicted class; k for an unparsed output."""
+    """Return the indices of true and predicted classes.
+
+    Args:
+        rows: n rows of `Predictions`.
+        labels: The k classes.
+
+    Returns:
+        (n,) index of the true class of each row; and (n,) index of the predicted class, which is k for an
+        unparsed output.
+    """
     number = {label: index for index, label in enumerate(labels)}
     predicted = rows["predicted"].map(number).fillna(len(labels))
     return rows["gold"].map(number).to_numpy(int), predicted.to_numpy(int)
@@ -94,7 +104,14 @@ def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
 def strict_value(found: Performance, metric: str) -> float | None:
     """Return the value of a metric, negated if lower values are better.
 
-    Unparsed outputs count as wrong if the metric allows that.
+    Unparsed outputs count as wrong if the metric is in `found.strict`; otherwise they are left out.
+
+    Args:
+        found: The performance of a classifier.
+        metric: The name of the metric.
+
+    Returns:
+        The value, of which higher is better; None if it is not defined.
     """
     value = (
         found.strict[metric] if metric in found.strict else found.metrics.get(metric, Estimate(None)).value
@@ -103,7 +120,10 @@ def strict_value(found: Performance, metric: str) -> float | None:
 
 
 def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]]:
-    """Return the function that computes metrics from counts: one for two classes, another for more."""
+    """Return the function that computes metrics from confusion matrices with the classes `labels`.
+
+    It is `binary_metrics` for two classes, and `multiclass_metrics` for more.
+    """
     return classification.binary_metrics if len(labels) == 2 else classification.multiclass_metrics
 
 
@@ -114,7 +134,8 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
         counts: (k, k + 1) counts. Rows are true classes, columns predicted classes; the last column counts
             outputs from which no class could be read.
         labels: The k classes.
-        repeats: How often an item was counted, in several runs or folds. Intervals are those of the items.
+        repeats: The mean number of times that an item was counted, in several runs or folds. Intervals are
+            widened accordingly, because the predictions for one item are not independent.
     """
     parsed = classification.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)
@@ -149,7 +170,7 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
 
 
 def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
-    """Return the names of metrics that would be 0 / 0; with more than two classes, those of each class."""
+    """Return the names of metrics that would be 0 / 0: "f1", or "recall of bug" for more than two classes."""
     if len(labels) == 2:
         return sorted(name for name, (_, denominator) in ratios.items() if not denominator)
     sums = {"precision": parsed[:, :-1].sum(axis=0), "recall": parsed.sum(axis=1)}

@@ -25,12 +25,12 @@ from pandas import DataFrame, Series
 from simllm.errors import InputError
 from simllm.io import files
 
-KEYS = ("classifier", "split", "fold", "data_set", "variant", "run", "item")  # together they name a row
+KEYS = ("classifier", "split", "fold", "data_set", "variant", "run", "item")  # no two rows agree in all
 COSTS = ("seconds", "tokens", "energy_wh", "cost")
 PLACE = "(file and row)"  # the column with the place of a row, for errors
 SPLITS = ("train", "validation", "test")
-# Exactly one of these may say how sure the classifier is. `probabilities` is an object in JSON lines, and
-# columns such as `p:bug` in CSV files.
+# A row may have at most one of these, which tells how certain the classifier is. `probabilities` is an object
+# in JSON lines; in CSV files, it is replaced by columns such as `p:bug`.
 CERTAINTIES = ("confidence", "probability", "probabilities", "score")
 COLUMNS = (*KEYS, "gold", "predicted", *CERTAINTIES, *COSTS)
 _OF_CLASS = "p:"  # prefix of a column with the probability of a class
@@ -39,18 +39,19 @@ _SUM_TOLERANCE = 0.005  # probabilities may be rounded
 
 @dataclass(frozen=True)
 class Predictions:
-    """n predictions.
+    """n predictions of classifiers.
 
     Attributes:
-        rows: A table with n rows. `KEYS`, `gold` and `predicted` are text (None for an unparsed output),
-            certainties and costs are numbers (NaN if missing), columns such as `p:bug` have the probability
-            of a class, further columns are text, and `PLACE` is the place for errors.
+        rows: A table with n rows. The columns `KEYS`, `gold` (the true class) and `predicted` are text;
+            `predicted` is None for an unparsed output. The columns `confidence`, `probability`, `score` and
+            `COSTS` are numbers, NaN if missing. Columns such as `p:bug` have the probability of a class. The
+            column `PLACE` has the place of the row in its file, for errors. Further columns are text.
     """
 
     rows: DataFrame
 
     def to_json_lines(self) -> Iterator[str]:
-        """Yield the predictions as JSON lines, without columns that are empty or missing."""
+        """Yield each prediction as a line of JSON, without empty and missing values except `predicted`."""
         columns = [name for name in self.rows if name != PLACE]
         for values in self.rows[columns].itertuples(index=False):
             row = dict(zip(columns, values, strict=True))
@@ -59,10 +60,10 @@ class Predictions:
 
 
 def make(tables: Iterable[DataFrame]) -> Predictions:
-    """Make predictions from tables of rows, such as those of metrics.
+    """Join tables of predictions, and check their rows.
 
     Args:
-        tables: Tables with columns of `COLUMNS`.
+        tables: Tables with some of the columns in `COLUMNS`, at least `item`, `gold` and `predicted`.
 
     Raises:
         InputError: A row is wrong.
@@ -84,9 +85,10 @@ def read(
         paths: Files: JSON lines if the name ends in `.jsonl` or `.jsonl.gz`, otherwise CSV with a header,
             with commas, tabs, semicolons or spaces between the values. Without the column `classifier`, the
             name of a file is the classifier.
-        columns: Names of columns in the files, for columns with other names than here: {"gold": "truth"}.
-        threshold: For rows without `predicted`: a probability or score of at least this value means that
-            `positive` is predicted.
+        columns: The files' names of columns that are named otherwise than in `COLUMNS`, such as
+            {"gold": "truth"} if the column `gold` is called "truth".
+        threshold: The threshold for rows without `predicted`: if the probability or score is at least this
+            value, the positive class is predicted.
         positive: The positive class; needed with `threshold`.
 
     Raises:
@@ -110,7 +112,7 @@ def read(
 
 
 def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> Predictions:
-    """Add the missing columns, make labels from scores if a threshold is given, and check all rows."""
+    """Add missing columns, predict labels from scores if a threshold is given, and check all rows."""
     for name in (*KEYS, "gold"):
         if name in rows:
             rows[name] = rows[name].fillna("")
@@ -126,7 +128,19 @@ def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> P
 
 
 def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> DataFrame:
-    """Read one file as a table of text and numbers, with the column `PLACE`."""
+    """Read one file of predictions as a table of text and numbers.
+
+    Args:
+        path: The file.
+        columns: The file's names of columns that are named otherwise than in `COLUMNS`.
+        has_threshold: Whether the column `predicted` may be missing, because a threshold on scores is given.
+
+    Returns:
+        The table; the column `PLACE` has the place of each row.
+
+    Raises:
+        InputError: A column is missing, unknown or wrong.
+    """
     rows = read_table(path, columns.values())
     if "probabilities" in rows:
         raise InputError(f"{path}: in CSV files, probabilities stand in columns such as p:bug")
@@ -156,11 +170,12 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
 
 
 def read_table(path: Path, names: Iterable[str] = ()) -> DataFrame:
-    """Read a CSV file or JSON lines as a table of text, with the column `PLACE`.
+    """Read a CSV file or JSON lines as a table of text; the column `PLACE` has the place of each row.
 
     Args:
         path: The file.
-        names: Names of further columns. The separator of a CSV file is recognized by the names of columns.
+        names: Names of columns that may occur besides those in `COLUMNS`. Known names help to recognize the
+            separator of a CSV file.
 
     Raises:
         InputError: The file cannot be read, or has no rows.
@@ -177,9 +192,14 @@ def _names(rows: DataFrame) -> str:
 
 
 def _read_csv(path: Path, known: set[str]) -> DataFrame:
-    """Read a CSV file; the separator is the one that yields most known columns, then most columns.
+    """Read a CSV file, and recognize its separator: a comma, tab, semicolon or space.
 
-    Spaces separate values only if they yield more known columns than the other separators.
+    The separator is chosen with which the header has the most known names; if several have equally many, the
+    one with the most names. A space is chosen only if it yields more known names than the other separators.
+
+    Args:
+        path: The file.
+        known: The known names of columns.
     """
     lines = (line + "\n" for _, line in files.lines(path))
     first = next(lines, "")
@@ -208,7 +228,7 @@ def _read_csv(path: Path, known: set[str]) -> DataFrame:
 
 
 def _read_json_lines(path: Path) -> DataFrame:
-    """Read JSON lines; an object under `probabilities` becomes columns such as `p:bug`."""
+    """Read JSON lines as a table of text; an object under `probabilities` becomes columns such as `p:bug`."""
     table = []
     for where, row in files.objects(path):
         chances = row.pop("probabilities", None)
@@ -222,14 +242,14 @@ def _read_json_lines(path: Path) -> DataFrame:
 
 
 def _text(value: Any) -> str | None:
-    """Return a JSON value as the text that a CSV file would have."""
+    """Convert a JSON value to the text that a CSV file would contain; None for null or an empty text."""
     if value is None or value == "":
         return None
     return value.strip() or None if isinstance(value, str) else json.dumps(value)
 
 
 def _numbers(rows: DataFrame, name: str) -> Series:
-    """Convert a column to numbers; an empty value becomes NaN."""
+    """Return the column `name` as numbers; an empty value becomes NaN, other text raises InputError."""
     texts = rows[name].replace("", None)
     values = pd.to_numeric(texts, errors="coerce")
     wrong = (values.isna() & texts.notna()) | np.isinf(values)
@@ -240,7 +260,16 @@ def _numbers(rows: DataFrame, name: str) -> Series:
 
 
 def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) -> Series:
-    """Make predicted labels from probabilities or scores, in rows without one."""
+    """Return the predicted labels; where a row has none, predict it from the probability or score.
+
+    Args:
+        rows: The rows.
+        threshold: If the probability or score is at least this value, the positive class is predicted.
+        positive: The positive class.
+
+    Raises:
+        InputError: There is no positive class, there are not exactly two classes, or no label is missing.
+    """
     if positive is None:
         raise InputError("--threshold needs --positive: the class of rows from the threshold on")
     others = sorted(set(rows["gold"]) - {positive})
@@ -256,7 +285,7 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
 
 
 def _check(rows: DataFrame) -> None:
-    """Check all rows; raise an error that names the first wrong row."""
+    """Raise InputError if a row is wrong; the message names the first wrong row."""
     chances = [name for name in rows if str(name).startswith(_OF_CLASS)]
     _refuse(rows, rows["item"] == "", "empty item")
     _refuse(rows, rows["gold"] == "", "empty gold")
@@ -292,7 +321,7 @@ def _check(rows: DataFrame) -> None:
 
 
 def _check_gold(rows: DataFrame) -> None:
-    """Check that all rows of the same item and data set have the same true class."""
+    """Raise InputError if two rows of the same item and data set have different true classes."""
     first = rows.groupby(["data_set", "item"], sort=False)["gold"].transform("first")
     other = first != rows["gold"]
     if other.any():
@@ -307,7 +336,15 @@ def _refuse(rows: DataFrame, wrong: Series, message: str) -> None:
 
 
 def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:
-    """Return the probabilities of all classes, one column for each; None if the rows have none."""
+    """Return a table of probabilities with a column for each class.
+
+    Args:
+        rows: n rows of `Predictions`.
+        classes: The classes.
+
+    Returns:
+        The table with n rows; a row without probabilities is NaN. None if no row has probabilities.
+    """
     named = [f"{_OF_CLASS}{label}" for label in classes]
     present = [name for name in named if name in rows]
     if not present or not rows[present].notna().any(axis=None):

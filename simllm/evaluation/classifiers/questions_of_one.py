@@ -1,7 +1,8 @@
-"""Significance tests about one classifier (step S11 of the protocol).
+"""Significance tests about a single classifier (step S11 of the protocol ECSER-LLM).
 
-The questions: Is it better than chance? Does it prefer a label? Is it equally good for all groups of items?
-Is it worse on test data than on validation data? An output that could not be parsed counts as wrong.
+The tests answer these questions: Is the classifier better than chance? Does it prefer one label? Is it
+equally good for all groups of items? Is it worse on test data than on validation data? An output that could
+not be parsed counts as wrong.
 """
 
 from __future__ import annotations
@@ -26,22 +27,41 @@ from simllm.stats import classifier_tests as tests
 
 
 def is_right(rows: DataFrame) -> Series:
-    """Return for each row whether the prediction is right."""
+    """Return for each row whether the predicted class is the true class."""
     return rows["predicted"] == rows["gold"]
 
 
 def mean_by_item(values: Series, rows: DataFrame) -> Series:
-    """Return the mean value of each item over its runs and folds, indexed by data set and item."""
+    """Average the values of each item over its runs and folds.
+
+    Args:
+        values: A value for each row.
+        rows: The rows of one classifier.
+
+    Returns:
+        The mean value of each item, indexed by data set and item.
+    """
     return values.astype(float).groupby([rows["data_set"], rows["item"]], sort=False).mean()
 
 
 def ask_guessing(name: str, rows: DataFrame, classes: int) -> Finding:
-    """Ask whether a classifier is right more often than guessing among k classes."""
+    """Test whether a classifier is right more often than guessing at random.
+
+    Args:
+        name: The name of the classifier.
+        rows: The rows of the classifier.
+        classes: The number of classes k; a guess is right with probability 1 / k.
+    """
     return _ask_chance(name, rows, 1 / classes, "guessing", f"1 / {classes} classes")
 
 
 def ask_largest_class(name: str, rows: DataFrame) -> Finding:
-    """Ask whether a classifier is right more often than always answering the most frequent true class."""
+    """Test whether a classifier is right more often than always answering the most frequent true class.
+
+    Args:
+        name: The name of the classifier.
+        rows: The rows of the classifier.
+    """
     shares = rows["gold"].value_counts(normalize=True)
     reason = f"the share of {shares.index[0]} among the true classes"
     return _ask_chance(name, rows, float(shares.iloc[0]), "always answering the largest class", reason)
@@ -72,9 +92,12 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
 
 
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
-    """Ask whether a classifier predicts one of two labels more often than the label is true.
+    """Test whether a classifier predicts one of two labels more often than the label is true.
 
-    Outputs that could not be parsed are left out.
+    Args:
+        name: The name of the classifier.
+        rows: The rows of the classifier. Rows whose output could not be parsed are left out.
+        labels: The two labels; the positive one is the first.
     """
     parsed = rows[rows["predicted"].notna()]
     if len(parsed.drop_duplicates(["data_set", "item"])) < len(parsed):
@@ -100,7 +123,15 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
 
 
 def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Finding:
-    """Ask about a preferred label if items have several runs or folds. These are averaged first."""
+    """Test whether a classifier prefers one of two labels, for items with several runs or folds.
+
+    The runs and folds of each item are averaged first.
+
+    Args:
+        name: The name of the classifier.
+        parsed: The rows of the classifier whose output could be parsed.
+        labels: The two labels; the positive one is the first.
+    """
     claims, truth = (parsed[column] == labels[0] for column in ("predicted", "gold"))
     surplus = mean_by_item(claims.astype(float) - truth.astype(float), parsed).to_numpy()
     outcome = tests.paired_permutation(surplus)
@@ -120,7 +151,16 @@ def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Fi
 
 
 def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
-    """Ask whether a classifier is right equally often in all groups of items; None with a single group."""
+    """Test whether a classifier is right equally often in all groups of items.
+
+    Args:
+        name: The name of the classifier.
+        rows: The rows of the classifier.
+        group: The name of the column with the group of each row; rows with an empty text are left out.
+
+    Returns:
+        The result of the test; None with fewer than two groups.
+    """
     rows = rows[rows[group] != ""]
     counted = is_right(rows).groupby(rows[group], sort=False).agg(["sum", "size"])
     if len(counted) < 2:
@@ -153,7 +193,12 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 
 
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
-    """Test whether groups of items differ in the shares of right predictions over several runs."""
+    """Test whether a classifier is right equally often in all groups, for items with several runs.
+
+    Args:
+        rows: The rows of one classifier.
+        group: The name of the column with the group of each row.
+    """
     shares = [mean_by_item(is_right(own), own).to_numpy() for _, own in rows.groupby(group, sort=False)]
     return tests.compare_group_means(shares)
 
@@ -161,13 +206,16 @@ def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
 def ask_degradation(
     name: str, validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
 ) -> Finding:
-    """Ask whether a classifier is worse on test sets than on validation folds.
+    """Test whether a classifier is worse on test data than on validation data.
+
+    The metric is computed for each validation fold and for each test set (each combination of fold and data
+    set). The two groups of values are compared.
 
     Args:
-        name: The classifier.
-        validation: Its validation rows.
-        test: Its test rows.
-        labels: The classes.
+        name: The name of the classifier.
+        validation: The validation rows of the classifier.
+        test: The test rows of the classifier.
+        labels: The classes; with two, the positive one is the first.
         metric: The metric to compare.
     """
     found = [
@@ -200,9 +248,10 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Say whether the number of discordant items is small enough for an exact test, as text for the report.
+    """Describe the number of discordant items in words, as the reason for an exact or approximate test.
 
-    Discordant items are those on which only one of two classifiers is right.
+    Discordant items are those that count in favour of only one of two sides, such as the items on which only
+    one of two classifiers is right.
     """
     side = "below" if count < tests.FEW_DISCORDANT else "at least"
     return f"{count} discordant items are {side} {tests.FEW_DISCORDANT}"
@@ -215,6 +264,9 @@ def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[fl
         only_a: The number of items that count for the first proportion, but not for the second.
         only_b: The number of items that count for the second proportion, but not for the first.
         n: The number of all items.
+
+    Returns:
+        The difference, and the lower and upper end of its interval.
     """
     if not n:
         return 0.0, (math.nan, math.nan)
@@ -224,7 +276,14 @@ def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[fl
 
 
 def _independent_interval(first: classification.Counts, second: classification.Counts) -> tuple[float, float]:
-    """Return the 95% interval of the difference of two independent proportions (Newcombe, 1998)."""
+    """Return the 95% interval of the difference between the shares of right answers in two groups.
+
+    The groups are independent (method of Newcombe, 1998).
+
+    Args:
+        first: The numbers of right and wrong answers in the first group.
+        second: The same numbers in the second group.
+    """
     from statsmodels.stats.proportion import confint_proportions_2indep
 
     low, high = confint_proportions_2indep(first[0], first.sum(), second[0], second.sum(), method="newcomb")
@@ -234,7 +293,11 @@ def _independent_interval(first: classification.Counts, second: classification.C
 def _degradation_interval(
     validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
 ) -> tuple[float, float] | None:
-    """Return the 95% bootstrap interval of the mean of a metric over test sets minus that over folds."""
+    """Return the 95% bootstrap interval of a metric's mean on test sets minus its mean on validation folds.
+
+    Returns:
+        The lower and upper end; None if the metric is not computed from labels alone.
+    """
     means: list[classification.Floats] = []
     for rows in (test, validation):
         drawn = []

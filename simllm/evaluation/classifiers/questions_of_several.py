@@ -1,7 +1,7 @@
-"""Significance tests that compare classifiers (step S11 of the protocol).
+"""Significance tests that compare classifiers (step S11 of the protocol ECSER-LLM).
 
-They compare accuracy on common items, a metric over several data sets, and the AUC. An output that could not
-be parsed counts as wrong. Classifiers are compared on the items that all of them have.
+They compare the accuracy on common items, a metric over several data sets, and the AUC. An output that could
+not be parsed counts as wrong. Classifiers are compared on the items that all of them have.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _INDEPENDENT_SETS = "The data sets are independent of each other."
 def compare_classifiers(
     rows: DataFrame, labels: Sequence[str], metric: str, split: str, alpha: float
 ) -> Iterator[Answer]:
-    """Compare all classifiers on a split.
+    """Test which classifiers are better than others on a split.
 
-    The test depends on the number of classifiers, on the number of data sets, and on whether there are
-    several runs.
+    The choice of the test depends on the number of classifiers, on the number of data sets, and on whether
+    there are several runs. With enough data sets, a metric is compared over data sets; otherwise, the
+    accuracy is compared over items.
 
     Args:
         rows: The rows of the split, without variants.
@@ -47,6 +48,10 @@ def compare_classifiers(
         metric: The metric that is compared over data sets.
         split: The name of the split.
         alpha: The significance level.
+
+    Yields:
+        If there are three or more classifiers, possibly an answer for all of them together; and an answer for
+        each pair that has common items.
     """
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())
@@ -69,7 +74,10 @@ def compare_classifiers(
 
 
 def _right_by_item(rows: DataFrame) -> DataFrame:
-    """Return a table with a row for each item and a column for each classifier: the share of right runs."""
+    """Return the share of runs in which a classifier is right on an item.
+
+    The table has a row for each item and a column for each classifier; NaN if a classifier lacks the item.
+    """
     table = rows.assign(right=is_right(rows)).groupby([*ITEM, "classifier"], sort=False)["right"].mean()
     return table.unstack()[list(dict.fromkeys(rows["classifier"]))].astype(float)
 
@@ -122,11 +130,19 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
 
 
 def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[Finding]:
-    """Compare a metric of each two classifiers on common items, by a bootstrap interval of the difference.
+    """Compare a metric between each pair of classifiers, by a bootstrap interval of the difference.
 
-    The bootstrap resamples items, each with the predictions of both classifiers. The result is empty if there
-    are several runs or too many classes, or if the metric cannot be computed from counts of predicted and
-    true classes.
+    The bootstrap resamples the common items of the two classifiers, each with the predictions of both.
+
+    Args:
+        rows: The rows of all classifiers.
+        labels: The classes; with two, the positive one is the first.
+        metric: The name of the metric.
+
+    Returns:
+        A finding for each pair for which the difference is defined; it has an interval but no test. The list
+        is empty if there are several runs or more than five classes, or if the metric cannot be computed from
+        counts of predicted and true classes.
     """
     number = {label: index for index, label in enumerate(labels)}
     compute, findings = compute_metrics(labels), []
@@ -163,15 +179,29 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
 def _difference(
     cells: classification.Counts, compute: Callable[[classification.Counts], Metrics], metric: str
 ) -> classification.Floats:
-    """Return a metric of one classifier minus that of another, from (..., k, k + 1, k + 1) counts."""
+    """Compute the difference of a metric between two classifiers, the first minus the second.
+
+    Args:
+        cells: (..., k, k + 1, k + 1) numbers of items by true class, class predicted by the first classifier,
+            and class predicted by the second classifier.
+        compute: The function that computes metrics from confusion matrices.
+        metric: The name of the metric.
+
+    Returns:
+        (...) differences; NaN if the function does not compute this metric.
+    """
     first, second = compute(cells.sum(-1)), compute(cells.sum(-2))
     return first[metric] - second[metric] if metric in first else np.full(cells.shape[:-3], math.nan)
 
 
 def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame:
-    """Return a table of data sets and classifiers with the values of a metric on common items.
+    """Compute a metric of each classifier on each data set, from the items that all classifiers have.
 
-    Runs and folds of a data set are averaged. Higher values are better.
+    The values of runs and folds are averaged.
+
+    Returns:
+        A table with a row for each data set and a column for each classifier; higher values are better. Data
+        sets on which a value is not defined are left out.
     """
     known = rows.groupby(ITEM)["classifier"].transform("nunique") == rows["classifier"].nunique()
     values: dict[str, dict[str, float]] = {}
@@ -203,7 +233,16 @@ def _compare_two_over_sets(table: DataFrame, metric: str) -> Finding:
 
 
 def _compare_many_over_sets(table: DataFrame, metric: str, alpha: float) -> tuple[Finding, list[Finding]]:
-    """Compare three or more classifiers: all together by Friedman's test, and pairs by Nemenyi's."""
+    """Compare three or more classifiers over data sets.
+
+    Args:
+        table: Values of the metric: a row for each data set, a column for each classifier.
+        metric: The name of the metric.
+        alpha: The significance level.
+
+    Returns:
+        The result of Friedman's test of all classifiers together, and of Nemenyi's test of each pair.
+    """
     names, found = list(table), tests.friedman_nemenyi(table.to_numpy(), alpha)
     ranks = dict(zip(names, found.mean_ranks.tolist(), strict=True))
     listed = ", ".join(f"{name} {ranks[name]:.2f}" for name in sorted(names, key=ranks.__getitem__))
@@ -235,7 +274,17 @@ def _compare_many_over_sets(table: DataFrame, metric: str, alpha: float) -> tupl
 
 
 def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
-    """Compare the AUC of each two classifiers on items for which both have scores, averaged over runs."""
+    """Compare the AUC between each pair of classifiers by DeLong's test.
+
+    A pair is compared on the items for which both classifiers have scores. Scores are averaged over runs.
+
+    Args:
+        rows: The rows of all classifiers.
+        labels: The two classes; the positive one is the first.
+
+    Returns:
+        A finding for each pair with at least two positive and two negative items.
+    """
     scores = {}
     for name, own in rows[rows["predicted"].notna()].groupby("classifier", sort=False):
         values, _ = positive_scores(own, labels[0], labels)

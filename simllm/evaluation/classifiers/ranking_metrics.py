@@ -1,4 +1,4 @@
-"""Metrics from scores and probabilities: AUC, average precision, Brier score, log loss."""
+"""Metrics that need a classifier's scores or probabilities: AUC, average precision, Brier score, log loss."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from simllm.stats.roc_curve import auc_interval, auc_with_covariance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]
-LEAST_PROBABILITY = 1e-15  # in the log loss
+LEAST_PROBABILITY = 1e-15  # smaller probabilities are raised to this in the log loss
 
 
 def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:
-    """Return the scores of a classifier: the higher a score, the surer is the positive class.
+    """Return a score for each row, which is higher if the classifier finds the positive class more likely.
 
     Args:
         rows: n rows of `Predictions`; all are parsed.
@@ -27,7 +27,7 @@ def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tu
         labels: The classes.
 
     Returns:
-        (n,) probabilities or scores, NaN where a row has none; and whether all are probabilities.
+        (n,) probabilities or other scores, NaN where a row has neither; and whether all are probabilities.
     """
     confidence = rows["confidence"].to_numpy(float)
     values = np.where(rows["predicted"] == positive, confidence, 1 - confidence)
@@ -48,14 +48,15 @@ def auc_within(
     Scores of different folds come from different trained models, and cannot be compared.
 
     Args:
-        positive: (n,) whether an item is positive.
+        positive: (n,) whether the item of a row is positive.
         scores: (n,) scores.
         folds: (n,) the fold of each row.
-        repeats: How many rows an item has, because of several runs.
+        repeats: The mean number of rows of an item, because of several runs. The interval is widened
+            accordingly.
 
     Returns:
-        The mean AUC, weighted by the pairs of each fold, and the ends of its 95% interval (DeLong); NaN if it
-        is not defined.
+        The mean AUC, weighted by the number of pairs (a positive and a negative row) in each fold; and the
+        lower and upper end of its 95% interval (DeLong). Numbers that are not defined are NaN.
     """
     area = variance = pairs = 0.0
     for fold in dict.fromkeys(folds.tolist()):
@@ -78,16 +79,17 @@ def auc_within(
 def rank_two_classes(
     rows: DataFrame, gold: Ints, labels: Sequence[str], repeats: float
 ) -> dict[str, Estimate]:
-    """Compute the AUC and the average precision of two classes.
+    """Compute the AUC and the average precision of a classifier with two classes.
 
     Args:
         rows: n rows of `Predictions`; all are parsed.
-        gold: (n,) the numbers of the true classes.
+        gold: (n,) indices of the true classes in `labels`.
         labels: The classes; the positive one is the first.
-        repeats: How many rows an item has, because of several runs.
+        repeats: The mean number of rows of an item, because of several runs.
 
     Returns:
-        The two metrics; undefined with one true class, or without scores.
+        The two metrics under "auc" and "average_precision". Their values are None if all rows have the same
+        true class, or without scores.
     """
     from sklearn.metrics import average_precision_score
 
@@ -107,16 +109,17 @@ def rank_two_classes(
 def rank_classes(
     rows: DataFrame, gold: Ints, labels: Sequence[str]
 ) -> tuple[dict[str, Estimate], dict[str, float | None]]:
-    """Compute the metrics of three or more classes that need the probabilities of all.
+    """Compute the metrics of three or more classes that need a probability for each class.
 
     Args:
-        rows: n rows of `Predictions`; all are parsed.
-        gold: (n,) the numbers of the true classes.
+        rows: n rows of `Predictions`; all are parsed. Rows without probabilities are left out.
+        gold: (n,) indices of the true classes in `labels`.
         labels: The k classes.
 
     Returns:
-        The mean AUCs, the Brier score and the log loss; and the AUC of each class against the rest. Both are
-        empty if rows lack probabilities.
+        A dict of metrics by name: mean AUCs, the Brier score and the log loss. And a dict from each class to
+        the AUC of this class against the rest, None if undefined. Both dicts are empty if no row has
+        probabilities.
     """
     from sklearn.metrics import roc_auc_score
 

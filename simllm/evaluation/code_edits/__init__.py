@@ -1,1 +1,1 @@
-"""Studies of systems that edit code, with a report."""
+"""Studies of systems that edit code, such as repair tools: their edits are compared with reference edits."""

@@ -1,4 +1,4 @@
-"""Items of code to judge: candidates with their references and sources, read from JSON lines."""
+"""Reader of code to judge, from JSON lines: candidates, references, and sources (code before the change)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simllm.metrics.protocol import Example
 
 @dataclass(frozen=True)
 class CodeFields:
-    """The keys of the JSON lines.
+    """The names of the keys in a JSON-lines file of code to judge.
 
     Attributes:
         candidate: The key of the code to judge; without it, a line must have a `reply`.
@@ -33,13 +33,14 @@ class CodeFields:
 
 @dataclass(frozen=True)
 class CodeItem:
-    """One candidate with its reference.
+    """A candidate (code to judge) with its reference, read from one line of a JSON-lines file.
 
     Attributes:
         example: Candidate, reference, source and language.
-        id: A JSON value that identifies the item; None without ids.
-        has_code: False if the candidate comes from a reply in which no code was found; it is empty then.
-        row: The JSON object of the line, for further keys.
+        id: A JSON value that identifies the item; None if ids are not read.
+        has_code: False if the line has a language model's reply in which no code was found. The candidate is
+            then an empty text.
+        row: The whole JSON object of the line.
         where: The place of the line for errors, such as "FILE, line 3".
     """
 
@@ -57,13 +58,16 @@ def read_items(
 
     Args:
         file: The file.
-        fields: The keys of the JSON lines.
-        language: The language of lines without the key `language`.
-        needs_source: Whether each line must have a source.
+        fields: The names of the keys in the file.
+        language: The programming language of lines without the key `language`.
+        needs_source: Whether each line must have a source, the code before the change.
+
+    Yields:
+        The item of each line, in order.
 
     Raises:
-        InputError: The file is empty, or a line lacks a key, has another value than a text, or names an
-            unsupported language. The message names the line.
+        InputError: The file is empty. Or a line lacks a key, has a value that is not a text, or names an
+            unsupported language; then the message names the line.
     """
     where = ""
     for where, row in files.objects(file):

@@ -59,7 +59,7 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
 
 
 def numbers(study: EditStudy) -> dict[str, Any]:
-    """Return all figures of a study as a JSON object."""
+    """Return all numeric results of a study as a dict that can be written as JSON."""
     return {
         "items": study.ids,
         "easy": study.easy,
@@ -101,7 +101,7 @@ def html(study: EditStudy, facts: dict[str, Any]) -> str:
 
 
 def write_conclusions(study: EditStudy) -> list[str]:
-    """Write a sentence for each metric: the best system, and whether it is significantly better."""
+    """Write a sentence for each metric: the best system, and whether its lead is significant."""
     sentences = []
     for name, found in study.comparisons.items():
         sign = -1 if registry.lower_is_better(name) else 1
@@ -135,9 +135,9 @@ class EditColumn:
     """The column of the report that shows the edit of one system, or of the reference.
 
     Attributes:
-        title: The name of the system, with its LEMOD, or "reference".
-        lines: For each line of the edit: its text after a sign (+ or -), and whether the other edit has the
-            same line.
+        title: The name of the system with its score, or "reference".
+        lines: For each line of the edit: a text, which is the sign + or - and the code; and whether the
+            reference's edit has the same line (always False in the column of the reference).
     """
 
     title: str
@@ -145,12 +145,13 @@ class EditColumn:
 
 
 def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
-    """Choose the items whose LEMOD differs most between systems, and list their edits.
+    """Choose up to ten items on which the systems' scores differ most, and list the edits of these items.
 
-    Without LEMOD among the metrics, the first metric chooses.
+    The score is LEMOD (agreement of edited lines), or the study's first metric if LEMOD is not among its
+    metrics. With a single system, the items with the lowest scores are chosen.
 
     Returns:
-        For each item, its id and its edits: first the reference's, then each system's.
+        For each item, its id and its edits: first the reference's edit, then the edit of each system.
     """
     name = "lemod" if "lemod" in study.comparisons else next(iter(study.comparisons))
     systems = [system for system in study.systems if system.name != UNCHANGED]
@@ -161,13 +162,13 @@ def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
 
 
 def _columns(study: EditStudy, id_: str, metric: str, number: int) -> list[EditColumn]:
-    """List the edits of one item.
+    """List the edits of one item as columns: first the reference's edit, then the edit of each system.
 
     Args:
-        study: The study.
+        study: The results of the study.
         id_: The id of the item.
-        metric: The metric whose score is shown.
-        number: The position of the item.
+        metric: The name of the metric whose score is shown with each system.
+        number: The index of the item in the study.
     """
     columns: list[EditColumn] = []
     for system in study.systems:
@@ -187,7 +188,7 @@ def _cell(value: float | None) -> str:
 
 
 def _figure(study: EditStudy) -> str:
-    """Draw the mean of each system with its 95% interval, one panel for each metric; return the SVG."""
+    """Draw each system's mean score with its 95% interval, in one panel for each metric; return the SVG."""
     shown = list(study.comparisons.items())[:_MOST_PANELS]
     with style():
         figure = Figure(figsize=(9, 0.9 + 0.28 * len(study.systems) * math.ceil(len(shown) / 2)))
@@ -209,7 +210,10 @@ def _figure(study: EditStudy) -> str:
 
 
 def latex(study: EditStudy) -> str:
-    """Return the LaTeX tables: means with intervals, and further figures of each system."""
+    """Return two LaTeX tables with a row for each system: mean scores with intervals, and further figures.
+
+    The further figures are those in `EditStudy.summaries`, such as pass rates.
+    """
     header = ["System", *map(escape_latex, study.comparisons)]
     rows = []
     for place, system in enumerate(study.systems):

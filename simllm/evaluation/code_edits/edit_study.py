@@ -1,4 +1,4 @@
-"""A study of code edits: which system's candidates come closest to the references?"""
+"""A study of code edits: it tests which system's edited code (candidates) comes closest to the references."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from simllm.metrics.code.line_edits import exact_match
 from simllm.metrics.protocol import Example, Floats
 from simllm.stats.pass_rates import average_pass_rate, pass_at_k
 
-UNCHANGED = "unchanged source"  # the name of the baseline
+UNCHANGED = "unchanged source"  # the name of the baseline, a system that returns every source unchanged
 METRICS = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff", "codebleu", "tree-similarity", "rpsr")
-_EASY = 2  # largest number of inserted lines of an easy item
+_EASY = 2  # largest number of lines that the reference of an easy item inserts
 _SPACE = re.compile(r"\s+")
 
 
@@ -36,8 +36,8 @@ class Attempt:
 
     Attributes:
         example: The candidate with its source and reference.
-        has_code: False if the candidate is a reply without code.
-        passed: Whether it passed its tests; without tests, whether it equals the reference.
+        has_code: False if the candidate is empty because the system's reply had no code.
+        passed: Whether the candidate passed its tests; without tests, whether it equals the reference.
     """
 
     example: Example
@@ -47,14 +47,15 @@ class Attempt:
 
 @dataclass
 class System:
-    """The candidates of one system, and their figures.
+    """The candidates (edited code) of one system, and their scores.
 
     Attributes:
-        name: The name of the system, with its variant after a slash.
-        family: The name without the variant.
-        attempts: For each item, by its id, one or more candidates.
-        scores: For each metric, (n,) scores of n items: the mean over an item's candidates; NaN without a
-            score.
+        name: The name of the system. If the system has variants, such as several prompts, the name of the
+            variant follows after a slash.
+        family: The name of the system without the variant.
+        attempts: A dict from the id of each item to one or more candidates.
+        scores: A dict from the name of each metric to (n,) scores, one for each item: the mean score of the
+            item's candidates; NaN if no candidate has a score.
     """
 
     name: str
@@ -68,15 +69,17 @@ class EditStudy:
     """The results of a study of code edits.
 
     Attributes:
-        ids: The ids of the items.
-        systems: The systems, the unchanged source last.
-        comparisons: For each metric, means with intervals and paired tests over the items that have a score
-            of every system.
-        summaries: For each system, by its name, further figures by name.
-        coverage: Items that all systems solve, at least one solves, and exactly one solves.
-        best: For each family with several variants and for each metric, the mean score if the best variant
-            is chosen for each item.
-        easy: Whether each item is easy: its reference inserts at most two lines.
+        ids: The ids of the n items.
+        systems: The systems. The last one is a baseline, which returns each source unchanged.
+        comparisons: A dict from the name of each metric to the comparison of the systems: means with
+            intervals and paired tests, over the items for which every system has a score.
+        summaries: A dict from the name of each system to its further figures, which are a dict from names
+            such as "lines inserted" to numbers.
+        coverage: The number of all items, and the numbers of items that are solved "by all" systems, "by at
+            least one", and "by exactly one".
+        best: For each system with several variants and for each metric: the mean score if the best variant
+            could be chosen for each item.
+        easy: For each item, whether it is easy: its reference inserts at most two lines.
     """
 
     ids: list[str]
@@ -98,10 +101,11 @@ def run_study(
 
     Args:
         paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`.
-            A file holds one system, or each line names its `system`. Lines may name a `variant` and
-            whether the candidate `passed`.
+            A file has the candidates of one system, or each line names its `system`. Lines may also have the
+            keys `variant` (the name of a variant of the system) and `passed` (whether the candidate passed
+            its tests).
         names: The names of the metrics.
-        top: The numbers k for which TOP-k is computed.
+        top: The numbers k for which TOP-k (also called pass@k) is computed.
         language: The language of lines without the key `language`.
 
     Raises:
@@ -144,7 +148,12 @@ def run_study(
 
 
 def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
-    """Read the candidates of all systems, and check that all systems have the same items."""
+    """Read the candidates of all systems, and check that all systems have the same items.
+
+    Args:
+        paths: JSON-lines files, as in `run_study`.
+        language: The programming language of lines without the key `language`.
+    """
     systems: dict[str, System] = {}
     named_by_file: dict[str, Path] = {}
     for path in paths:
@@ -185,7 +194,7 @@ def _attempt(item: CodeItem) -> Attempt:
 
 
 def _unchanged(system: System) -> System:
-    """Make the baseline that returns every source as it is."""
+    """Make the baseline, a system that returns each source unchanged, for the items of a given system."""
     attempts = {}
     for id_, (one, *_) in system.attempts.items():
         old = one.example
@@ -195,7 +204,7 @@ def _unchanged(system: System) -> System:
 
 
 def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
-    """Score all attempts of all systems by one metric, and store the mean of each item."""
+    """Score all candidates of all systems by one metric, and store the mean score of each system and item."""
     flat = [
         (system, id_, attempt.example)
         for system in systems
@@ -215,7 +224,11 @@ def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
 
 
 def _compare(systems: Sequence[System], name: str) -> Comparison:
-    """Compare systems by one metric, over the items that have a score of every system."""
+    """Compare systems by one metric, over the items for which every system has a score.
+
+    Raises:
+        InputError: There is no such item.
+    """
     scores = {system.name: system.scores[name] for system in systems}
     known = ~np.isnan(np.stack(list(scores.values()))).any(axis=0)
     if not known.any():
@@ -230,10 +243,13 @@ def _summarize(
 
     Args:
         system: The system.
-        names: The names of the metrics.
+        names: The names of the metrics whose corpus values (values for all items together) are computed.
         ids: The ids of the items.
-        easy: Whether each item is easy.
-        top: The numbers k for which TOP-k is computed.
+        easy: For each item, whether it is easy.
+        top: The numbers k for which TOP-k (also called pass@k) is computed.
+
+    Returns:
+        The figures by name; None if a figure is not defined.
     """
     attempts = [system.attempts[id_] for id_ in ids]
     flat = [attempt for each in attempts for attempt in each]
@@ -262,7 +278,10 @@ def _count(edit: Edits, sign: str) -> int:
 
 
 def inserted_lines(example: Example) -> int:
-    """Count the lines that the reference inserts into the source; white space is ignored, comments count."""
+    """Count the lines that the reference inserts into the source, including comments.
+
+    Empty lines and changes of white space do not count.
+    """
     source, reference = (
         [_SPACE.sub("", line) for line in text.splitlines()]
         for text in (example.source or "", example.reference)
@@ -271,7 +290,16 @@ def inserted_lines(example: Example) -> int:
 
 
 def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield each family with several variants, with the mean score of each item's best variant by metric."""
+    """Yield how well each system would do if its best variant could be chosen for each item.
+
+    Args:
+        systems: The systems; those with the same `family` are variants of each other.
+        names: The names of the metrics.
+
+    Yields:
+        For each family with several variants: its name, and a dict from the name of each metric to the mean
+        score of the best variant of each item.
+    """
     for family in dict.fromkeys(system.family for system in systems):
         variants = [system for system in systems if system.family == family]
         if len(variants) > 1:

@@ -1,4 +1,4 @@
-"""Metamorphic studies: what rewrites that keep the behaviour of code do to a tool's success."""
+"""Metamorphic studies: whether a tool succeeds less often on code that is rewritten without new behaviour."""
 
 from simllm.evaluation.metamorphic.recorded_draws import read_recorded
 from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, evaluate, read_variants

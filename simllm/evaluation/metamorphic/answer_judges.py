@@ -1,4 +1,7 @@
-"""Judges of answers: whether an answer about original or rewritten code is a success."""
+"""Judges of answers: functions that decide whether a tool's answer about some code is a success.
+
+A draw is one answer of a tool about the original or the rewritten code of an item.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ Judge = Callable[[Sequence[Draw]], list[bool]]
 
 
 def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
-    """Judge the answers of draws whose success is unknown.
+    """Judge the answers of a tool that are not judged yet.
 
     Args:
-        draws: The draws; their `success` is set. Crashes stay without one.
-        judge: The judge; None if every success is known.
+        draws: The answers. The attribute `success` is set where it is None; it stays None for crashes.
+        judge: The function that judges answers; None if all answers are already judged.
 
     Raises:
-        InputError: An answer has no success, and there is no judge.
+        InputError: An answer is not judged, and there is no judge.
     """
     open_draws = [draw for draw in draws if draw.success is None and draw.output is not None]
     if open_draws and judge is None:
@@ -39,9 +42,12 @@ def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
 
 
 def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
-    """Return a judge for which an answer is a success if it equals the label of its item.
+    """Return a judge for which an answer is a success if it equals the `label` of its item.
 
-    White space around the answer is ignored.
+    White space around the answer and the label is ignored.
+
+    Args:
+        items: The items by id; each has a field `label`.
     """
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
@@ -54,9 +60,10 @@ def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
     """Return a judge that runs a command on each answer; exit status 0 means success.
 
     Args:
-        command: The words of the command; `{id}` and `{side}` in them are replaced.
+        command: The words of the command, which reads the answer from its standard input. In the words,
+            `{id}` is replaced by the item's id, and `{side}` by "original" or "transformed".
         parallel: The number of commands that run at the same time.
-        timeout: The longest time of a command, in seconds; a command that takes longer means failure.
+        timeout: The time limit of a command, in seconds. If it is exceeded, the answer is a failure.
     """
 
     def judge_one(draw: Draw) -> bool:
@@ -73,7 +80,10 @@ def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
 def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, Any]]) -> Judge:
     """Return a judge that scores each answer against the reference of its item by a metric.
 
-    An answer is a success if its score reaches the threshold.
+    Args:
+        metric: The metric.
+        threshold: An answer is a success if its score is at least this value.
+        items: The items by id; each has a field `reference`.
     """
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
@@ -84,7 +94,16 @@ def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, An
 
 
 def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
-    """Return a field of the item of a draw."""
+    """Return a field of the item to which an answer (draw) belongs.
+
+    Args:
+        items: The items by id.
+        draw: The answer.
+        name: The name of the field, such as "label".
+
+    Raises:
+        InputError: The item is unknown or lacks the field.
+    """
     value = items.get(draw.id, {}).get(name)
     if value is None:
         raise InputError(f"{draw.where or 'the items'}: the item {draw.id} has no {name}")
@@ -97,13 +116,14 @@ class OutputAgreement:
 
     Attributes:
         items: The number of items.
-        across: The mean score of an answer about the original code against one about the rewritten code.
-        within: The mean score of two answers about the original code against each other. It shows how much
-            answers differ by chance.
+        across: The mean similarity of an answer about the original code and an answer about the rewritten
+            code.
+        within: The mean similarity of two answers about the original code. It shows how much answers differ
+            by chance.
         difference: `across` - `within`; negative if rewriting changes the answers.
-        low: The lower end of the 95% bootstrap interval of the difference; None with fewer than 2 items.
-        high: The upper end.
-        p: The p-value of the sign flip test.
+        low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 2 items.
+        high: The upper end of this interval.
+        p: The p-value of a sign flip test of the hypothesis that `difference` is 0.
     """
 
     items: int
@@ -116,11 +136,15 @@ class OutputAgreement:
 
 
 def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement | None:
-    """Score the answers of a tool against each other; None if no item has two answers about the original.
+    """Measure how similar a tool's answers about original and about rewritten code are.
 
     Args:
-        draws: The answers of one tool, all about originals and one kind of variants.
-        metric: The metric.
+        draws: The answers of one tool, about the original code and one rewritten variant of each item.
+        metric: The metric that scores one answer against another.
+
+    Returns:
+        The similarity over all items with two answers about the original and one about the variant; None if
+        there is no such item.
     """
     answers: dict[str, dict[str, list[str]]] = {}
     for draw in draws:

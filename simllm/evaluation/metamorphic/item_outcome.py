@@ -1,4 +1,4 @@
-"""How often a tool succeeded on an item, in its original form and rewritten."""
+"""Counts of a tool's successes on an item, before and after the item's code is rewritten."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ItemOutcome:
-    """How often a tool succeeded on an item: in its original form, and rewritten (the variant).
+    """Counts of a tool's successes on an item: on its original code, and on the rewritten code (the variant).
 
     Attributes:
-        id: The item.
-        original: The number of successes on the original code, and the number of tries (draws).
-        transformed: The number of successes on the variant, and the number of draws.
+        id: The id of the item.
+        original: The number of successes on the original code, and the number of answers (draws) about it.
+        transformed: The number of successes on the variant, and the number of answers about it.
         nll: The mean negative log-likelihood per token of the original code, in nats; None if unknown.
-        group: The group of the item; empty if it has none.
-        rules: The names of the rules that rewrote a place of the item; None if unknown.
+        group: The name of the group to which the item belongs; empty if it belongs to none.
+        rules: The names of the rewriting rules that changed the code of the variant; None if unknown.
         unchanged: Whether the variant equals the original.
     """
 
@@ -29,21 +29,21 @@ class ItemOutcome:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """The shares of successes on the original and on the variant."""
+        """Two success rates: the share of right answers about the original, and about the variant."""
         return self.original[0] / self.original[1], self.transformed[0] / self.transformed[1]
 
     @property
     def difference(self) -> float:
-        """The success rate on the variant minus that on the original."""
+        """The success rate on the variant minus the success rate on the original."""
         original, transformed = self.rates
         return transformed - original
 
     @property
     def table(self) -> list[list[int]]:
-        """Successes and failures on the original (first row) and on the variant."""
+        """Numbers of successes and failures: the first row on the original, the second on the variant."""
         return [[done, draws - done] for done, draws in (self.original, self.transformed)]
 
     @property
     def is_balanced(self) -> bool:
-        """Whether the published filter keeps the item: it has both successes and failures."""
+        """Whether the item has successes and failures; the filter of the published study keeps such items."""
         return self.rates not in ((0.0, 0.0), (1.0, 1.0))

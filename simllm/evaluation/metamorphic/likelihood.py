@@ -7,14 +7,14 @@ from pathlib import Path
 
 from simllm.errors import InputError
 
-_LONGEST = 2048  # tokens of a text that are read at once, if the model says nothing
+_LONGEST = 2048  # longest input in tokens, if the model's configuration does not give it
 
 
 def mean_nll(texts: Sequence[str], folder: Path) -> list[float | None]:
     """Return the mean negative log-likelihood of the tokens of each text, in nats.
 
-    A model that has read a text in training finds it more likely. The first token has no context, and is left
-    out. Texts are cut at the model's longest input.
+    The value is usually lower for a text that the model has read in training. The first token has no context,
+    and is left out. Longer texts are cut to the model's longest input.
 
     Args:
         texts: The texts.

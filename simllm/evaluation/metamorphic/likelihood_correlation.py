@@ -1,6 +1,7 @@
-"""Do tools lose more on code that a model finds likely? A correlation over items.
+"""Correlation between the likelihood of code and a tool's loss of success when the code is rewritten.
 
-The difference of an item is its success rate on the rewritten code minus that on the original.
+The loss is measured by the difference of an item: the tool's success rate on the rewritten code minus its
+success rate on the original code. The likelihood is that of the original code under a language model.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ _FEWEST = 3  # items for a correlation
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's correlation between negative log-likelihood and difference, over some items.
+    """Spearman's correlation between the negative log-likelihood of items and their difference.
 
-    The numbers are None if the correlation is not defined.
+    The difference is the success rate on the rewritten code minus that on the original code.
+
+    Attributes:
+        n: The number of items.
+        rho: The correlation; None if it is not defined.
+        p: The two-sided p-value; None if the correlation is not defined.
     """
 
     n: int
@@ -31,13 +37,15 @@ class RankCorrelation:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Correlations between the difference of items and their negative log-likelihood (NLL).
+    """Correlations between the negative log-likelihood (NLL) of items and their difference.
+
+    The difference is a tool's success rate on the rewritten code minus that on the original code.
 
     Attributes:
         median: The median NLL.
         all: The correlation over all items.
-        below_median: The correlation over the items whose NLL is below the median. A model may have read
-            their code in training. The published study gives this figure.
+        below_median: The correlation over the items whose NLL is below the median. Language models may have
+            read the code of these items in training. The published study gives this figure.
         above_median: The correlation over the items whose NLL is above the median.
     """
 
@@ -48,7 +56,14 @@ class Likelihood:
 
 
 def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | None:
-    """Correlate the difference with the negative log-likelihood; None if no item has one."""
+    """Correlate the items' differences of success rates with their negative log-likelihood (NLL).
+
+    Args:
+        outcomes: The items; those without an NLL are left out.
+
+    Returns:
+        The correlations; None if no item has an NLL.
+    """
     known = [(one.nll, one.difference) for one in outcomes if one.nll is not None]
     if not known:
         return None
@@ -64,7 +79,10 @@ def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | N
 
 
 def _correlate(a: Floats, b: Floats) -> RankCorrelation:
-    """Compute Spearman's correlation; not defined for fewer than three items, or if all values are equal."""
+    """Compute Spearman's correlation of two arrays of n values.
+
+    It is not defined for fewer than three values, or if all values of an array are equal.
+    """
     from scipy.stats import spearmanr
 
     n = len(a)

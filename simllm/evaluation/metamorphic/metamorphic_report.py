@@ -54,7 +54,7 @@ def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
 
 
 def numbers(study: MetamorphicStudy) -> dict[str, Any]:
-    """Return all figures of a study as a JSON object; an infinite odds ratio is "inf"."""
+    """Return all numeric results of a study as a dict for JSON; an infinite odds ratio becomes "inf"."""
     tools = {name: asdict(found) for name, found in study.tools.items()}
     for found in tools.values():
         found |= found.pop("study")
@@ -87,7 +87,11 @@ def html(study: MetamorphicStudy, facts: dict[str, Any]) -> str:
 
 
 def write_conclusions(study: MetamorphicStudy) -> list[str]:
-    """Write the main results as English sentences: the verdict of each tool, and warnings."""
+    """Write the main results as English sentences.
+
+    For each tool, they compare its success rates on original and on rewritten code, say whether the
+    difference is significant, and warn about crashes.
+    """
     sentences = []
     for tool, found in study.tools.items():
         mean, name = found.study.mean, tool or "The tool"
@@ -106,12 +110,12 @@ def write_conclusions(study: MetamorphicStudy) -> list[str]:
 
 
 def _p(value: float | None) -> str:
-    """Format a p-value as "p = .012" or "p < .001"."""
+    """Format a p-value as "p = .012" or "p < .001"; None becomes "no p-value"."""
     return "no p-value" if value is None else f"p = {format_p_value(value)}".replace("= <", "<")
 
 
 def _signed(mean: MeanDifference) -> str:
-    """Return a mean difference with its sign and interval, as text."""
+    """Format a mean difference of success rates with its sign and its 95% interval."""
     text = f"the difference is {mean.difference:+.3f}"
     if mean.low is not None and mean.high is not None:
         text += f" (95% interval {mean.low:+.3f} to {mean.high:+.3f})"
@@ -123,7 +127,14 @@ def _count(number: int, noun: str) -> str:
 
 
 def _warnings(name: str, found: ToolResult) -> list[str]:
-    """Write warnings about crashes, and the difference on unchanged variants, which is chance alone."""
+    """Write warnings about one tool: its crashes, and the difference on variants that equal their original.
+
+    Such a difference is due to chance alone.
+
+    Args:
+        name: The name of the tool in sentences.
+        found: The results of the tool.
+    """
     sentences = []
     original, transformed = found.crashes["original"], found.crashes["transformed"]
     if original or transformed:
@@ -136,7 +147,11 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
 
 
 def draw(study: SuccessStudy) -> str:
-    """Draw the differences of all items; and, if the NLL is known, the mean differences by its percentile."""
+    """Draw a tool's differences of success rates (variant minus original), and return the SVG.
+
+    The first panel is a histogram over all items. The second panel shows the mean difference by percentile of
+    the items' negative log-likelihood (NLL). It is drawn if more than three items have an NLL.
+    """
     known = [one for one in study.outcomes if one.nll is not None]
     with style():
         figure = Figure(figsize=(9, 2.8))
@@ -155,7 +170,14 @@ def draw(study: SuccessStudy) -> str:
 
 
 def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
-    """Draw the mean difference in groups of equally many items, which are sorted by their NLL."""
+    """Draw the mean difference of success rates in up to ten groups of items.
+
+    The items are sorted by their negative log-likelihood (NLL), and divided into groups of equal size.
+
+    Args:
+        axes: The panel to draw in.
+        known: The items, all with an NLL.
+    """
     ranked = sorted(known, key=lambda one: one.nll or 0.0)
     parts = np.array_split(np.array([one.difference for one in ranked]), min(10, len(ranked)))
     ends = np.cumsum([len(part) for part in parts]) / len(ranked) * 100
@@ -169,9 +191,15 @@ def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
 def worst_items(
     study: MetamorphicStudy, found: ToolResult
 ) -> list[tuple[ItemOutcome, list[tuple[str, str]]]]:
-    """Return the items whose success rate falls most, with the diff between original and variant.
+    """Return the items whose success rate falls most from the original code to the variant.
 
-    A line of a diff has a kind ("+", "-" or " ") and a text.
+    Args:
+        study: The study, which has the code of the items.
+        found: The results of one tool.
+
+    Returns:
+        For each item, its outcome and the diff between original and variant. Each line of the diff is a pair
+        of its kind ("+", "-" or " ") and its text.
     """
     lost = sorted((one for one in found.study.outcomes if one.difference < 0), key=lambda one: one.difference)
     chosen = []

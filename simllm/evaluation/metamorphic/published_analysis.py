@@ -1,7 +1,7 @@
-"""The published analysis of success rates.
+"""Analysis of success rates as in M. de Koning, "Metamorphic Testing for LLM-based Code Repair" (2025).
 
-It is that of M. de Koning, "Metamorphic Testing for LLM-based Code Repair" (TU Delft, 2025). It pools the
-draws of all items, as if they were independent.
+It is computed for comparison with that thesis. It pools the draws (single answers) of all items as if they
+were independent.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from simllm.stats.multiple_testing import holm
 
 @dataclass(frozen=True)
 class ItemTest:
-    """Fisher's test of one item, as published.
+    """Fisher's exact test of one item: are successes on its original and on its variant equally likely?
 
     Attributes:
+        id: The id of the item.
+        difference: The success rate on the variant minus that on the original.
         odds_ratio: The odds of success on the original divided by the odds on the variant; None for 0/0,
             infinity for x/0.
-        fisher_p: The p-value.
+        fisher_p: The p-value of the test.
         holm_p: The p-value after Holm's correction over all items.
     """
 
@@ -36,12 +38,15 @@ class ItemTest:
 
 @dataclass(frozen=True)
 class Pooled:
-    """The draws of all items together, as published. Draws are not independent, so p is too small.
+    """Fisher's exact test of the draws (single answers) of all items together, as published.
+
+    Draws about the same item are not independent, so that the p-value is too small.
 
     Attributes:
-        table: Successes and failures on originals (first row) and on variants.
-        odds_ratio: See `ItemTest`.
-        fisher_p: The p-value of Fisher's test.
+        table: Numbers of successes and failures: the first row on originals, the second on variants.
+        odds_ratio: The odds of success on originals divided by the odds on variants; None for 0/0, infinity
+            for x/0.
+        fisher_p: The p-value of the test.
     """
 
     table: list[list[int]]
@@ -50,13 +55,20 @@ class Pooled:
 
 
 def pool(outcomes: Sequence[ItemOutcome]) -> Pooled:
-    """Add up the draws of all items, and test them as published."""
+    """Add up the successes and failures of all items, and compare originals and variants by Fisher's test."""
     table = np.sum([one.table for one in outcomes], axis=0).tolist()
     return Pooled(table, odds_ratio(table), fisher_p(table))
 
 
 def odds_ratio(table: list[list[int]]) -> float | None:
-    """Return the odds on originals divided by those on variants; None for 0/0, infinity for x/0."""
+    """Return the odds of success on originals divided by the odds on variants.
+
+    Args:
+        table: Numbers of successes and failures: the first row on originals, the second on variants.
+
+    Returns:
+        The odds ratio; None for 0/0, infinity for x/0.
+    """
     (done, failed), (done_transformed, failed_transformed) = table
     above, below = done * failed_transformed, failed * done_transformed
     if below:
@@ -65,14 +77,14 @@ def odds_ratio(table: list[list[int]]) -> float | None:
 
 
 def fisher_p(table: list[list[int]]) -> float:
-    """Return the p-value of Fisher's exact test, two-sided."""
+    """Return the two-sided p-value of Fisher's exact test of a table of two rows and two columns."""
     from scipy.stats import fisher_exact
 
     return min(1.0, float(fisher_exact(table).pvalue))
 
 
 def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
-    """Test each item by Fisher's exact test, with Holm's correction over all items."""
+    """Compare original and variant of each item by Fisher's exact test, with Holm's correction."""
     p = [fisher_p(one.table) for one in outcomes]
     return [
         ItemTest(one.id, one.difference, odds_ratio(one.table), raw, corrected)

@@ -1,4 +1,4 @@
-"""Draws of tools on original and rewritten code: reading them, and counting their successes."""
+"""Draws, which are recorded answers of tools about original or rewritten code: reading and counting them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Draw:
     """One answer of a tool about the original or the rewritten code of an item.
 
     Attributes:
-        id: The item.
-        side: "original" or "transformed".
-        number: The number of the draw.
+        id: The id of the item.
+        side: "original" or "transformed": the code that the answer is about.
+        number: The number of the draw, if a tool is asked several times about the same code.
         success: Whether the answer is right; None if the tool crashed, or the answer is not judged yet.
         output: The answer; None if only the success is known, or the tool crashed.
         model: The name of the tool; empty if there is only one.
-        arm: The rule that ran alone; empty for the variants of all rules.
+        arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
         where: The place of the draw in its file, for error messages.
     """
 
@@ -45,7 +45,14 @@ class Draw:
 
 @dataclass(frozen=True)
 class ItemFacts:
-    """Facts about an item besides its draws; `ItemOutcome` describes the attributes."""
+    """Facts about an item and its variant (rewritten code) that do not depend on a tool's answers.
+
+    Attributes:
+        nll: The mean negative log-likelihood per token of the original code, in nats; None if unknown.
+        group: The name of the group to which the item belongs; empty if it belongs to none.
+        rules: The names of the rewriting rules that changed the code of the variant; None if unknown.
+        unchanged: Whether the variant equals the original.
+    """
 
     nll: float | None = None
     group: str = ""
@@ -55,13 +62,17 @@ class ItemFacts:
 
 @dataclass
 class Recorded:
-    """The content of a file of results.
+    """The content of a file with the results of tools.
+
+    An arm is the name of the only rule by which code was rewritten. It is empty if all rules were used
+    together.
 
     Attributes:
-        draws: The draws (answers) that are recorded one by one.
-        counts: For results that are recorded as counts: the numbers of successes and of draws on the original
-            and on the variant. The key has the model, the arm (the rule that ran alone) and the item's id.
-        facts: The facts about items, by arm and id.
+        draws: The draws: answers that are recorded one by one.
+        counts: Results that are recorded as counts. The key is the name of the tool, the arm and the item's
+            id. The value has two pairs of numbers, first for the original, then for the variant: successes
+            and draws.
+        facts: The facts about items, by arm and item id.
     """
 
     draws: list[Draw] = field(default_factory=list)
@@ -70,12 +81,13 @@ class Recorded:
 
 
 def read_recorded(file: Path | str) -> Recorded:
-    """Read the results of tools.
+    """Read the results of tools on original and rewritten code.
 
     Args:
-        file: JSON lines. A line is a draw (`id`, `side`, `draw`, and `success`, `output` or `crashed`), or
-            the counts of an item (`id`, and `original` and `transformed` with successes and draws). Optional
-            fields are `model`, `arm`, `nll`, `group`, `rules` and `unchanged`.
+        file: A file of JSON lines. A line has either a draw, which is one answer of a tool, with the keys
+            `id`, `side`, `draw`, and `success`, `output` or `crashed`. Or it has the counts of an item, with
+            the keys `id`, `original` and `transformed`; a count is [successes, draws]. Optional keys are
+            `model`, `arm`, `nll`, `group`, `rules` and `unchanged`.
 
     Raises:
         InputError: A line is wrong; the message names it.
@@ -104,7 +116,7 @@ def read_recorded(file: Path | str) -> Recorded:
 
 
 def _check_fields(row: Mapping[str, Any], where: str) -> None:
-    """Raise an error for a field that looks like a misspelt name, and for a row without a result."""
+    """Raise InputError if a key of a JSON row looks misspelt, or if the row has no result."""
     known = (*_DRAW_FIELDS, *SIDES, *_FACT_FIELDS)
     for name in row:
         if name not in known and (close := difflib.get_close_matches(name, known, 1, 0.8)):
@@ -115,7 +127,17 @@ def _check_fields(row: Mapping[str, Any], where: str) -> None:
 
 
 def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
-    """Read a draw from a JSON row."""
+    """Read a draw (one answer of a tool) from a JSON row.
+
+    Args:
+        row: The JSON object.
+        model: The name of the tool.
+        arm: The name of the only rule by which the code was rewritten; empty for all rules.
+        where: The place of the row, for errors.
+
+    Raises:
+        InputError: A value is wrong.
+    """
     if row["side"] not in SIDES:
         raise InputError(f"{where}: expected the side original or transformed, not {row['side']!r}")
     number, success, output = row.get("draw", 0), row.get("success"), row.get("output")
@@ -133,7 +155,16 @@ def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
 
 
 def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
-    """Read the number of successes and of draws on a side."""
+    """Read the numbers of successes and draws from a JSON row.
+
+    Args:
+        row: The JSON object.
+        side: The key: "original" or "transformed".
+        where: The place of the row, for errors.
+
+    Raises:
+        InputError: The value is not a list of two suitable numbers.
+    """
     value = row[side]
     is_pair = isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value)
     if not is_pair or not 0 <= value[0] <= value[1] or value[1] < 1:
@@ -142,7 +173,7 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
 
 
 def _read_facts(row: dict[str, Any], where: str) -> ItemFacts | None:
-    """Read the facts about an item; None if the row has none."""
+    """Read facts about an item, such as its group, from a JSON row; return None if the row has none."""
     if not {"nll", "group", "rules", "unchanged"} & row.keys():
         return None
     nll, rules = row.get("nll"), row.get("rules")
@@ -160,15 +191,16 @@ def count_successes(
     """Count the successes of each tool on each item.
 
     Args:
-        recorded: The results. It is known whether each draw is a success, except for crashes.
-        arm: The rule that ran alone; empty for the variants of all rules.
+        recorded: The results. All draws are judged; a draw without `success` is a crash.
+        arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
 
     Returns:
-        For each tool, its items; and for each tool, the number of crashes on each side. Crashes are left out
-        of the draws. An item without a draw on both sides is left out, if crashes are the reason.
+        Two dicts by the name of the tool: a list of its outcomes on items; and its numbers of crashes on
+        "original" and "transformed" code. Crashes do not count as draws. An item is left out if all draws on
+        its original, or all on its variant, crashed.
 
     Raises:
-        InputError: An item has draws on one side only.
+        InputError: An item has draws only on its original or only on its variant.
     """
     counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
         (model, item): dict(zip(SIDES, pair, strict=True))
@@ -199,7 +231,10 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Yield the draws of an arm, and the draws on the originals of its items, which belong to all arms."""
+    """Yield the draws of an arm (variants made by one rule), and the draws on the originals of its items.
+
+    If an arm has no draws of its own on an item's original, those that were recorded without an arm are used.
+    """
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}
     has_originals = {(d.model, d.id) for d in draws if d.arm == arm and d.side == SIDES[0]}

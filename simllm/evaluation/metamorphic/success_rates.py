@@ -24,12 +24,13 @@ class MeanDifference:
 
     Attributes:
         items: The number of items.
-        original: The mean success rate on originals.
-        transformed: The mean success rate on variants.
-        difference: Their difference; negative if the variants are harder.
-        low: The lower end of its 95% bootstrap interval over items; None with fewer than 2 items.
-        high: The upper end.
-        p: The p-value of the sign flip test; exact for at most 13 items.
+        original: The mean success rate on the original code of items.
+        transformed: The mean success rate on the variants (rewritten code).
+        difference: `transformed` - `original`; negative if the variants are harder.
+        low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 2 items.
+        high: The upper end of this interval.
+        p: The p-value of a sign flip test of the hypothesis that `difference` is 0; exact for at most 13
+            items.
     """
 
     items: int
@@ -43,7 +44,7 @@ class MeanDifference:
 
 @dataclass(frozen=True)
 class McNemar:
-    """McNemar's exact test of items with a single draw a side.
+    """McNemar's exact test of a tool that gave one answer about the original and one about the variant.
 
     Attributes:
         lost: The number of items with success on the original only.
@@ -58,24 +59,31 @@ class McNemar:
 
 @dataclass(frozen=True)
 class SuccessStudy:
-    """The figures of a tool on a set of items.
+    """The success of a tool on original code and on variants (rewritten code) of a set of items.
+
+    A draw is one answer of the tool. A difference is a success rate on variants minus that on originals.
 
     Attributes:
-        outcomes: The items.
+        outcomes: The numbers of successes on each item.
         mean: The mean difference over items, the main result.
-        pooled: The published analysis of all draws.
+        pooled: Fisher's test of all draws together, as in the published study.
         items: Fisher's test of each item.
-        better: Four numbers of items with p < .05: those that are easier when rewritten, those that are
-            harder, and both numbers after Holm's correction.
-        mcnemar: McNemar's test, if each item has a single draw on each side; None otherwise.
-        balanced: The ids that the published filter keeps.
-        filtered: The mean difference over the items in `balanced`; None if there are none. The filter makes
-            the difference larger than it is.
-        likelihood: The correlation with the negative log-likelihood (NLL); None if no item has an NLL.
-        unchanged: The mean difference over variants that equal the original, which is chance alone; None if
-            there are none.
-        groups: The mean difference in each group.
-        by_rule: For each rule the mean difference of items with and without it; None without such items.
+        better: The number of items with p < .05 that are easier when rewritten.
+        worse: The number of items with p < .05 that are harder when rewritten.
+        better_holm: Like `better`, with p-values after Holm's correction over all items.
+        worse_holm: Like `worse`, with p-values after Holm's correction over all items.
+        mcnemar: McNemar's test, if each item has one draw on the original and one on the variant; None
+            otherwise.
+        balanced: The ids of the items that the filter of the published study keeps.
+        filtered: The mean difference over the items in `balanced`; None if there are none. The filter
+            exaggerates the difference.
+        likelihood: The correlation of the difference with the negative log-likelihood (NLL); None if no item
+            has an NLL.
+        unchanged: The mean difference over the items whose variant equals the original, which is due to
+            chance alone; None if there are none.
+        groups: The mean difference in each group of items, by the group's name; empty if there is only one.
+        by_rule: For each rewriting rule, two mean differences: over the items that the rule changed, and over
+            those that it did not change. A mean without items is None.
     """
 
     outcomes: list[ItemOutcome]
@@ -99,10 +107,9 @@ def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None =
     """Compute how often a tool succeeds on original code and on variants, and test the difference.
 
     Args:
-        outcomes: The items, at least one. A draw is one answer of the tool; every item has draws on the
-            original and on the variant.
-        kept: The ids of the items that the published filter keeps. It drops an item on which all tools always
-            succeed, or never. None applies the filter to this tool alone.
+        outcomes: The numbers of successes on each of one or more items.
+        kept: The ids of the items that the filter of the published study keeps: those on which some tool has
+            both successes and failures. If `kept` is None, the filter looks only at this tool.
     """
     outcomes = list(outcomes)
     tests = compare_items(outcomes)
@@ -140,7 +147,13 @@ def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None =
 
 
 def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
-    """Compare the mean success rates of originals and variants, with the items as the unit."""
+    """Compare the mean success rates on originals and on variants.
+
+    The test and the interval treat items, not single answers, as independent.
+
+    Args:
+        outcomes: The numbers of successes on each of one or more items.
+    """
     rates = np.array([one.rates for one in outcomes])
     differences = rates[:, 1] - rates[:, 0]
     low = high = None
@@ -160,17 +173,27 @@ def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
 
 
 def _means_if(outcomes: Sequence[ItemOutcome]) -> MeanDifference | None:
-    """Compare the mean success rates; None without items."""
+    """Compare the mean success rates on originals and on variants; return None if there are no items."""
     return compare_means(outcomes) if outcomes else None
 
 
 def _count(tests: Sequence[ItemTest], sign: int, name: str) -> int:
-    """Count the items with a p-value below .05 and a difference of one sign."""
+    """Count the items with a p-value below .05 and a difference of a given sign.
+
+    Args:
+        tests: The tests of single items.
+        sign: 1 to count positive differences (easier when rewritten), -1 to count negative ones.
+        name: The p-value to use: "fisher_p" or "holm_p".
+    """
     return sum(getattr(one, name) < _LEVEL and sign * one.difference > 0 for one in tests)
 
 
 def _compare_single_draws(outcomes: Sequence[ItemOutcome]) -> McNemar | None:
-    """Compare the sides by McNemar's exact test if all items have a single draw a side."""
+    """Compare originals and variants by McNemar's exact test.
+
+    Returns:
+        The test; None unless each item has one answer about its original and one about its variant.
+    """
     from scipy.stats import binomtest
 
     if any((one.original[1], one.transformed[1]) != (1, 1) for one in outcomes):

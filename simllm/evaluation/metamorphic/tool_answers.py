@@ -1,4 +1,7 @@
-"""Answers of a command that reads code, such as a summarizer or a repair tool; a stopped run is resumed."""
+"""Running a command on code, such as a summarizer or a repair tool, and recording its answers.
+
+If the run is stopped, the next run asks only the questions whose answers are not recorded.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ ANSWERS = "answers.jsonl"
 
 @dataclass(frozen=True)
 class Question:
-    """Code that a command is asked about.
+    """Code that is given to a command, to get one answer (draw).
 
     Attributes:
-        id: The item.
-        side: "original" or "transformed".
-        arm: The rule that ran alone; empty for the variants of all rules.
-        draw: The number of the draw.
+        id: The id of the item to which the code belongs.
+        side: "original" or "transformed" (rewritten) code.
+        arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
+        draw: The number of the answer, counted from 0; the command may be asked several times.
         language: The language of the code.
         code: The code.
     """
@@ -43,7 +46,10 @@ class Question:
     code: str
 
     def key(self, command: Sequence[str]) -> str:
-        """Return the key of the answer in the record: a hash of the command, the code and the draw number."""
+        """Return the key under which the answer is recorded.
+
+        It is a hash of the command, the language, the code and the number of the answer.
+        """
         parts = json.dumps([list(command), self.language, self.code, self.draw])
         return hashlib.sha256(parts.encode(errors="replace")).hexdigest()
 
@@ -51,12 +57,13 @@ class Question:
 def make_questions(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]], draws: int
 ) -> list[Question]:
-    """Return the questions of a study: each original and each variant, as often as there are draws.
+    """Return the questions of a study: `draws` questions about each original and about each variant.
 
     Args:
-        items: Items with `language` and `source`, by id.
-        variants: Variants of these items, with `text` and possibly an `arm`.
-        draws: How often each original and each variant is asked about.
+        items: The items by id. An item has the keys `language` and `source` (the original code).
+        variants: The variants of these items. A variant has the keys `id`, `text` (the rewritten code) and
+            possibly `arm` (the name of the only rule by which the code was rewritten).
+        draws: The number of answers to get about each original and about each variant.
     """
     asked: list[Question] = []
     originals = set()
@@ -75,10 +82,12 @@ def make_questions(
 
 
 class AnswerRecord:
-    """The record of a tool's answers in a folder. A new answer is on disk before it counts.
+    """The record of a command's answers, stored in a file in a folder.
+
+    Each new answer is written to disk at once, so that it is not lost if the run is stopped.
 
     Args:
-        folder: A folder of simllm.
+        folder: The folder with the file `answers.jsonl`; earlier answers in the file are loaded.
         command: The words of the command.
     """
 
@@ -93,14 +102,26 @@ class AnswerRecord:
                 self._known[files.text_under(row, "key", where)] = row
 
     def _cut_half_a_line(self) -> None:
-        """Remove an incomplete last line of the file, which a killed run may have left."""
+        """Remove the last line of the file if it is incomplete, because an earlier run was killed."""
         content = self._file.read_bytes()
         if content and not content.endswith(b"\n"):
             with self._file.open("r+b") as file:
                 file.truncate(content.rfind(b"\n") + 1)
 
     def ask(self, question: Question, timeout: float) -> dict[str, Any]:
-        """Ask the command, and record its answer."""
+        """Run the command on the code of a question, and record its answer.
+
+        Args:
+            question: The question.
+            timeout: The time limit of the command, in seconds.
+
+        Returns:
+            The record: the key of the question, the exit status as text ("timeout" if the limit was
+            exceeded), and the output, which is None unless the status is "0".
+
+        Raises:
+            InputError: The command cannot be started.
+        """
         status, output = run_command(self._command, question.code, _environment(question), timeout)
         key = question.key(self._command)
         row = {"key": key, "status": status, "output": output if status == "0" else None}
@@ -114,12 +135,12 @@ class AnswerRecord:
         return row
 
     def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
-        """Ask all questions whose answers are not on record; yield after each answer.
+        """Ask all questions whose answers are not recorded yet; yield None after each answer.
 
         Args:
             questions: The questions.
             parallel: The number of commands that run at the same time.
-            timeout: The longest time of a command, in seconds; a command that takes longer counts as a crash.
+            timeout: The time limit of a command, in seconds. A command that exceeds it counts as a crash.
 
         Raises:
             InputError: The command cannot be started.
@@ -138,7 +159,7 @@ class AnswerRecord:
                 raise
 
     def draws(self, questions: Sequence[Question]) -> list[Draw]:
-        """Return the draws of questions whose answers are on record, in the order of the questions."""
+        """Return the answers to questions as draws, in the order of the questions; all must be recorded."""
         outputs = [self._known[question.key(self._command)]["output"] for question in questions]
         return [
             Draw(question.id, question.side, question.draw, None, output, "", question.arm)
@@ -147,9 +168,9 @@ class AnswerRecord:
 
 
 def _environment(question: Question) -> dict[str, str]:
-    """Return the environment variables of the command, with facts about the question.
+    """Return environment variables that tell the command the language and the number of the answer.
 
-    They do not say whether the code is the original or the variant.
+    They do not tell whether the code is original or rewritten.
     """
     return {"SIMLLM_LANGUAGE": question.language, "SIMLLM_DRAW": str(question.draw)}
 
@@ -162,11 +183,11 @@ def run_command(
     Args:
         command: The words of the command.
         text: The text on its standard input.
-        environment: Further environment variables.
-        timeout: The longest time that the command may take, in seconds.
+        environment: Environment variables to add to those of this process.
+        timeout: The time limit of the command, in seconds. A command that exceeds it is killed.
 
     Returns:
-        The exit status, or "timeout", as text; and the standard output.
+        The exit status as text, or "timeout"; and the standard output, which is empty after a timeout.
 
     Raises:
         InputError: The command cannot be started.

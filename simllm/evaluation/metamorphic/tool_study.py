@@ -1,4 +1,4 @@
-"""A metamorphic study: how well tools do on original and on rewritten code."""
+"""A metamorphic study: a comparison of the success of tools on original and on rewritten code."""
 
 from __future__ import annotations
 
@@ -28,14 +28,18 @@ from simllm.stats.multiple_testing import holm
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The results of one tool.
+    """The results of one tool in a metamorphic study.
+
+    A variant is an item's code after rewriting by all rules together, or by one rule alone.
 
     Attributes:
-        study: The figures of the variants of all rules.
-        holm_p: The p-value of the mean difference after Holm's correction over all tools.
-        crashes: The number of crashes on each side.
-        arms: For each rule that ran alone, the mean difference.
-        agreement: How similar the answers are to each other; None without a metric, or with single draws.
+        study: The success on originals and on variants by all rules, with significance tests.
+        holm_p: The p-value of the mean difference in `study`, after Holm's correction over all tools.
+        crashes: The number of crashes on "original" and on "transformed" code.
+        arms: A dict from the name of each rule that was used alone to the mean difference of success rates
+            between its variants and the originals.
+        agreement: The similarity of the answers to each other. None if there is no metric to measure it, or
+            if no item has two answers about its original.
     """
 
     study: SuccessStudy
@@ -47,13 +51,13 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class MetamorphicStudy:
-    """The results of all tools, and the code for examples.
+    """The results of all tools in a metamorphic study, and the code of the items.
 
     Attributes:
-        tools: The results by the name of the tool; the name is empty if there is only one.
+        tools: The results by the name of the tool; a tool without a name has an empty name.
         alpha: The significance level.
-        sources: The original code of each item; empty if unknown.
-        variants: The rewritten code of each item; empty if unknown.
+        sources: A dict from the id of each item to its original code; empty if the code is unknown.
+        variants: A dict from the id of each item to its rewritten code; empty if the code is unknown.
     """
 
     tools: dict[str, ToolResult]
@@ -70,18 +74,19 @@ def evaluate(
     metric: Metric | None = None,
     alpha: float = 0.05,
 ) -> MetamorphicStudy:
-    """Carry out a metamorphic study.
+    """Carry out a metamorphic study: compare the success of tools on original and on rewritten code.
 
     Args:
-        recorded: The results of the tools.
-        items: The items by id, for facts about them, and for examples.
-        variants: The variants of these items.
-        judge: Judges answers without a success.
-        metric: Scores a tool's answers against each other.
+        recorded: The answers of the tools. They are changed: answers are judged, and facts are added.
+        items: The items by id, with their code and facts about them; None if only the answers are known.
+        variants: The variants (rewritten code) of these items.
+        judge: The function that decides which answers are successes, for answers that are not judged yet.
+        metric: The metric that measures how similar a tool's answers are to each other; None to skip this.
         alpha: The significance level.
 
     Raises:
-        InputError: The results do not fit the items, or no item has draws on both sides.
+        InputError: The answers do not fit the items; or no item has answers about both its original and its
+            variant.
     """
     items = items or {}
     if not 0 < alpha < 1:
@@ -121,7 +126,7 @@ def evaluate(
 
 
 def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
-    """Raise an error if a result belongs to an unknown item."""
+    """Raise InputError if a result belongs to an item that is not in `items`, unless `items` is empty."""
     named = {draw.id: draw.where for draw in recorded.draws}
     named |= {item: "the results" for _, _, item in recorded.counts}
     for name, where in named.items():
@@ -130,7 +135,12 @@ def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
-    """Compare originals and the variants that a rule alone has changed, by tool and rule."""
+    """Compare the success on originals with that on variants which were made by one rule alone.
+
+    Returns:
+        For each tool, by name, a dict from the name of each such rule to the mean difference over the items
+        that the rule changed.
+    """
     names = dict.fromkeys(draw.arm for draw in recorded.draws if draw.arm)
     names |= dict.fromkeys(key[1] for key in recorded.counts if key[1])
     found: dict[str, dict[str, MeanDifference]] = {}
@@ -144,7 +154,16 @@ def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
 def collect_facts(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]]
 ) -> dict[tuple[str, str], ItemFacts]:
-    """Return the facts about each item in each arm, and the rules that changed its variant."""
+    """Collect facts about items and their variants, such as the rules that changed the code.
+
+    Args:
+        items: The items by id.
+        variants: The variants of these items.
+
+    Returns:
+        A dict to the facts; a key is an arm and the id of an item. The arm is the name of the only rule by
+        which the variant was made, or empty if all rules were used together.
+    """
     known = {name: ItemFacts(item.get("nll"), str(item.get("group") or "")) for name, item in items.items()}
     facts = {("", name): found for name, found in known.items()}
     for row in variants:
@@ -155,10 +174,19 @@ def collect_facts(
 
 
 def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Read the variants of items, as `simllm perturb code` writes them; those without a text are left out.
+    """Read the variants (rewritten code) of items from a file that `simllm perturb code` wrote.
+
+    Variants with the status "unparsed" or "refuted" are left out.
+
+    Args:
+        file: The JSON-lines file.
+        items: The items by id.
+
+    Returns:
+        The JSON objects of the variants.
 
     Raises:
-        InputError: A line is wrong, names an unknown item, or repeats another.
+        InputError: A line is wrong, names an unknown item, or is a second variant of the same kind.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for where, row in files.objects(file):

@@ -1,1 +1,1 @@
-"""Studies of metrics: how well they agree with people, with a report."""
+"""Studies of metrics, with a report: how well the scores of metrics agree with human ratings."""

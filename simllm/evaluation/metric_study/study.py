@@ -106,7 +106,9 @@ def run_study(
 
 
 def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
-    """Load sets of pairs with human ratings; sets with equal file names are named by their paths.
+    """Load sets of pairs with human ratings.
+
+    A set is named by its file name; sets with equal file names are named by their paths.
 
     Args:
         rated: The files (see `simllm.evaluation.ratings`), one for each set.
@@ -141,8 +143,8 @@ def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Flo
         rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
-        Two dicts by metric name: the (n,) scores of each available metric, and advice on how to make each
-        other metric available.
+        Two dicts. The first has the (n,) scores of each available metric, by its name. The second has advice
+        on how to make each unavailable metric available, by its name.
 
     Raises:
         InputError: No metric is available.
@@ -167,15 +169,16 @@ def _study_set(
     trained: list[tuple[float, MetricResult]],
     groups: list[Group],
 ) -> SetStudy:
-    """Compute the results of the study on one set of pairs with human ratings.
+    """Compute the results of the study on one set of pairs of texts with human ratings.
 
     Args:
         rated: n pairs of candidate and reference, with human ratings.
-        values: (n,) scores by metric name.
-        missing: Advice on how to make each unavailable metric available, by metric name.
-        variants: (n,) scores by name, for each variant (pooling and similarity) of the learned metric.
+        values: A dict from the name of each metric to its (n,) scores.
+        missing: A dict from the name of each unavailable metric to advice on how to make it available.
+        variants: A dict from the name of each variant of the learned metric (a combination of pooling and
+            similarity) to its (n,) scores.
         trained: For each checkpoint of the learned metric, its number of training updates and its result.
-        groups: The results in groups of pairs, such as pairs of one language.
+        groups: The correlations in groups of pairs, such as the pairs of one language.
     """
     n = len(rated.values)
     results = [correlate_metric(name, scores, rated) for name, scores in values.items()]
@@ -207,7 +210,7 @@ def _study_set(
 
 
 def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
-    """Rank metrics by correlation; metrics share a rank if they do not differ significantly.
+    """Rank metrics by their correlation with ratings; metrics that do not differ significantly share a rank.
 
     Args:
         results: The results of m metrics.

@@ -28,15 +28,15 @@ def write_conclusions(
     pairs: int,
     people: RaterAgreement | None,
 ) -> list[str]:
-    """Write the conclusions of a study on one set of rated pairs, as sentences.
+    """Write the conclusions of a study on one set of pairs with human ratings, as sentences.
 
     The sentences name the best metric and the metrics that are significantly worse. They also say how well
-    the raters agree, and which correlation a metric can therefore reach.
+    the raters agree, and how high the correlation of a metric can therefore be.
 
     Args:
         results: The results of m metrics, sorted by Spearman's rho, the best first.
-        p: (m, m) p-values of the hypothesis that two metrics correlate equally well with the ratings, after
-            Holm's correction.
+        p: (m, m) p-values after Holm's correction: entry (i, j) tests whether the metrics i and j correlate
+            equally well with the ratings.
         pairs: Number of rated pairs.
         people: The agreement between the raters; None if it is unknown, for example for a single rater.
     """
@@ -75,11 +75,11 @@ def _best(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs: int) -> list[str]:
-    """Write which metrics are significantly worse than the best metric, and which are not.
+    """Write sentences about the metrics that are significantly worse than the best, and those that are not.
 
     Args:
         results: The results of m metrics, the best first.
-        p: (m, m) corrected p-values of the hypothesis that two metrics are equally good.
+        p: (m, m) corrected p-values: entry (i, j) tests whether the metrics i and j are equally good.
         pairs: Number of rated pairs.
     """
     best, *others = results
@@ -102,7 +102,7 @@ def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs:
 
 
 def _significance(results: Sequence[MetricResult]) -> list[str]:
-    """Write which metrics have no significant correlation with people, and which have one below zero."""
+    """Write sentences about the metrics whose correlation with people is not significant, or is negative."""
     weak = [short_label(row.metric) for row in results if not row.p_value < _PAPER_LEVEL]
     negative = [short_label(row.metric) for row in results if row.spearman < 0 and row.p_value < LEVEL]
     sentences = [
@@ -116,7 +116,11 @@ def _significance(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _ceiling(people: RaterAgreement) -> list[str]:
-    """Write how well the raters agree, and the highest correlation that a metric can be expected to reach."""
+    """Write a sentence about the raters' agreement, and the highest correlation to expect from a metric.
+
+    Returns:
+        The sentence in a list; the list is empty if the agreement is undefined.
+    """
     single = [rho for rho in people.one_against_rest if not math.isnan(rho)]
     if not single or math.isnan(people.split_half):
         return []
@@ -134,7 +138,13 @@ def _ceiling(people: RaterAgreement) -> list[str]:
 
 
 def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list[str]:
-    """Name the metrics that beat the `best` metric by another measure than Spearman's rho."""
+    """Write a sentence about the metrics that are better than `best` by another measure than Spearman's rho.
+
+    The measures are Kendall's tau-b, Pearson's r and the pairwise accuracy.
+
+    Returns:
+        The sentence in a list; the list is empty if `best` is best by all measures.
+    """
     measures = {
         "Kendall's tau-b": "kendall",
         "Pearson's r": "pearson",

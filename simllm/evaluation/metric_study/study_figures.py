@@ -57,9 +57,10 @@ def by_group(study: SetStudy) -> str:
 
 
 def training(sets: Sequence[SetStudy]) -> str:
-    """Draw how the learned metric's correlation grows during its training, and return the SVG (Fig. 8).
+    """Draw the learned metric's correlation with people during its training, and return the SVG (Fig. 8).
 
-    The x-axis shows training updates. A dashed line shows the untrained model.
+    The x-axis shows training updates (optimizer steps). A dashed line shows the untrained model. There is one
+    panel for each set of rated pairs.
     """
 
     def draw(axes: Axes, study: SetStudy) -> None:
@@ -81,8 +82,8 @@ def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Metri
 
     Args:
         sets: The results on each set.
-        draw: Draws one panel. It takes the axes, the results on the set, and the results of its metrics
-            from bottom to top.
+        draw: The function that draws a panel. It takes the axes, the results on a set, and a list of the
+            metrics' results in the order of the rows, from bottom to top.
     """
 
     def one(axes: Axes, study: SetStudy) -> None:
@@ -104,7 +105,7 @@ def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
     Args:
         axes: The panel to draw in.
         study: The results on one set of rated pairs.
-        rows: The results of its metrics, from bottom to top.
+        rows: The results of the metrics, in the order of the bars from bottom to top.
     """
     for place, row in enumerate(rows):
         axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
@@ -126,7 +127,7 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
     Args:
         axes: The panel to draw in.
         study: Not used; `_by_set` passes it to all drawing functions.
-        rows: The results of the metrics, from bottom to top.
+        rows: The results of the metrics, in the order of the boxes from bottom to top.
     """
     names = ("whislo", "q1", "med", "q3", "whishi")
     boxes = [dict(zip(names, row.quantiles, strict=True)) for row in rows]
@@ -179,7 +180,7 @@ def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], he
 
     Args:
         sets: The results on each set.
-        draw: Draws one panel. It takes the axes and the results on the set.
+        draw: The function that draws a panel. It takes the axes and the results on a set.
         height: The height of a panel in inches.
     """
     columns = min(2, len(sets))

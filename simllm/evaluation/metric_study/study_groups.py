@@ -13,7 +13,7 @@ from simllm.evaluation.ratings import Ratings
 from simllm.stats.correlation import rank_correlations
 from simllm.text_cleaning import clean
 
-_FEWEST = 20  # pairs in a group; the correlation of fewer is too uncertain
+_FEWEST = 20  # pairs in a group; the correlation over fewer pairs is too uncertain
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,15 @@ class Group:
 def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> list[Group]:
     """Correlate metrics' scores with human ratings in groups of pairs.
 
-    The pairs are grouped by language, by system and by text length. Groups of fewer than twenty pairs are
-    left out. A property with fewer than two remaining groups is left out, too.
+    The pairs are grouped by three properties: language, system, and length of the reference. Groups of fewer
+    than twenty pairs are left out. A property with fewer than two remaining groups is left out, too.
 
     Args:
         rated: n pairs of candidate and reference, with human ratings.
-        values: (n,) scores by metric name.
+        values: A dict from the name of each metric to its (n,) scores.
+
+    Returns:
+        The groups by language, then those by system, then those by length.
     """
     all_labels = {**rated.groups, "length": _lengths(rated.references)}
     groups = []
@@ -68,7 +71,7 @@ def largest_groups(groups: Sequence[Group], limit: int) -> list[Group]:
 
 
 def _lengths(references: Sequence[str]) -> list[str]:
-    """Divide texts into three ranges of length with about equally many texts.
+    """Divide texts by length into three groups with about equally many texts.
 
     Args:
         references: n texts.
@@ -86,6 +89,6 @@ def _lengths(references: Sequence[str]) -> list[str]:
 
 
 def _in_order(label: str) -> tuple[float, str]:
-    """Return a sort key for group labels: names by the alphabet, then labels such as "5 words" by number."""
+    """Return a sort key for group labels: names in alphabetical order, then lengths ("5 words") by number."""
     first = label.split()[0] if label else ""
     return (float(first), label) if first.isascii() and first.isdigit() else (-1, label)

@@ -134,7 +134,7 @@ def _variants(sets: Sequence[SetStudy]) -> str:
 
 
 def _between(study: SetStudy) -> str:
-    """Return a LaTeX table of the correlations between each two metrics on one set of rated pairs.
+    """Return a LaTeX table of the correlations between the scores of each pair of metrics on one set.
 
     Only the lower triangle is filled. Columns are named by the row numbers of the metrics.
     """
@@ -149,7 +149,7 @@ def _between(study: SetStudy) -> str:
 
 
 def _groups(study: SetStudy) -> str:
-    """Return a LaTeX table of correlations in groups of pairs: one row a metric, one column a group.
+    """Return a LaTeX table of correlations with people: one row for each metric, one column for each group.
 
     A group has the pairs of one language, one system or one range of text lengths. Only the largest groups
     get columns.
@@ -170,7 +170,7 @@ def _name(text: str) -> str:
 
 
 def _one_by_one(values: Sequence[float]) -> str:
-    """Format the raters' correlations as a list, or as a range if there are more than 10 raters."""
+    """Format the correlations of single raters as a list, or as a range if there are more than 10 raters."""
     defined = sorted(value for value in values if not math.isnan(value))
     if len(values) <= _MOST_RATERS or not defined:
         return ", ".join(map(format_number, values[:_MOST_RATERS]))

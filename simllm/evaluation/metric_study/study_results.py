@@ -20,10 +20,11 @@ class MetricResult:
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: A wider 95% interval of rho for other pairs and other raters; None for a single rater.
+        by_rater: A wider 95% interval of rho, which covers the choice of raters as well as the choice of
+            pairs; None for a single rater.
         kendall: Kendall's tau-b.
         pearson: Pearson's r.
-        pairwise_accuracy: How often scores and ratings put two items in the same order, from 0 to 1.
+        pairwise_accuracy: The share of pairs of items that scores and ratings put in the same order.
         quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores.
     """
 
@@ -47,16 +48,19 @@ class SetStudy:
         name: The name of the set.
         pairs: Number of rated pairs.
         agreement: The agreement between the raters; None if it is unknown, for example for a single rater.
-        results: m results, the best metric first. This is the order of all other lists about the metrics.
+        results: The results of the m metrics, the best first. `clusters`, `permutation`, `williams` and
+            `between` have the metrics in the same order.
         clusters: m ranks. Metrics share a rank if they do not differ significantly.
-        permutation: (m, m) p-values of a permutation test that two metrics correlate equally with people.
+        permutation: (m, m) p-values of a permutation test: entry (i, j) tests whether the metrics i and j
+            correlate equally with the human ratings.
         williams: (m, m) p-values of Williams' test for the same hypothesis.
-        between: (m, m) Spearman's rho between the scores of two metrics.
-        variants: Results of the learned metric with other poolings and similarities.
-        variant_clusters: The ranks of the variants.
-        checkpoints: Number of training updates and result of each checkpoint, first the untrained model.
-        groups: Correlations in groups of pairs, such as pairs of one language.
-        missing: For each unavailable metric, by name, advice on how to make it available on this set.
+        between: (m, m) Spearman's rho between the scores of the metrics i and j.
+        variants: The results of variants of the learned metric: other poolings and similarities.
+        variant_clusters: The ranks of the variants, like `clusters`.
+        checkpoints: For the untrained model, and then for each checkpoint of a training run: the number of
+            training updates, and the result.
+        groups: Correlations in groups of pairs, such as the pairs of one language.
+        missing: A dict from the name of each metric that is unavailable on this set to advice.
         words: The conclusions as sentences.
     """
 
@@ -82,8 +86,8 @@ class Study:
 
     Attributes:
         sets: The results on each set.
-        signatures: For each metric, by name, a text with everything that can change its scores.
-        missing: For each unavailable metric, by name, advice on how to make it available.
+        signatures: A dict from the name of each metric to a text with everything that can change its scores.
+        missing: A dict from the name of each unavailable metric to advice on how to make it available.
     """
 
     sets: list[SetStudy]

@@ -1,6 +1,7 @@
 """Metrics for generated code and code edits: exact match, BLEU, CrystalBLEU, CodeBLEU, LEMOD, tree distances.
 
-The table `CODE_METRICS` imports nothing heavy; `code_metric.py` has the class of these metrics.
+This module has only the table of these metrics, `CODE_METRICS`, so that importing it is fast. The class of
+the metrics is in `code_metric.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# The argument of the metrics of Sheikhaei et al. that computes them as the published code does.
+# With this argument, a metric of Sheikhaei et al. is computed exactly as by their published code.
 AS_PUBLISHED = "as-published"
 PUBLISHED = (
     *("exact-match", "lemod", "lemod-precision", "lemod-recall", "token-bleu", "bleu-diff"),
@@ -25,8 +26,9 @@ class CodeMetricKind:
     Attributes:
         adapter: The name of the function in `simllm.metrics.code.code_metric` that makes the metric.
         options: Keyword arguments for the adapter.
-        argument: The argument that a user may write after the name and `=`: a certain word, "FILE" for a
-            file, or "NODES" for a number of nodes. Empty if the metric takes none.
+        argument: The argument that a user may write after the name and `=`: "FILE" stands for a path, and
+            "NODES" for a number of syntax nodes; any other word stands for itself, such as "multiset". Empty
+            if the metric takes no argument.
         needs_source: Whether the examples must have a source, the code before the change.
         lower_is_better: Whether a lower score is better.
     """

@@ -1,7 +1,8 @@
-"""The class of all metrics for code, and one adapter for each kind in the table `CODE_METRICS`.
+"""The class of all metrics for code, and an adapter (a function that makes a metric) for each kind of metric.
 
-An adapter takes the argument that a user wrote after the metric's name and `=`. It returns a function that
-takes all examples, and that returns the function that scores one of them.
+The kinds are those in the table `CODE_METRICS`. An adapter takes the argument that a user wrote after the
+metric's name and `=`. It returns a function `prepare`. `prepare` takes all examples, and returns the function
+that scores a single example.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class CodeScores:
 
     @property
     def unscored(self) -> int:
-        """Number of examples without a score, such as those with too large a syntax tree."""
+        """Number of examples without a score, for example because their syntax tree is too large."""
         return int(np.isnan(self.values).sum())
 
     @property
@@ -67,8 +68,8 @@ class CodeMetric:
 
     Attributes:
         name: The name of the metric, such as "lemod", with its argument if it has one.
-        prepare: Takes all examples and returns the function that scores one of them.
-        needs_source: Whether the examples must have a source.
+        prepare: A function that takes all examples, and returns the function that scores a single example.
+        needs_source: Whether the examples must have a source, the code before the change.
     """
 
     name: str
@@ -77,7 +78,7 @@ class CodeMetric:
 
     @property
     def signature(self) -> str:
-        """Name of the metric and version of simllm, because versions may change the normal form of code."""
+        """Text that names everything that can change a score: the metric and the version of simllm."""
         return f"{self.name}|version:{simllm.__version__}"
 
     def score(self, examples: Sequence[Example]) -> CodeScores:
@@ -128,28 +129,41 @@ def load(name: str) -> CodeMetric:
 
 
 def exact_match(argument: str) -> Prepare:
-    """Make the metric exact match: 1 if candidate and reference have equal normal forms, otherwise 0."""
+    """Make the metric exact match: 1 if candidate and reference have equal normal forms, otherwise 0.
+
+    A normal form is the code in a uniform layout, without comments, docstrings and imports. `argument` is
+    not used.
+    """
     return lambda _: line_edits.exact_match
 
 
 def lemod(argument: str, part: str) -> Prepare:
-    """Make LEMOD, which compares edited lines.
+    """Make LEMOD, which compares the lines that candidate and reference edit in the source.
 
-    With the argument "multiset", an inserted line does not match a deleted one, and repeated lines count.
+    Args:
+        argument: "multiset" or empty. With "multiset", an inserted line never matches a deleted line, and a
+            repeated line counts each time.
+        part: The value to compute: "precision", "recall" or "f1".
     """
     return lambda _: partial(line_edits.lemod, part=part, multiset=bool(argument))
 
 
 def token_bleu(argument: str, of_edits: bool) -> Prepare:
-    """Make BLEU-4 over the tokens of whole texts, or of edited lines."""
+    """Make BLEU-4 over the tokens of the edited lines if `of_edits` is true, else over all tokens.
+
+    `argument` is not used.
+    """
     compare = compare_edits if of_edits else compare_whole
     return lambda _: partial(compare, score=bleu_of_tokens)
 
 
 def crystalbleu(argument: str, of_edits: bool) -> Prepare:
-    """Make CrystalBLEU over the tokens of whole texts, or of edited lines.
+    """Make CrystalBLEU, which ignores n-grams that most code shares.
 
-    The argument is the file of the shared n-grams. Without a file, they are counted in the references.
+    Args:
+        argument: The path of a file with the n-grams to ignore. If it is empty, the most frequent n-grams in
+            the references of the examples are ignored.
+        of_edits: Whether only the edited lines are compared, instead of the whole code.
     """
     compare = compare_edits if of_edits else compare_whole
     given = load_shared(Path(argument)) if argument else None
@@ -171,24 +185,34 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
 
 
 def edit_similarity(argument: str) -> Prepare:
-    """Make the similarity by Levenshtein distance; the argument "indel" forbids substitutions."""
+    """Make the similarity by Levenshtein distance in characters.
+
+    Args:
+        argument: "indel" or empty. With "indel", the distance counts only insertions and deletions, without
+            substitutions.
+    """
     score = similarities.indel_similarity if argument else similarities.edit_similarity
     return lambda _: partial(compare_whole, score=score)
 
 
 def code_chrf(argument: str) -> Prepare:
-    """Make chrF of code."""
+    """Make chrF of code, a metric that compares character n-grams; `argument` is not used."""
     return lambda _: partial(compare_whole, score=similarities.code_chrf)
 
 
 def tree_similarity(argument: str) -> Prepare:
-    """Make the similarity of syntax trees; the argument is the largest number of nodes of a tree."""
+    """Make the similarity of syntax trees.
+
+    Args:
+        argument: The largest number of nodes of a tree, as text; empty for the default. Examples with a
+            larger tree get no score.
+    """
     largest = int(argument or tree_distances.LARGEST_TREE)
     return lambda _: partial(tree_distances.tree_similarity, largest=largest)
 
 
 def codebleu(argument: str) -> Prepare:
-    """Make CodeBLEU of normal forms."""
+    """Make CodeBLEU, computed from the normal forms of candidate and reference; `argument` is not used."""
 
     def score(example: Example) -> float:
         language = example.language or ""
@@ -198,9 +222,15 @@ def codebleu(argument: str) -> Prepare:
 
 
 def patch_size(argument: str, ratio: bool) -> Prepare:
-    """Make RPS (relative patch size) or, with `ratio`, RPSR (the ratio of it to the reference's).
+    """Make RPS (relative patch size), or RPSR (relative patch size ratio).
 
-    The argument is the largest number of nodes of a tree.
+    RPS divides the size of the candidate's patch by the size of the source. RPSR divides it by the size of
+    the reference's patch.
+
+    Args:
+        argument: The largest number of nodes of a syntax tree, as text; empty for the default. Examples with
+            a larger tree get no score.
+        ratio: Whether to make RPSR.
     """
     largest = int(argument or tree_distances.LARGEST_TREE)
     size = tree_distances.relative_patch_size_ratio if ratio else tree_distances.relative_patch_size

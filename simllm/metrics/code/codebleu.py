@@ -29,9 +29,10 @@ class CodeBleuParts:
     Attributes:
         ngram: BLEU-4 of the tokens.
         weighted_ngram: Recall of n-grams, in which keywords weigh more than other tokens.
-        syntax: Share of the reference's subtrees that the candidate's syntax tree has, too.
-        data_flow: Share of the reference's data flow that the candidate has, too. None if the reference has
-            none, or if the language is not Python or Java.
+        syntax: Share of the reference's syntax subtrees that also occur in the candidate.
+        data_flow: Share of the reference's data flow (relations such as "x is computed from y") that the
+            candidate has, too. None if the reference has no data flow, or if the language is not Python or
+            Java.
     """
 
     ngram: float
@@ -51,8 +52,8 @@ def code_bleu(candidate: str, reference: str, language: str) -> CodeBleuParts:
 
     Args:
         candidate: The code to judge.
-        reference: The code to compare it with; it must have a token.
-        language: Their language, such as "java".
+        reference: The code to compare the candidate with; it must have at least one token.
+        language: The language of both, such as "java".
 
     Raises:
         TimeoutError: Parsing takes too long.
@@ -83,7 +84,11 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
     Args:
         tokens: The tokens of the candidate.
         expected: The tokens of the reference.
-        important: The keywords of the language; other single tokens have a fifth of their weight.
+        important: The keywords of the language. For n = 1, they have the weight 1, and other tokens 0.2. For
+            larger n, all n-grams have the weight 1.
+
+    Returns:
+        A value from 0 to 1; 0 if no token of the reference is in the candidate.
     """
     logs = 0.0
     for order in (1, 2, 3, 4):
@@ -103,7 +108,7 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
 
 @cache
 def keywords() -> dict[str, frozenset[str]]:
-    """Return the keywords of each language."""
+    """Return the keywords of each language, by the name of the language."""
     lines = (line for _, line in files.lines(Path(__file__).with_name("keywords.txt")))
     rows = (line.split(": ") for line in lines if not line.startswith("#"))
     return {language: frozenset(words.split()) for language, words in rows}
@@ -112,8 +117,8 @@ def keywords() -> dict[str, frozenset[str]]:
 def syntax_match(candidate: Node, reference: Node) -> float:
     """Compute the share of the reference's subtrees that also occur in the candidate.
 
-    The subtrees are those of the root and of all nodes with children. Two subtrees are equal if tree-sitter
-    prints the same s-expression for them; comments do not count.
+    A subtree is the root or a node with children, with everything below it. Two subtrees are equal if
+    tree-sitter prints the same s-expression for them. Comments are ignored.
 
     Args:
         candidate: The root of the candidate's syntax tree.
@@ -125,11 +130,11 @@ def syntax_match(candidate: Node, reference: Node) -> float:
 
 
 def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
-    """Return a number for the root and for each node with children; equal s-expressions have equal numbers.
+    """Number the subtrees of the root and of each node with children; equal subtrees get equal numbers.
 
     Args:
         root: The root of a syntax tree.
-        numbers: The numbers that are given already; new ones are added.
+        numbers: The numbers by s-expression, shared by several calls; new ones are added.
     """
     found: list[int] = []
     # A node, the name of its field, the parts of its parent, its own parts, and whether these are complete.

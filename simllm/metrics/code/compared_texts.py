@@ -1,6 +1,6 @@
-"""The texts of candidate and reference that metrics for code compare.
+"""The texts that metrics for code compare: whole candidates and references, or only their edited lines.
 
-These are whole texts in normal form, or only the lines that were edited in the source.
+Both are in normal form: the code in a uniform layout, without comments, docstrings and imports.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class Edits:
     """The edits that turn the source into the candidate, and into the reference.
 
     Attributes:
-        candidate: The deleted lines, each after "-", and the inserted lines, each after "+", in normal form.
-        reference: The deleted and inserted lines of the reference, in the same form.
-        no_code: Whether the candidate has no code, but the reference has.
+        candidate: The lines that the candidate deletes or inserts, in normal form. A deleted line has the
+            sign "-" before it, an inserted line the sign "+".
+        reference: The lines that the reference deletes or inserts, in the same form.
+        no_code: Whether the reference has code, but the candidate has none.
     """
 
     candidate: list[str]
@@ -37,10 +38,10 @@ class Edits:
 
 @lru_cache(_CACHED)
 def edits(example: Example) -> Edits:
-    """Compute the edits of an example that has a source."""
+    """Compute the edits that turn an example's source into its candidate and into its reference."""
     language = example.language or ""
     pair = normal_forms([example.candidate, example.reference], language)
-    # If both are equal, their edits are, also where the source does not parse and layout counts.
+    # Equal normal forms must have equal edits, even if the source does not parse, so that layout counts.
     own = example.reference if pair[0] == pair[1] else example.candidate
     source, candidate, reference = normal_forms([example.source or "", own, example.reference], language)
     no_code = bool(reference) and not candidate
@@ -48,7 +49,11 @@ def edits(example: Example) -> Edits:
 
 
 def compare_whole(example: Example, score: TextScore) -> float:
-    """Compare the normal forms of candidate and reference.
+    """Score the whole candidate against the whole reference, both in normal form.
+
+    Args:
+        example: The candidate and the reference, with their language.
+        score: The function that scores a candidate text against a reference text.
 
     Returns:
         The score; 1 if both normal forms are empty, and 0 if only one is empty.
@@ -57,22 +62,27 @@ def compare_whole(example: Example, score: TextScore) -> float:
 
 
 def whole_lines(example: Example) -> tuple[list[str], list[str]]:
-    """Return the lines of candidate and reference in normal form."""
+    """Return the lines of the candidate and the lines of the reference, both in normal form."""
     candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
     return candidate, reference
 
 
 def compare_edits(example: Example, score: TextScore) -> float:
-    """Compare the edits of candidate and reference, without their signs.
+    """Score the lines that the candidate edits in the source against the lines that the reference edits.
+
+    Args:
+        example: The candidate and the reference, with their source and language.
+        score: The function that scores a candidate text against a reference text.
 
     Returns:
-        The score; 1 if both edits are empty. It is 0 if only one is empty, or if the candidate has no code.
+        The score; 1 if both edits are empty. It is 0 if only one is empty, or if the candidate has no code
+        although the reference has.
     """
     return 0.0 if edits(example).no_code else _compare(*edited_lines(example), score)
 
 
 def edited_lines(example: Example) -> tuple[list[str], list[str]]:
-    """Return the lines of the candidate's edit and of the reference's edit, without signs."""
+    """Return the lines that the candidate edits and those that the reference edits, without "-" and "+"."""
     found = edits(example)
     return without_signs(found.candidate), without_signs(found.reference)
 
@@ -89,7 +99,7 @@ def without_signs(edit: Sequence[str]) -> list[str]:
 
 
 def tokenize(text: str) -> list[str]:
-    """Split code into tokens: words and single other characters, without white space."""
+    """Split code into tokens: a word, or a single other character; white space is dropped."""
     return _TOKEN.findall(text)
 
 

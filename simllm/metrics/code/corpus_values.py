@@ -1,7 +1,7 @@
 """Corpus values of metrics for code.
 
-A corpus value is not the mean of the items' scores: numerators and denominators are summed over all items
-before the division.
+A corpus value is a metric's value for all items together. It is not the mean of the items' scores: numerators
+and denominators are summed over all items before the division.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simllm.metrics.code.tree_distances import LARGEST_TREE, corpus_patch_size_r
 from simllm.metrics.protocol import Example
 
 Items = Sequence[Sequence[Example]]  # for each item, the examples of its candidates
-Lines = Callable[[Example], tuple[list[str], list[str]]]  # those of the candidate and of the reference
+Lines = Callable[[Example], tuple[list[str], list[str]]]  # returns lines of the candidate and the reference
 
 
 def corpus_value(name: str, items: Items) -> float | None:
@@ -29,10 +29,10 @@ def corpus_value(name: str, items: Items) -> float | None:
 
     Args:
         name: The name of a loadable metric, such as "lemod" or "crystalbleu-diff=FILE".
-        items: For each item, one or more examples, which differ in their candidates.
+        items: For each item, one or more examples, which differ only in their candidates.
 
     Returns:
-        The value; None if the metric has no corpus value, or if there is nothing to divide by.
+        The value; None if the metric has no corpus value, or if the denominator is 0.
 
     Raises:
         InputError: The file of shared n-grams cannot be read.
@@ -68,7 +68,14 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 
 
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
-    """Return the texts of candidate and reference. A candidate without code becomes an empty text."""
+    """Join the lines of the candidate, and those of the reference, to two texts.
+
+    The first text is empty if the candidate has no code.
+
+    Args:
+        example: The candidate and the reference.
+        lines: The function that returns their lines: all lines, or only the edited lines.
+    """
     candidate, reference = lines(example)
     return "\n".join(candidate) if whole_lines(example)[0] else "", "\n".join(reference)
 

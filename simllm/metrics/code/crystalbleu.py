@@ -22,7 +22,7 @@ from simllm.metrics.protocol import Example
 
 Ints = NDArray[np.int_]
 SharedNGrams = dict[str, frozenset[NGram]]  # by language
-SHARED = 500  # n-grams that are ignored by default
+SHARED = 500  # number of n-grams that are ignored by default
 _ORDERS = (1, 2, 3, 4)
 _EPSILON = 1e-4  # smoothing method 1: replaces a numerator of 0
 
@@ -30,8 +30,8 @@ _EPSILON = 1e-4  # smoothing method 1: replaces a numerator of 0
 def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
     """Compute CrystalBLEU of a candidate and a reference.
 
-    N-grams that are shared by most code are not counted, neither in the candidate nor in the reference. The
-    brevity penalty still uses the full lengths.
+    CrystalBLEU is BLEU-4 that does not count n-grams which most code shares. BLEU's penalty for short
+    candidates still uses the full lengths.
 
     Args:
         candidate: The code to judge.
@@ -39,7 +39,7 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
         shared: The n-grams to ignore.
 
     Returns:
-        A value from 0 to 1. It is 1 for equal token lists, and 0 if no token is common.
+        A value from 0 to 1. It is 1 for equal token lists, and 0 if no counted token is in both.
     """
     tokens, expected = tokenize(candidate), tokenize(reference)
     if tokens == expected:
@@ -48,13 +48,13 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 
 
 def corpus_crystal_bleu(pairs: Iterable[tuple[str, str, Collection[NGram]]]) -> float:
-    """Compute CrystalBLEU of a corpus: n-grams and lengths are summed over all pairs first.
+    """Compute CrystalBLEU of a corpus; counts of n-grams and lengths are first summed over all pairs.
 
     Args:
         pairs: For each pair, the candidate, the reference, and the n-grams to ignore.
 
     Returns:
-        A value from 0 to 1; 0 if no token is common.
+        A value from 0 to 1; 0 if no candidate has a counted token in common with its reference.
     """
     counts, length, expected_length = np.zeros((len(_ORDERS), 2), int), 0, 0
     for candidate, reference, shared in pairs:
@@ -65,10 +65,16 @@ def corpus_crystal_bleu(pairs: Iterable[tuple[str, str, Collection[NGram]]]) -> 
 
 
 def _count_matches(tokens: Sequence[str], expected: Sequence[str], shared: Collection[NGram]) -> Ints:
-    """Count for each n from 1 to 4 the candidate's n-grams that the reference has, and all its n-grams.
+    """Count the candidate's n-grams, for each n from 1 to 4.
+
+    Args:
+        tokens: The tokens of the candidate.
+        expected: The tokens of the reference.
+        shared: The n-grams to ignore.
 
     Returns:
-        (4, 2) counts; a total of 0 counts as 1.
+        (4, 2) counts. Row n - 1 has the number of the candidate's n-grams that the reference has, too, and
+        the number of all its n-grams (at least 1, because it becomes a denominator).
     """
     rows = []
     for order in _ORDERS:
@@ -78,7 +84,13 @@ def _count_matches(tokens: Sequence[str], expected: Sequence[str], shared: Colle
 
 
 def _bleu(counts: Ints, length: int, expected_length: int) -> float:
-    """Combine counts of n-grams, of shape (4, 2), by BLEU's geometric mean and brevity penalty."""
+    """Compute BLEU from counts of n-grams: the geometric mean of precisions, times the brevity penalty.
+
+    Args:
+        counts: (4, 2) counts from `_count_matches`.
+        length: The number of tokens of the candidates.
+        expected_length: The number of tokens of the references.
+    """
     if not counts[0, 0]:
         return 0.0
     logs = [math.log((matches or _EPSILON) / total) for matches, total in counts.tolist()]
@@ -86,20 +98,21 @@ def _bleu(counts: Ints, length: int, expected_length: int) -> float:
 
 
 def _count(tokens: Sequence[str], order: int, shared: Collection[NGram]) -> Counter[NGram]:
-    """Count the n-grams of one order, without the shared ones."""
+    """Count the n-grams of a list of tokens, where n is `order`; n-grams in `shared` are left out."""
     return Counter(ngram for ngram in ngrams(tokens, order) if ngram not in shared)
 
 
 def count_shared(texts: Iterable[str], language: str, k: int = SHARED) -> list[tuple[NGram, int]]:
-    """Find the most frequent n-grams in code, of orders 1 to 4 together.
+    """Find the k most frequent n-grams in code, for n from 1 to 4.
 
     Args:
-        texts: Pieces of code; n-grams do not cross from one to the next.
-        language: Their language, such as "java".
-        k: The number of n-grams.
+        texts: Pieces of code; an n-gram never spans two pieces.
+        language: The language of all pieces, such as "java".
+        k: The number of n-grams, for all n together.
 
     Returns:
-        The n-grams with their counts, the most frequent first; equal counts in the order of the n-grams.
+        The n-grams with their counts, the most frequent first. N-grams with equal counts are sorted by their
+        tokens.
     """
     counts: Counter[NGram] = Counter()
     for text in texts:
@@ -113,7 +126,11 @@ def count_shared(texts: Iterable[str], language: str, k: int = SHARED) -> list[t
 
 
 def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
-    """Find the most frequent n-grams in the references of each language."""
+    """Find the n-grams that CrystalBLEU ignores: the 500 most frequent in the references of each language.
+
+    Returns:
+        The n-grams by language.
+    """
     references: dict[str, list[str]] = {}
     for example in examples:
         references.setdefault(example.language or "", []).append(example.reference)
@@ -124,13 +141,21 @@ def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
 
 
 def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
-    """Write shared n-grams by language, as JSON with their counts."""
+    """Write the n-grams that CrystalBLEU ignores to a JSON file.
+
+    Args:
+        file: The file to write.
+        shared: For each language, by name, the n-grams with their counts.
+    """
     rows = {language: [[list(ngram), count] for ngram, count in found] for language, found in shared.items()}
     files.write(file, json.dumps({"shared_ngrams": rows}, ensure_ascii=False, indent=0) + "\n")
 
 
 def load_shared(file: Path) -> SharedNGrams:
-    """Read shared n-grams by language.
+    """Read the n-grams that CrystalBLEU ignores from a JSON file.
+
+    Returns:
+        The n-grams by language.
 
     Raises:
         InputError: The file cannot be read, or was not written by `simllm frequencies --ngrams`.

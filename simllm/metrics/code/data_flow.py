@@ -1,9 +1,10 @@
 """The data flow of Python and Java code, as CodeBLEU compares it (Ren et al., 2020, section 3.3).
 
-An item of the data flow says that the value of a variable at some place comes from, or is computed from, the
-values at other places. The code is visited in its order, with a table of the places where each name was last
-set. The branches of an `if` start with the same table, and their tables are united afterwards. Loops are
-visited twice, because values flow from the end of the body back to its start.
+The data flow is a list of items. An item says that the value of a variable at one place in the code comes
+from, or is computed from, the values at other places. To find them, the syntax tree is visited in the order
+of the code, with a table of the places where each name was last set. All branches of an `if` start with the
+same table, and their tables are united afterwards. Loops are visited twice, because values flow from the end
+of the body back to its start.
 """
 
 from __future__ import annotations
@@ -17,16 +18,21 @@ COMES, COMPUTED = "comesFrom", "computedFrom"
 Item = tuple[str, str, tuple[str, ...]]  # a name, the relation, and the names of its sources
 _Table = dict[str, list[int]]  # the places where a name was last set, as bytes from the beginning
 _LITERALS = frozenset({"character_literal", "string", "string_literal"})
-_DEEPEST = 150  # levels of the syntax tree; code below is ignored
+_DEEPEST = 150  # levels of the syntax tree that are visited; deeper nodes are ignored
 _DEEPEST_LOOP = 5  # loops around a loop that is walked twice; deeper ones are walked once
 
 
 def data_flow(root: Node, language: str) -> list[Item]:
-    """Extract the items of the data flow, with names replaced by var_0, var_1, … in order of appearance.
+    """Extract the data flow: for each use of a variable, the variables from which its value comes.
 
     Args:
         root: The root of the syntax tree.
-        language: The language; all but "java" and "python" have no items.
+        language: The language of the code. Only "java" and "python" are supported; the list is empty for
+            other languages.
+
+    Returns:
+        A list of items: a name, the relation "comesFrom" or "computedFrom", and the names of the sources.
+        Names are replaced by var_0, var_1 and so on, in the order in which they appear.
     """
     if language not in _WALKERS:
         return []
@@ -37,11 +43,12 @@ def data_flow(root: Node, language: str) -> list[Item]:
 
 @dataclass
 class _Links:
-    """The places from which the value at one place comes.
+    """The places in the code from which the value of one name at one place comes.
 
     Attributes:
-        name: The name at the place.
-        sources: For each relation, the places of the sources and their names.
+        name: The name.
+        sources: For each relation ("comesFrom" or "computedFrom"), a dict from the place of a source (its
+            first byte) to the name there.
     """
 
     name: str
@@ -49,9 +56,12 @@ class _Links:
 
 
 def _normalize(links: dict[int, _Links]) -> list[Item]:
-    """Convert links between places into the items that are compared, in the order of the places.
+    """Convert links between places into items of the data flow, in the order of the code.
 
-    Links without sources are dropped if no other link comes from their place.
+    A link without sources is dropped if its place is not the source of another link.
+
+    Args:
+        links: For each place (the first byte of a name), the places from which its value comes.
     """
     used = {place for link in links.values() for sources in link.sources.values() for place in sources}
     names: dict[str, str] = {}
@@ -67,9 +77,13 @@ def _normalize(links: dict[int, _Links]) -> list[Item]:
 
 
 class _Walker:
-    """Walk over a syntax tree that collects the links of its data flow.
+    """Visitor of a syntax tree, which collects the links of the data flow between places in the code.
 
-    A subclass has a method `on_TYPE` for each type of node that is not simply walked over.
+    By default, the children of a node are visited in order. A subclass has a method `on_TYPE` for each type
+    of node that needs another treatment, such as loops.
+
+    Attributes:
+        links: For each place (the first byte of a name), the places from which its value comes.
     """
 
     def __init__(self) -> None:
@@ -77,15 +91,15 @@ class _Walker:
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Walk over a node.
+        """Visit a node and everything below it, and collect the links.
 
         Args:
             node: The node.
             table: The places where each name was last set before the node; it is not changed.
-            depth: The number of nodes above.
+            depth: The depth of the node in the syntax tree.
 
         Returns:
-            The table after the node.
+            The places where each name was last set after the node.
         """
         if "comment" in node.type or depth > _DEEPEST:
             return table
@@ -104,7 +118,10 @@ class _Walker:
         return table
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
-        """Link a name to the places where it was set; a new identifier enters the table."""
+        """Link a leaf's name to the places where the name was last set, and return the updated table.
+
+        An identifier that is not in the table is added to it.
+        """
         name = _name(leaf)
         if not name:
             return table
@@ -119,7 +136,17 @@ class _Walker:
         link.sources.setdefault(relation, {}).update(sources)
 
     def _set(self, targets: Sequence[Node], values: Sequence[Node], table: _Table, relation: str) -> _Table:
-        """Link the names in some targets to all leaves of their values, and enter them into the table."""
+        """Handle an assignment: link each name in the targets to all names and literals in the values.
+
+        Args:
+            targets: The syntax nodes that are set.
+            values: The syntax nodes of the new values.
+            table: The places where each name was last set; it is not changed.
+            relation: "comesFrom" or "computedFrom".
+
+        Returns:
+            The table in which the targets are last set here.
+        """
         sources = {leaf.start_byte: _name(leaf) for value in values for leaf in _named_leaves(value)}
         for leaf in (leaf for target in targets for leaf in _named_leaves(target)):
             self._link(leaf, relation, sources)
@@ -127,7 +154,7 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield twice, to walk over a loop twice; only once if the loop is deep inside other loops."""
+        """Yield twice, so that a loop is visited twice; yield once if the loop is deep inside other loops."""
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
             yield
@@ -153,7 +180,10 @@ class _PythonWalker(_Walker):
     on_augmented_assignment = on_assignment
 
     def _assign(self, left: Node, right: Node, table: _Table, depth: int) -> _Table:
-        """Walk over the right side and then set the left side, part by part if both have as many parts."""
+        """Visit the right side of an assignment, set the names on the left side, return the updated table.
+
+        If both sides list equally many parts, as in `a, b = c, d`, each part is linked to its counterpart.
+        """
         targets, values = ([c for c in side.children if c.type != ","] for side in (left, right))
         if len(targets) != len(values) or not targets:
             targets, values = [left], [right]
@@ -186,7 +216,7 @@ class _PythonWalker(_Walker):
         return _unite([*tables, after, *([] if has_else else [table])])
 
     def _comprehension(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Walk over the loops of a comprehension before its element."""
+        """Visit a comprehension: first its `for` clauses, which set names, then the rest."""
         clauses = [child for child in node.children if child.type == "for_in_clause"]
         others = [child for child in node.children if child.type != "for_in_clause"]
         return self._walk_all([*clauses, *others], table, depth)
@@ -244,7 +274,7 @@ def _some(node: Node | None) -> list[Node]:
 
 
 def _unite(tables: Iterable[_Table]) -> _Table:
-    """Unite the tables of several branches: a name was set at the places of all of them."""
+    """Unite the tables of several branches: a name may have been set last in any of the branches."""
     united: dict[str, set[int]] = {}
     for table in tables:
         for name, places in table.items():
@@ -257,13 +287,13 @@ def _is_leaf(node: Node) -> bool:
 
 
 def _name(leaf: Node) -> str:
-    """Return the text of a leaf; empty for a keyword or a sign."""
+    """Return the name or literal at a leaf of the syntax tree; "" for a keyword or a sign."""
     text = (leaf.text or b"").decode(errors="replace")
     return "" if text == leaf.type else text
 
 
 def _named_leaves(node: Node) -> list[Node]:
-    """Return the leaves of a node that are no keywords, signs or comments."""
+    """Return the leaves below a node that are names or literals: no keywords, signs or comments."""
     found, stack = [], [node]
     while stack:
         inner = stack.pop()

@@ -10,21 +10,26 @@ from simllm.metrics.protocol import Example
 
 
 def exact_match(example: Example) -> float:
-    """Return 1 if candidate and reference have equal normal forms, else 0."""
+    """Return 1 if candidate and reference have equal normal forms, else 0.
+
+    A normal form is the code in a uniform layout, without comments, docstrings and imports.
+    """
     candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
     return float(candidate == reference)
 
 
 def lemod(example: Example, part: str, multiset: bool) -> float:
-    """Compare the edited lines of candidate and reference.
+    """Compute LEMOD, which compares the lines that candidate and reference edit in the source.
 
-    Precision is |C & R| / |C|, recall is |C & R| / |R|, for the edited lines C of the candidate and R of
-    the reference; 0 / 0 counts as 0. Two empty edits are equal and get 1. A candidate without code gets 0.
+    Let C be the lines that the candidate deletes or inserts, and R the lines that the reference deletes or
+    inserts. Precision is |C & R| / |C|, and recall is |C & R| / |R|; 0 / 0 counts as 0. If both edits are
+    empty, the score is 1. If only the candidate has no code, the score is 0.
 
     Args:
         example: The candidate and the reference, with their source.
-        part: "precision", "recall" or "f1".
-        multiset: Whether deleted and inserted lines, and repeated lines, are told apart.
+        part: The value to compute: "precision", "recall" or "f1".
+        multiset: Whether C and R are multisets of lines with their signs: a deleted line never equals an
+            inserted line, and a repeated line counts each time.
     """
     found = edits(example)
     candidate, reference = (distinct_lines(edit, multiset) for edit in (found.candidate, found.reference))
@@ -36,20 +41,26 @@ def lemod(example: Example, part: str, multiset: bool) -> float:
 
 
 def agreement(common: int, edited: int, expected: int, part: str) -> float:
-    """Compute precision, recall or F1; 0 / 0 counts as 0.
+    """Compute precision, recall or F1 of the candidate's edited lines; 0 / 0 counts as 0.
 
     Args:
         common: The number of lines in both edits.
         edited: The number of lines in the candidate's edit.
         expected: The number of lines in the reference's edit.
-        part: "precision", "recall" or "f1".
+        part: The value to compute: "precision", "recall" or "f1".
     """
     over = {"precision": edited, "recall": expected, "f1": (edited + expected) / 2}[part]
     return common / over if over else 0.0
 
 
 def distinct_lines(edit: list[str], multiset: bool) -> Counter[str]:
-    """Count the lines of an edit without indentation; without `multiset`, each line counts once."""
+    """Count the different lines of an edit; indentation is ignored.
+
+    Args:
+        edit: The deleted and inserted lines, each with its sign "-" or "+".
+        multiset: Whether lines with different signs are different, and repeated lines count each time.
+            Otherwise signs are ignored, and each line counts once.
+    """
     if multiset:
         return Counter(line[0] + line[1:].strip() for line in edit)
     return Counter({line.strip(): 1 for line in without_signs(edit)})

@@ -1,9 +1,13 @@
 """The metrics of Sheikhaei et al. as their published code computes them, with its defects, for comparison.
 
 The paper is "Understanding the Effectiveness of LLMs in Automated Self-Admitted Technical Debt Repayment".
-Its code handles Python and Java. Known defects: Java comment marks in strings count as comments; CrystalBLEU
-compares characters instead of tokens; comments are removed from edits once more; all of LEMOD is 0 without an
-edit; an empty candidate may score above 0.
+Its code handles Python and Java. Known defects:
+
+- Comment marks in Java strings count as comments.
+- CrystalBLEU compares characters instead of tokens.
+- Comments are removed a second time from the edited lines.
+- LEMOD (precision, recall and F1 of edited lines) is 0 if an edit is empty.
+- An empty candidate may score above 0.
 """
 
 from __future__ import annotations
@@ -34,26 +38,40 @@ TextScore = Callable[[str, str], float]
 def exact_match(example: Example) -> float:
     """Return 1 if candidate and reference are equal without comments, imports and layout, else 0.
 
-    The published code formats Python with black. Here, texts are compared as `ast.unparse` prints them, which
-    is equivalent; texts with syntax errors are compared without white space, as there.
+    The published code formats Python with black. This function formats Python with `ast.unparse`, which is
+    equivalent for a comparison. Texts with syntax errors are compared without white space, as in the
+    published code.
     """
     candidate, reference = _stripped(example.candidate, example.reference, example.language)
     return float(candidate == reference or _SPACE.sub("", candidate) == _SPACE.sub("", reference) != "")
 
 
 def whole_score(example: Example, score: TextScore) -> float:
-    """Compare candidate and reference without comments and imports."""
+    """Score a candidate against its reference, both without comments and imports.
+
+    Args:
+        example: The candidate and the reference, with their language.
+        score: The function that scores a candidate text against a reference text.
+    """
     return score(*_stripped(example.candidate, example.reference, example.language))
 
 
 def edit_score(example: Example, score: TextScore) -> float:
-    """Compare the edits that lead from the source to the candidate and to the reference."""
+    """Score the lines that the candidate edits in the source against the lines that the reference edits.
+
+    Args:
+        example: The candidate and the reference, with their source and language.
+        score: The function that scores a candidate text against a reference text.
+    """
     texts = (_edit(example, example.candidate), _edit(example, example.reference))
     return score(*_stripped(*texts, example.language))
 
 
 def lemod(example: Example, part: str) -> float:
-    """Compute precision, recall or F1 of the edited lines; all are 0 if an edit is empty."""
+    """Compute LEMOD: precision, recall or F1 (as `part` says) of the candidate's edited lines.
+
+    The result is 0 if the edit of the candidate or of the reference is empty.
+    """
 
     def compare(candidate: str, reference: str) -> float:
         edited, expected = (
@@ -71,17 +89,19 @@ def lemod(example: Example, part: str) -> float:
 
 
 def token_bleu(candidate: str, reference: str) -> float:
-    """Compute BLEU-4 of tokens with smoothing method 4 of nltk; two empty texts get 0."""
+    """Compute BLEU-4 over tokens, with smoothing method 4 of nltk; the score of two empty texts is 0."""
     return bleu_of_lists(tokenize(candidate), tokenize(reference))
 
 
 def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
     """Find the n-grams that the published CrystalBLEU ignores.
 
-    It counts n-grams of words, but compares characters. So of the k most frequent n-grams, only those of
-    single characters have an effect, and only these are returned.
+    The published code counts n-grams of words, but compares n-grams of characters. Therefore, of the k most
+    frequent n-grams, only those whose words are single characters have an effect. Only these are returned.
 
-    The references are split at white space and strung together, so that most n-grams are of words.
+    Args:
+        references: All references of one language. They are joined, and split at white space.
+        k: The number of most frequent n-grams, for n from 1 to 4 together.
     """
     words = " ".join(references).split()
     counts = Counter(ngram for order in (1, 2, 3, 4) for ngram in ngrams(words, order))
@@ -89,7 +109,13 @@ def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[N
 
 
 def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
-    """Compute CrystalBLEU over characters without smoothing."""
+    """Compute CrystalBLEU as published: over characters instead of tokens, and without smoothing.
+
+    Args:
+        candidate: The code to judge.
+        reference: The code to compare it with.
+        shared: The n-grams to ignore.
+    """
     logs = 0.0
     for order in (1, 2, 3, 4):
         counts, wanted = (
@@ -105,16 +131,20 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 
 
 def _edit(example: Example, text: str) -> str:
-    """Return the lines that differ between the source and a text, without signs, in the order of `ndiff`."""
+    """Return the lines that differ between an example's source and a text, without "-" and "+".
+
+    The lines are in the order of `difflib.ndiff`.
+    """
     changed, source = _stripped(text, example.source or "", example.language)
     lines = ndiff(source.splitlines(), changed.splitlines())
     return "\n".join(line[2:] for line in lines if line.startswith(("+ ", "- ")))
 
 
 def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
-    """Remove comments, docstrings and imports from two texts.
+    """Remove comments, docstrings and imports from two texts, and return both.
 
-    If one of two Python texts has a syntax error, regular expressions strip both.
+    If one of two Python texts has a syntax error, both are processed by regular expressions instead of a
+    parser.
     """
     if language not in ("java", "python"):
         raise InputError(f"language {language!r}: the published code handles java and python only")
@@ -127,7 +157,7 @@ def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
 
 
 def _print_python(text: str) -> str:
-    """Print Python code without statements that are only a string."""
+    """Format Python code, without comments and without statements that are only a string (docstrings)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(text)
@@ -163,8 +193,8 @@ def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float
     """Prepare a metric as published, and return the function that scores an example.
 
     Args:
-        kind: The name of the metric, a key of `METRICS`.
-        examples: All examples; CrystalBLEU takes its n-grams from their references.
+        kind: The name of the metric: a key of `METRICS`, "crystalbleu" or "crystalbleu-diff".
+        examples: All examples. CrystalBLEU ignores the most frequent n-grams in their references.
     """
     if kind in ("crystalbleu", "crystalbleu-diff"):
         by_language: dict[str | None, list[str]] = {}

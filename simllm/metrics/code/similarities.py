@@ -11,14 +11,14 @@ def edit_similarity(candidate: str, reference: str) -> float:
 
 
 def indel_similarity(candidate: str, reference: str) -> float:
-    """Compute 1 - (number of insertions and deletions) / (sum of both lengths), in characters."""
+    """Compute 1 - (smallest number of insertions and deletions) / (sum of both lengths), in characters."""
     from rapidfuzz.distance import Indel
 
     return float(Indel.normalized_similarity(candidate, reference))
 
 
 def code_chrf(candidate: str, reference: str) -> float:
-    """Compute chrF (Popović, 2015) by sacrebleu, from 0 to 1."""
+    """Compute chrF (character n-gram F-score; Popović, 2015) by sacrebleu; return a value from 0 to 1."""
     from sacrebleu.metrics.chrf import CHRF
 
     return float(CHRF().sentence_score(candidate, [reference]).score) / 100

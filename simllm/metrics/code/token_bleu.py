@@ -14,14 +14,19 @@ def bleu_of_tokens(candidate: str, reference: str) -> float:
 
 
 def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
-    """Compute BLEU-4 of two lists of tokens as nltk does."""
+    """Compute BLEU-4 of two lists of tokens by nltk, with its smoothing method 4.
+
+    Args:
+        tokens: The tokens of the candidate.
+        expected: The tokens of the reference.
+    """
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
     return float(sentence_bleu([expected], tokens, smoothing_function=SmoothingFunction().method4))
 
 
 def corpus_bleu_of_tokens(pairs: Iterable[tuple[str, str]]) -> float:
-    """Compute BLEU-4 of a corpus: n-grams and lengths are summed over all pairs first.
+    """Compute BLEU-4 of a corpus; counts of n-grams and lengths are first summed over all pairs.
 
     Args:
         pairs: The candidate and the reference of each pair.

@@ -17,12 +17,12 @@ LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no scor
 
 @dataclass(frozen=True)
 class PatchSize:
-    """The size of a patch, measured by the syntax trees of the code before and after it.
+    """The size of a patch, measured on the syntax trees of the code before and after the patch.
 
     Attributes:
-        edits: The tree edit distance: how many nodes are inserted, deleted or renamed.
-        nodes: The number of nodes before the patch.
-        larger: The number of nodes of the larger tree.
+        edits: The tree edit distance: the number of nodes that are inserted, deleted or renamed.
+        nodes: The number of nodes of the tree before the patch.
+        larger: The number of nodes of the larger of the two trees.
     """
 
     edits: int
@@ -31,7 +31,13 @@ class PatchSize:
 
 
 def patch_size(source: str, candidate: str, language: str, largest: int = LARGEST_TREE) -> PatchSize | None:
-    """Measure the patch from a source to a candidate.
+    """Measure the size of the patch that turns a source into a candidate.
+
+    Args:
+        source: The code before the patch.
+        candidate: The code after the patch.
+        language: The language of both, such as "java".
+        largest: The largest number of nodes of a syntax tree.
 
     Returns:
         The size; None if a tree has more than `largest` nodes.
@@ -42,9 +48,9 @@ def patch_size(source: str, candidate: str, language: str, largest: int = LARGES
 
 
 def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute 1 - (tree edit distance) / (number of nodes of the larger tree).
+    """Compute the similarity of two syntax trees: 1 - (tree edit distance) / (nodes of the larger tree).
 
-    The trees are the syntax trees of the normal forms.
+    The trees are those of candidate and reference in normal form.
 
     Returns:
         A value from 0 to 1; NaN if a tree has more than `largest` nodes.
@@ -60,7 +66,7 @@ def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
 def relative_patch_size(example: Example, largest: int = LARGEST_TREE) -> float:
     """Compute RPS, the relative patch size (Yang et al., CREF).
 
-    It is the tree edit distance from source to candidate, divided by the number of nodes of the source.
+    RPS is the tree edit distance from source to candidate, divided by the number of nodes of the source.
 
     Returns:
         A value from 0, lower is better; NaN if a tree has more than `largest` nodes.
@@ -70,9 +76,9 @@ def relative_patch_size(example: Example, largest: int = LARGEST_TREE) -> float:
 
 
 def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute RPSR (Yang et al., CREF), the size of the candidate's patch relative to the reference's.
+    """Compute RPSR (Yang et al., CREF): the size of the candidate's patch relative to the reference's patch.
 
-    It is the tree edit distance from source to candidate, divided by that from source to reference.
+    RPSR is the tree edit distance from source to candidate, divided by the distance from source to reference.
 
     Returns:
         A value from 0, lower is better; NaN if source and reference have equal trees, or if a tree has more
@@ -86,15 +92,17 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
 def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = LARGEST_TREE) -> float:
     """Compute RPSR of a corpus, in the form that Yang et al. (CREF) published.
 
-    It is the sum over items of the mean distance d from the source to the candidates, divided by the sum of d
-    from the source to the reference; d is the tree edit distance / nodes of the larger tree.
+    The distance d of two codes is the tree edit distance divided by the number of nodes of the larger tree.
+    The numerator of RPSR is the sum, over the items, of the mean d from the source to a candidate. The
+    denominator is the sum, over the items, of d from the source to the reference.
 
     Args:
-        items: For each item, the examples of its candidates.
-        largest: Items with a tree of more than `largest` nodes are left out.
+        items: For each item, one or more examples, which differ only in their candidates.
+        largest: The largest number of nodes of a tree. Items with a larger tree are left out.
 
     Returns:
-        A value from 0, lower is better; NaN if all sources and references have equal trees.
+        A value from 0, lower is better; NaN if no item is left, or if all sources and references have equal
+        trees.
     """
     sizes = []
     for examples in items:
@@ -105,14 +113,14 @@ def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = L
 
 
 def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize | None]]) -> float:
-    """Divide the sizes of patches by those of the references' patches, as `corpus_patch_size_ratio` does.
+    """Compute RPSR of a corpus from the sizes of patches (see `corpus_patch_size_ratio`).
 
     Args:
-        items: For each item, the sizes of the candidates' patches and that of the reference's patch. Items
-            with an unknown size are left out.
+        items: For each item, the sizes of the candidates' patches, and the size of the reference's patch. A
+            size is None if it is unknown; such items are left out.
 
     Returns:
-        A value from 0, lower is better; NaN if there is nothing to divide by.
+        A value from 0, lower is better; NaN if the sizes of the references' patches add up to 0.
     """
     reached = expected = 0.0
     for made, wanted in items:
@@ -128,7 +136,7 @@ def _trees(example: Example, *texts: str) -> list[OrderedTree]:
 
 
 def _relative_distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:
-    """Return the tree edit distance / nodes of the larger tree."""
+    """Return the tree edit distance, divided by the nodes of the larger tree; NaN for too large a tree."""
     return _distance(a, b, largest) / max(len(a), len(b))
 
 

@@ -1,9 +1,9 @@
 """Baseline metrics for texts, most of them from well-known libraries; each kind has its own module.
 
-A module's function `load` imports the library and returns a scoring function. If something is missing,
-it raises `UnavailableError`, whose message says what to do. A metric that cannot be loaded is left
-out of results; it never scores 0. A module's function `data` (optional) returns the files that can
-change scores.
+Each module has a function `load`, which imports the library and returns a scoring function. If something is
+missing, `load` raises `UnavailableError`, whose message says what to do. A metric that cannot be loaded is
+left out of results, instead of scoring 0. Some modules also have a function `data`, which returns the files
+that can change scores, such as a model.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Baseline:
         module: The module in `simllm.metrics.text` that implements the metric.
         libraries: The Python packages whose versions can change scores.
         options: Keyword arguments for the module's function `load`.
-        argument: What a user writes after the name, as in `bertscore=MODEL`: "MODEL" or "CORPUS". Empty
-            if the metric takes nothing.
+        argument: The argument that a user must write after the name, as in `bertscore=MODEL`: "MODEL" or
+            "CORPUS". Empty if the metric takes no argument.
     """
 
     module: str
@@ -66,11 +66,11 @@ BASELINES = {
 def baseline(name: str, argument: str = "") -> ScoreFunction:
     """Load a baseline metric and return its scoring function.
 
-    The function takes n candidates and n references, and returns (n,) scores.
+    The scoring function takes n candidates and n references, and returns (n,) scores.
 
     Args:
         name: The name of the metric, a key of `BASELINES`, such as "bleu".
-        argument: What a user writes after the name and `=`: a model or a corpus.
+        argument: The text after `=` in `name=argument`: a model or a corpus; empty for most metrics.
 
     Raises:
         UnavailableError: A library, a data file or the argument is missing; the message says what to do.
@@ -91,10 +91,10 @@ def data(name: str, argument: str = "") -> dict[str, Path]:
 
     Args:
         name: The name of the metric, a key of `BASELINES`, such as "bertscore".
-        argument: What a user writes after the name and `=`: a model or a corpus.
+        argument: The text after `=` in `name=argument`: a model or a corpus; empty for most metrics.
 
     Returns:
-        The paths, each under a name such as "model" or "corpus"; empty for most metrics.
+        A dict from a description such as "model" or "corpus" to the path; empty for most metrics.
     """
     data_of_module: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
     return data_of_module(*_arguments(argument))

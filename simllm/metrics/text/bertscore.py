@@ -1,6 +1,7 @@
 """BERTScore (Zhang et al., 2020), from the package bert-score.
 
-Each token is matched with the most similar token of the other text; the score is an F1 of the cosines.
+Each token is matched with the most similar token of the other text. The score is the F1 of precision (mean
+cosine of the candidate's tokens and their matches) and recall (the same for the reference's tokens).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""chrF (Popović, 2015): F2 of character n-grams, for n from 1 to 6; from sacrebleu."""
+"""chrF (Popović, 2015): F2 score of character n-grams, for n from 1 to 6, computed by sacrebleu."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Load chrF: return a function that scores n candidates against n references, from 0 to 1."""
+    """Load chrF: return a function that scores n candidates against n references.
+
+    Scores are from 0 to 1.
+    """
     from sacrebleu.metrics.chrf import CHRF
 
     chrf = CHRF()

@@ -11,7 +11,7 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Return the function `score`, which computes Jaccard similarities."""
+    """Return the function `score`, which computes the Jaccard similarities of n pairs of texts."""
     return score
 
 

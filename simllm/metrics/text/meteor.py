@@ -42,7 +42,7 @@ def load() -> ScoreFunction:
 
 
 def data() -> dict[str, Path]:
-    """Return the folder or zip file with WordNet, which can change METEOR, under the key "wordnet"."""
+    """Return the folder or zip file with WordNet, which can change METEOR scores, under the key "wordnet"."""
     root = _find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}
 

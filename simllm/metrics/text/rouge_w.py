@@ -17,7 +17,10 @@ _WEIGHT = 1.2
 
 
 def load() -> ScoreFunction:
-    """Load ROUGE-W: return a function that scores n candidates against n references by F1, 0 to 1."""
+    """Load ROUGE-W: return a function that scores n candidates against n references.
+
+    Scores are F1, from 0 to 1.
+    """
     from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize
 
@@ -31,7 +34,7 @@ def load() -> ScoreFunction:
 
 
 def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIGHT) -> float:
-    """Compute ROUGE-W: the harmonic mean of precision and recall (eq. 13 to 15 of Lin, 2004).
+    """Compute ROUGE-W of two texts: the harmonic mean of precision and recall (eq. 13 to 15 of Lin, 2004).
 
     Args:
         candidate: The words of the candidate.

@@ -1,4 +1,4 @@
-"""Cosine of tf-idf vectors, from scikit-learn.
+"""Cosine of the tf-idf vectors of two texts, computed by scikit-learn.
 
 Document frequencies are counted in only two texts, candidate and reference (as in Haque et al., 2022).
 """
@@ -16,8 +16,8 @@ from simllm.metrics.text import ScoreFunction
 def load() -> ScoreFunction:
     """Load the tf-idf metric: return a function that scores n candidates against n references.
 
-    Scores are from 0 to 1. Words of one letter are ignored. If no longer word is in the two texts, the
-    score is 0.
+    Scores are from 0 to 1. Words of one letter are ignored. If both texts have only such words, the score is
+    0.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 

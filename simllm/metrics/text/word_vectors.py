@@ -1,7 +1,8 @@
-"""Cosine of mean word vectors, weighted by idf (inverse document frequency).
+"""Cosine of the mean word vectors of two texts, weighted by idf (inverse document frequency).
 
-The words are tokens of the model that comes with simllm, so that no word is unknown. The vectors come
-from counts of neighbouring tokens in a corpus: they factorise a PPMI matrix (`simllm.model.ppmi_vectors`).
+A word is a token of the model that comes with simllm, so that no word is unknown. The vectors are computed
+from a corpus: they factorise a matrix of the PPMI (positive pointwise mutual information) of neighbouring
+tokens (see `simllm.model.ppmi_vectors`).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def data(corpus: str) -> dict[str, Path]:
 
 
 def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
-    """Compute token vectors from a corpus: unit vectors, times the token's idf (inverse document frequency).
+    """Compute token vectors from a corpus; a vector's length is the token's idf (inverse document frequency).
 
     Args:
         texts: The token ids of each text in the corpus.
@@ -89,7 +90,10 @@ def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.flo
 def _texts(corpus: Path) -> Iterator[str]:
     """Yield the texts in a corpus file.
 
-    Each line is a text. In a file of JSON lines, the text is in the field `text` or `summary`.
+    Each line has one text. In a file of JSON lines, the text is in the field `text` or `summary`.
+
+    Raises:
+        InputError: A line of JSON has no such text.
     """
     plain = ".jsonl" not in corpus.suffixes
     for number, line in files.lines(corpus):
