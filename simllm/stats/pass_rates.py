@@ -24,7 +24,8 @@ def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
     Raises:
         InputError: An item has fewer than k attempts.
     """
-    if fewest := min((len(attempts) for attempts in passed if len(attempts) < k), default=0):
+    fewest = min(map(len, passed))
+    if fewest < k:
         raise InputError(f"TOP-{k} needs {k} candidates of each item; an item has {fewest}")
     shares = [comb(len(attempts) - sum(attempts), k) / comb(len(attempts), k) for attempts in passed]
     return 1 - sum(shares) / len(shares)
@@ -35,5 +36,10 @@ def average_pass_rate(passed: Sequence[Sequence[bool]]) -> float:
 
     Args:
         passed: For each item, a list that says for each of its attempts whether it passed.
+
+    Raises:
+        InputError: An item has no attempt.
     """
+    if not all(map(len, passed)):
+        raise InputError("AVG-k needs a candidate of each item; an item has none")
     return sum(sum(attempts) / len(attempts) for attempts in passed) / len(passed)

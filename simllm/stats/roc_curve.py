@@ -47,12 +47,14 @@ def auc_interval(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, fl
 
     Returns:
         The AUC, and the lower and upper end of the interval. With fewer than two positive or fewer than two
-        negative items there is no interval, and the lower end is NaN.
+        negative items there is no interval, and both ends are NaN.
     """
     areas, covariance = auc_with_covariance(positive, scores[None])
     around = float(norm.ppf(0.975) * np.sqrt(covariance[0, 0]))
     area = float(areas[0])
-    return area, max(0.0, area - around) if around == around else math.nan, min(1.0, area + around)
+    if math.isnan(around):
+        return area, math.nan, math.nan
+    return area, max(0.0, area - around), min(1.0, area + around)
 
 
 def compare_aucs(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, float, float, float]:

@@ -135,8 +135,8 @@ def verdict(task: Task, results: CaseResults) -> Proof:
     if VARIANT in results.died:
         return Proof(case_id, "refuted", agreed, reason="the variant ends its process")
     if not agreed:
-        common = [reason for reason, _ in results.left_out.most_common(1)]
-        return Proof(case_id, "compiled", reason=results.error or task.obstacle or common[0])
+        reasons = results.left_out.most_common(1) or [("no input was run", 0)]
+        return Proof(case_id, "compiled", reason=results.error or task.obstacle or reasons[0][0])
     twins = [side for side in range(FIRST_TWIN, FIRST_TWIN + len(task.twins)) if side not in results.broken]
     found = [side for side in twins if side in results.died or results.differing_input(side) is not None]
     return Proof(case_id, "proven", agreed, len(twins), len(found))
