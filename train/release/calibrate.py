@@ -25,7 +25,9 @@ from simllm.model import checkpoint
 from simllm.model.score_scale import ScoreScale, Values
 from simllm.perturb.summaries import lexicon
 from simllm.stats.probability_calibration import fit_platt
+from train.contrastive.meaning_items import read_items
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, MeaningPair, RuleMadePairs
+from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command_line import run_tool
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
@@ -42,12 +44,15 @@ def main() -> int:
     parser.add_argument("--comments", type=Path, required=True, help="held-out comments, one per line")
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
     parser.add_argument("--labelled", type=Path, metavar="FILE", help="output of train.data.hold_out_pairs")
+    parser.add_argument(
+        "--items", metavar="FILES", help="with --labelled: meaning items, of which a tenth is used"
+    )
     options = parser.parse_args()
 
     def run() -> None:
         calibrate(options.model, options.comments, options.ratings)
         if options.labelled:
-            calibrate_meaning(options.model, options.comments, options.labelled)
+            calibrate_meaning(options.model, options.comments, options.labelled, options.items)
 
     return run_tool(run)
 
@@ -80,7 +85,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     folders.add(folder, checkpoint.INFO, json.dumps(asdict(info), indent=2) + "\n")
 
 
-def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
+def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str | None = None) -> None:
     """Calibrate the probabilities of the meaning head, and write the result into the model folder.
 
     The meaning head predicts whether two texts have the same meaning. One half of the held-out pairs is
@@ -90,6 +95,7 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
         folder: The model folder, with a meaning head.
         comments: A file of held-out comments, one per line, from which pairs are made by rule.
         labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
+        items: A file or glob pattern of meaning items, of which the held-out ones are used; None: no items.
 
     Raises:
         InputError: simllm did not write the folder, it has no meaning head, or a file is wrong.
@@ -99,7 +105,7 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
     info = metric.checkpoint.info
     if info.meaning is None:
         raise InputError(f"{folder}: has no meaning head to calibrate")
-    pairs = meaning_test_pairs(comments, labelled)[::2]
+    pairs = meaning_test_pairs(comments, labelled, items)[::2]
     same = metric.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
     same = same.clip(1e-6, 1 - 1e-6)
     logits = (np.log(same / (1 - same)) - info.meaning.intercept) / info.meaning.slope
@@ -108,21 +114,22 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path) -> None:
         info.meaning,
         slope=round(slope, 5),
         intercept=round(intercept, 5),
-        fitted_on=f"{len(pairs):,} pairs of {labelled.name} and {comments.name}",
+        fitted_on=f"{len(pairs):,} pairs of {labelled.name}, {comments.name}" + " and items" * bool(items),
     )
     folders.add(folder, checkpoint.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=2) + "\n")
 
 
-def meaning_test_pairs(comments: Path, labelled: Path) -> list[MeaningPair]:
+def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:
     """Collect held-out pairs of texts, half with the same meaning and half with different meanings.
 
-    Before this balancing, one half comes from `labelled`. The other half is made from comments by rule.
-    Labels of natural language inference are used with care: an entailment may say less than the first
+    Before this balancing, as many pairs come from `labelled` as are made from comments by rule. Two more
+    pairs come from each held-out meaning item. Labels of natural language inference are used with care: an entailment may say less than the first
     text. It counts as the same meaning only in the set `breaking_nli`, where a synonym replaces a word.
 
     Args:
         comments: A file of held-out comments, one per line.
         labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
+        items: A file or glob pattern of meaning items. The splits "dev" and "test" are used. None: no items.
 
     Returns:
         The pairs, in random order.
@@ -136,6 +143,10 @@ def meaning_test_pairs(comments: Path, labelled: Path) -> list[MeaningPair]:
             pairs.append(MeaningPair(first, second, SAME if is_same else DIFFERENT))
     rules = RuleMadePairs(list(dict.fromkeys(line for _, line in files.lines(comments))), lexicon.load())
     pairs += [rules.draw(random) for _ in range(len(pairs))]
+    for split in ("dev", "test") if items else ():
+        for item in read_items(str(items), split, ExcludedTexts([]), lexicon.load().held_out_words):
+            pairs.append(MeaningPair(*item.draw_same(random), SAME))
+            pairs.append(MeaningPair(*item.draw_different(random), DIFFERENT))
     by_label = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
     count = min(map(len, by_label))
     chosen = [group[i] for group in by_label for i in random.permutation(len(group))[:count]]

@@ -25,6 +25,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
         "triples both share equally many words with the reference, so word overlap gets 50%; in "
         "adversarial triples the change shares more words, so word overlap gets 0%.",
         *_contrast(figures),
+        *_items(figures.get("items")),
         *_reliability(figures.get("reliability")),
         "## Languages",
         "Held-out comments: how often a summary is nearest to the description in its own comment, among "
@@ -70,6 +71,21 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
     header = ["kind", *(f"{name}, {form}" for form in forms for name in metrics)]
     rows = [[kind, *(f"{metrics[m][form][kind]:.0%}" for form in forms for m in metrics)] for kind in kinds]
     return [*intro, markdown_table(header, rows)]
+
+
+def _items(figures: dict[str, Any] | None) -> list[str]:
+    """Return the section about meaning items that the model was not trained on, if they were measured."""
+    if figures is None:
+        return []
+    metrics = [name for name in figures if name != "triples"]
+    kinds = sorted(figures["simllm"], key=lambda kind: kind != "all")
+    rows = [[kind, *(f"{figures[name][kind]:.0%}" for name in metrics)] for kind in kinds]
+    return [
+        "## Meaning items",
+        f"The same share on {figures['triples']:,} triples of held-out meaning items. They were written like "
+        "those that the model was trained on.",
+        markdown_table(["kind", *metrics], rows),
+    ]
 
 
 def _reliability(figures: dict[str, Any] | None) -> list[str]:

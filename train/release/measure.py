@@ -26,8 +26,11 @@ from simllm.io import files, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
+from simllm.perturb.summaries import lexicon
 from simllm.scoring import token_matching
 from simllm.stats.probability_calibration import calibration_errors, reliability
+from train.contrastive.meaning_items import make_triples, read_items
+from train.corpus.decontaminate import ExcludedTexts
 from train.release.calibrate import meaning_test_pairs
 from train.runtime import config_file
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
@@ -46,6 +49,7 @@ class MeasureConfig:
     random_pairs: int  # number of random pairs
     test_comments: str | None = None  # held-out comments, for the reliability of the meaning head
     labelled: str | None = None  # held-out labelled pairs, for the same purpose
+    items: str | None = None  # meaning items (file or glob pattern); those of the split "test" are used
 
 
 def main() -> int:
@@ -105,6 +109,7 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         "signature": learned.signature,
         "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
         "contrast": {metric_name(metric.name): contrast_accuracies(metric, triples) for metric in metrics},
+        **measure_items(metrics, config.items),
         **measure_reliability(learned, config),
         **measure_comments(learned, config),
     }
@@ -172,6 +177,26 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
     }
 
 
+def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any]:
+    """Measure how often metrics score a rewording higher than a change of meaning, on meaning items.
+
+    Args:
+        metrics: The metrics.
+        items: A file or glob pattern of meaning items; those of the split "test" are used.
+
+    Returns:
+        Under "items", the accuracies of each metric, as from `contrast_accuracies`. The result is empty if
+        `items` is None.
+    """
+    if items is None:
+        return {}
+    test = read_items(items, "test", ExcludedTexts([]), lexicon.load().held_out_words)
+    triples = make_triples(test)
+    accuracies = {metric.name: contrast_accuracies(metric, triples)["written"] for metric in metrics}
+    figures = {metric_name(name): kinds for name, kinds in accuracies.items()}
+    return {"items": {"triples": len(triples.references), **figures}}
+
+
 def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Measure how well the probabilities of the meaning head agree with labels.
 
@@ -188,7 +213,7 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
     """
     if not (learned.head and config.test_comments and config.labelled):
         return {}
-    pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled))[1::2]
+    pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled), config.items)[1::2]
     same = learned.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
     labels = np.array([pair.label for pair in pairs])
     diagram = reliability(same, labels)

@@ -99,7 +99,7 @@ def write_release(release: Release) -> None:
         if release.calibrate:
             calibrate(candidate, *release.calibrate)
             if release.calibrate_meaning:
-                calibrate_meaning(candidate, release.calibrate[0], release.calibrate_meaning)
+                calibrate_meaning(candidate, release.calibrate[0], release.calibrate_meaning, config.items)
         golden_scores.write_golden_scores(candidate)
         for name, log in logs.items():
             files.write(candidate / name, log)
