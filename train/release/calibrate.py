@@ -124,7 +124,8 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
 
     Before this balancing, as many pairs come from `labelled` as are made from comments by rule. Two more
     pairs come from each held-out meaning item. Labels of natural language inference are used with care: an
-    entailment may say less than the first text. It counts as the same meaning only in the set `breaking_nli`, where a synonym replaces a word.
+    entailment may say less than the first text. It counts as the same meaning only in the set
+    `breaking_nli`, where a synonym replaces a word.
 
     Args:
         comments: A file of held-out comments, one per line.
