@@ -6,7 +6,7 @@ The command fetches the data sets of the recipe into `data`, or into the folder 
 variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv into `--trees`,
 each at one revision; repositories that exist there are not changed. `--teachers` has the folders of the
 two teachers, `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints and runs one step after
-the other. Rerun the same command to resume: finished steps are skipped. All steps take two to three
+the other. Rerun the same command to resume: finished steps are skipped. All steps take about six
 hours on two cores.
 """
 
@@ -37,9 +37,9 @@ _CORPUS, _DISTILLED = _RUNS / "repositories", _RUNS / "distill"
 _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
-# The control model: a shorter run without the deciding words of the contrast set.
-_CONTROL, _CONTROL_WORDNET = _RUNS / "meaning-control", _RUNS / "wordnet-held-out.jsonl"
-_WITHOUT_WORDS = ["hold_out_contrast=true", f"positives.2.source={_CONTROL_WORDNET}", "updates=500"]
+_CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
+_MEANING, _MIXED, _ITEMS = _RUNS / "meaning", _RUNS / "mixed", _RUNS / "items"
+_SHARE = "0.35"  # of the distilled model's weights in the start model of the third stage
 
 
 def main() -> int:
@@ -59,9 +59,7 @@ def main() -> int:
         "--data", type=Path, metavar="FOLDER", help="take the data sets from this folder and fetch none"
     )
     parser.add_argument("--host", default=GITHUB, help="where all repositories are; default: %(default)s")
-    parser.add_argument(
-        "--seeds", type=int, default=3, help="runs of the second stage (default: %(default)s)"
-    )
+    parser.add_argument("--seeds", type=int, default=3, help="runs of the third stage (default: %(default)s)")
     options = parser.parse_args()
     return run_tool(lambda: reproduce(Recipe(**vars(options))))
 
@@ -77,7 +75,7 @@ class Recipe:
         wordnet: Folder of WordNet's files.
         data: Folder of the data sets; None fetches them.
         host: Where all repositories are.
-        seeds: Number of runs of the second stage.
+        seeds: Number of runs of the third stage.
     """
 
     trees: Path
@@ -95,7 +93,8 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    for folder in (_CORPUS, _DISTILLED, *_second_runs(recipe.seeds), _CONTROL, recipe.out):
+    trained = (_MEANING, _MIXED, *_third_runs(recipe.seeds), *map(_control, (_MEANING, _MIXED, _ITEMS)))
+    for folder in (_CORPUS, _DISTILLED, *trained, recipe.out):
         folders.check(folder)
     repositories = read_repositories(Path("configs/repositories.tsv"))
     data = str(recipe.data or data_root())
@@ -128,9 +127,17 @@ def is_up_to_date(output: Path, source: Path) -> bool:
     return True
 
 
-def _second_runs(seeds: int) -> list[Path]:
-    """Return the folders of the runs of the second stage, one for each seed."""
-    return [_RUNS / "meaning", *(_RUNS / f"meaning-{seed}" for seed in range(2, seeds + 1))]
+def _third_runs(seeds: int) -> list[Path]:
+    """Return the folders of the runs of the third stage, one for each seed."""
+    return [_ITEMS, *(_RUNS / f"items-{seed}" for seed in range(2, seeds + 1))]
+
+
+def _control(folder: Path) -> Path:
+    """Return the folder of the control model, given that of the same stage of the released model.
+
+    The control model is trained without the words that decide the contrast set.
+    """
+    return folder.with_name(f"{folder.name}-control")
 
 
 def read_repositories(file: Path) -> list[tuple[str, str]]:
@@ -187,22 +194,48 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     teachers = [str(recipe.teachers / name) for name in _TEACHERS]
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
-    second = ["train.contrastive", "configs/meaning.yaml"]
-    runs = [str(run) for run in _second_runs(recipe.seeds)]
-    steps += [[*second, f"seed={seed}", f"out={run}"] for seed, run in enumerate(runs, 1)]
-    steps.append([*second, f"out={_CONTROL}", *_WITHOUT_WORDS])
-    return [*steps, _release_command(recipe, runs, rated[1])]
+    steps += _meaning_stages(_MEANING, _MIXED, _third_runs(recipe.seeds), _WORDNET, [])
+    controls, without_words = map(_control, (_MEANING, _MIXED, _ITEMS)), ["hold_out_contrast=true"]
+    second, mixed, third = controls
+    steps += _meaning_stages(second, mixed, [third], _CONTROL_WORDNET, without_words)
+    return [*steps, _release_command(recipe, rated[1])]
 
 
-def _release_command(recipe: Recipe, runs: list[str], rated: str) -> list[str]:
-    """Return the command that makes the model folder from the folders of the second stage's runs."""
-    test = str(_TEST)
-    release = ["train.release", str(_DISTILLED), runs[0], "--start-share", "0.35"]
-    release += ["--out", str(recipe.out), "--held-out", str(_CONTROL)]
+def _meaning_stages(
+    second: Path, mixed: Path, third: list[Path], wordnet: Path, overrides: list[str]
+) -> list[list[str]]:
+    """Return the commands of the second and the third stage.
+
+    Args:
+        second: The folder of the second stage's run.
+        mixed: The folder of the start model of the third stage.
+        third: The folders of the third stage's runs. The first run has the seed 1, the next one 2, and so on.
+        wordnet: The file of pairs of words and definitions.
+        overrides: Further settings of all runs.
+    """
+    train, mix = "train.contrastive", "train.release.released_weights"
+    started = [train, "configs/items.yaml", f"model={mixed}", f"positives.3.source={wordnet}", *overrides]
+    return [
+        [train, "configs/meaning.yaml", f"out={second}", f"positives.2.source={wordnet}", *overrides],
+        [mix, str(second), str(mixed), "--start", str(_DISTILLED), "--share", _SHARE],
+        *([*started, f"seed={seed}", f"out={run}"] for seed, run in enumerate(third, 1)),
+    ]
+
+
+def _release_command(recipe: Recipe, rated: str) -> list[str]:
+    """Return the command that makes the model folder from the folders of all runs.
+
+    Args:
+        recipe: The recipe.
+        rated: The rated pairs that the score scale is fitted to.
+    """
+    test, (first, *others) = str(_TEST), map(str, _third_runs(recipe.seeds))
+    release = ["train.release", str(_DISTILLED), str(_MEANING), first]
+    release += ["--out", str(recipe.out), "--held-out", str(_control(_ITEMS))]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
     release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]
-    if runs[1:]:
-        release += ["--seeds", *runs[1:]]
+    if others:
+        release += ["--seeds", *others]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]

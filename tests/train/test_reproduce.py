@@ -89,20 +89,25 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     distilled = load(DistillConfig, ROOT / distill[1], distill[2:])
     assert {Path(teacher).parent for teacher in distilled.teachers} == {tmp_path}
     assert distilled.start.teacher == distilled.teachers[1]
-    second = [step for step in steps if step[0] == "train.contrastive"]
-    runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in second]
-    assert [run.hold_out_contrast for run in runs] == [False, False, True]
-    assert [run.seed for run in runs] == [1, 2, 1]
-    assert {run.model for run in runs} == {f"{distilled.out}/model"}
+    trained = [step for step in steps if step[0] == "train.contrastive"]
+    runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
+    second, *third, second_control, third_control = runs
+    assert [run.seed for run in third] == [1, 2]
+    assert [run.hold_out_contrast for run in runs] == [False, False, False, True, True]
+    assert {run.model for run in (second, second_control)} == {f"{distilled.out}/model"}
+    mixes = [step for step in steps if step[0] == "train.release.released_weights"]
+    assert [mix[1] for mix in mixes] == [second.out, second_control.out]
+    assert [mix[2] for mix in mixes] == [third[0].model, third_control.model]
+    assert third[0].model == third[1].model
     (release,) = (step for step in steps if step[0] == "train.release")
-    assert {run.out for run in runs} | {distilled.out} <= set(release)
+    assert {distilled.out, second.out, third_control.out, *(run.out for run in third)} <= set(release)
 
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
     steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1), "data", [])
     written = {argument for step in steps for argument in step}
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "items", "measure")]
     read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
     made = {path for path in read if any(path == one or path.startswith(f"{one}/") for one in written)}
     assert made == read
@@ -138,7 +143,7 @@ def test_the_data_sets_are_fetched_first(tmp_path, teachers, monkeypatch):
 def test_every_data_file_that_the_configurations_name_is_fetched():
     table = load(Catalog, catalog.CATALOG_FILE, [])
     fetched = [file.path for one in table.choose(reproduce._SETS) for file in one.files]
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "measure")]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "items", "measure")]
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
     for path in named:
@@ -190,7 +195,8 @@ def test_finished_files_are_not_made_again(call, checkout):
         (checkout.folder / "runs" / name).write_text("{}\n")
     checkout.steps.clear()
     assert recipe(call, checkout).returncode == 0
-    assert set(checkout.steps) == {"train.distill", "train.contrastive", "train.release"}
+    trained = {"train.distill", "train.contrastive", "train.release.released_weights", "train.release"}
+    assert set(checkout.steps) == trained
 
     os.utime(corpus / "train.txt", (2**32, 2**32))  # because the corpus was built again
     checkout.steps.clear()
@@ -200,7 +206,9 @@ def test_finished_files_are_not_made_again(call, checkout):
     assert done.stderr == f"error: runs/wordnet.jsonl: {made}\n"
 
 
-@pytest.mark.parametrize("name", ["distill", "meaning-3", "meaning-control", "default", "repositories"])
+@pytest.mark.parametrize(
+    "name", ["distill", "mixed", "items-3", "meaning-control", "default", "repositories"]
+)
 def test_user_files_are_refused_before_the_first_step(call, checkout, name):
     (checkout.folder / "runs" / name).mkdir()
     (checkout.folder / "runs" / name / "notes.txt").write_text("mine\n")

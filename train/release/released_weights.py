@@ -1,7 +1,15 @@
-"""Postprocessing of a trained model for its release: interpolation, centring, fewer bits."""
+"""Postprocess a trained model for its release: mix weights, centre embeddings, round to 8 bits.
+
+    python -m train.release.released_weights runs/meaning runs/mixed --start runs/distill --share 0.35
+
+The command writes a model folder without card and figures, as the start of a further training.
+`python -m train.release` makes the folder that is released.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +18,44 @@ from typing import Any
 import torch
 
 from simllm.errors import InputError
+from simllm.io import folders
 from simllm.model import checkpoint, pooling
 from simllm.model.checkpoint import Checkpoint
 from simllm.model.inference import Engine
 from simllm.model.weight_blocks import round_to_blocks
 from simllm.scoring import encode
+from train.runtime.command_line import run_tool
 
 _EVERY = 20  # every 20th comment is enough to compute the mean embedding
+
+
+def main() -> int:
+    """Parse the command line, write the model folder, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.release.released_weights",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", type=Path, help="the folder of the training run")
+    parser.add_argument("folder", type=Path, help="the model folder to write")
+    parser.add_argument(
+        "--start", required=True, type=Path, metavar="RUN", help="the run whose weights are mixed in"
+    )
+    parser.add_argument(
+        "--share", required=True, type=float, metavar="S", help="share of those weights, from 0 to 1"
+    )
+    options = parser.parse_args()
+    return run_tool(lambda: _write(**vars(options)))
+
+
+def _write(run: Path, folder: Path, start: Path, share: float) -> None:
+    """Write the model folder; the arguments are those of `postprocess`."""
+    if not 0 <= share <= 1:
+        raise InputError(f"--share {share:g}: expected 0 to 1")
+    folders.check(folder)
+    folders.check_apart(folder, [run, start])
+    with folders.replacing(folder) as candidate:
+        postprocess(run, candidate, start, share, [])
 
 
 def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
@@ -86,3 +125,7 @@ def centre_embeddings(model: Checkpoint, texts: Sequence[str]) -> None:
     last.norm.bias.data -= shift
     if model.head:
         model.head.project.bias.data += model.head.project.weight.data @ shift
+
+
+if __name__ == "__main__":
+    sys.exit(main())
