@@ -35,11 +35,11 @@ class Signatures(Protocol):
         ...
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the texts for which `chosen` (T,) is true."""
+        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
         ...
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return (T,) for each text, whether it equals or nearly repeats a text of the set `others`."""
+        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
         ...
 
 

@@ -163,7 +163,7 @@ def _open_text(file: Path) -> IO[str]:
 
 
 def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
-    """Yield each comment of all parts with its cleaned texts, after the name of its source."""
+    """For each comment of all parts, yield the name of its source, and the comment with its cleaned texts."""
     for part in parts:
         source = part.facts()["source"]
         for row in part.rows():
@@ -193,7 +193,7 @@ def _overrides(parts: list[Part]) -> NDArray[np.void]:
 
 
 def _sha256(*files: Path) -> str:
-    """Return the SHA-256 of the contents of all files together, in hex digits."""
+    """Return one SHA-256 for the joined contents of several files, in hex digits."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as data:

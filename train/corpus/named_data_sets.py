@@ -155,7 +155,7 @@ def _code(row: Row, where: str, tally: Tally) -> Iterator[Code]:
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """Return the value of the first of these columns that is not empty, as a text; "" if all are empty."""
+    """Return the first value that is not empty in the columns `names`, as text; "" if all are empty."""
     value = next((row[name] for name in names if row.get(name)), "")
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 

@@ -34,11 +34,11 @@ class SignaturesOnDisk:
         return find_originals(identities, self.rows)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the chosen texts."""
+        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
         return self.rows[chosen]
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return (T,) for each text, whether it equals or nearly repeats a text of the set `others`."""
+        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
         return others(self.rows)
 
 
@@ -53,7 +53,10 @@ class OneMachine:
     workers: int = 0
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts in several processes, or in this one if there is only one part; see `engine.Engine`."""
+        """Make parts in several processes, or in this process if there is only one worker or one part.
+
+        See `engine.Engine` for the arguments.
+        """
         workers = self.workers or _cores()
         jobs = iter(jobs)
         first = list(itertools.islice(jobs, 2))
@@ -67,7 +70,7 @@ class OneMachine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> Iterator[SignaturesOnDisk]:
-        """Write the signatures of all texts to a file, which is removed at the end."""
+        """Write the signatures of all texts to a file, which is removed at the end; see `engine.Engine`."""
         file, count = folder / "signatures", sum(sizes)
         if not count:
             yield SignaturesOnDisk(np.empty((0, SIGNATURE), np.uint8))

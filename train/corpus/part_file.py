@@ -94,7 +94,7 @@ class Part:
         return json.loads(self["facts"].tobytes())
 
     def rows(self) -> Iterator[CommentTexts]:
-        """Yield each comment with its cleaned texts; every comment has at least one text."""
+        """Yield each comment of the part with its cleaned texts; every comment has at least one text."""
         for line in self["rows"].tobytes().splitlines():
             yield CommentTexts(*json.loads(line))
 
@@ -111,7 +111,10 @@ class Part:
 
 
 class PartWriter:
-    """Collects comments with their cleaned texts, and writes them as the file of one part of a corpus."""
+    """Collects the comments of one part of a corpus, and writes the file of the part.
+
+    A part has the comments from one batch of source files, with their cleaned texts.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -94,14 +94,14 @@ def make_parts(
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the parts in a folder, and the folder if nothing else is in it."""
+    """Remove the files of parts in a folder; remove the folder, too, if it has no other files."""
     for name in _part_names(folder):
         (folder / name).unlink(missing_ok=True)
     folders.remove(folder)
 
 
 def _part_names(folder: Path) -> list[str]:
-    """Return the file names of finished and unfinished parts in a folder; none if the folder is missing."""
+    """List the files of parts in a folder, including unfinished ones; none if the folder is missing."""
     entries = folder.iterdir() if folder.is_dir() else []
     return [file.name for file in entries if _NAME.fullmatch(file.name)]
 

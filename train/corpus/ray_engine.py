@@ -140,13 +140,13 @@ class SignaturesOnCluster:
         return resolve(original)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the chosen texts."""
+        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
         task = self.engine.remote(_select)
         some = [task(g.parts, chosen[g.start : g.start + g.size]) for g in self.groups]
         return np.concatenate([*self.engine.ray.get(some), np.empty((0, SIGNATURE), np.uint8)])
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return (T,) for each text, whether it equals or nearly repeats a text of the set `others`."""
+        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
         shared, task = self.engine.ray.put(others), self.engine.remote(_near)
         found = self.engine.ray.get([task(group.parts, shared) for group in self.groups])
         return np.concatenate([*found, np.empty(0, bool)])
@@ -176,7 +176,7 @@ class SignaturesOnCluster:
 
 
 def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
-    """Return the hashes and indices of the texts of a group as one array (of type `_PLACE`) per bucket."""
+    """Split the hashes and indices of a group's texts into buckets, by hash; return an array per bucket."""
     hashes = np.concatenate([part["texts"]["identity"] for part in group.parts])
     return _split(hashes, group.start + np.arange(group.size), buckets)
 
@@ -197,7 +197,7 @@ def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[n
 
 
 def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> list[NDArray[np.void]]:
-    """Split keys and the indices of their texts into buckets; equal keys come into the same bucket."""
+    """Split keys and the indices of their texts into buckets; equal keys get into the same bucket."""
     places = np.empty(len(keys), _PLACE)
     places["key"], places["text"] = keys, texts
     bucket = (keys * _SPREAD >> np.uint64(32)) % np.uint64(buckets)

@@ -101,7 +101,7 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
-    """Yield the cleaned groups of texts from one source; leave out groups with an empty or long text."""
+    """Yield the cleaned groups of texts from one source, without groups that have an empty or long text."""
     if source.fields:
         groups = (
             tuple(clean(text_under(row, name, where)) for name in source.fields)

@@ -118,7 +118,7 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _as_dict(settings: object) -> dict[str, Any]:
-    """Return fairseq's settings as a dictionary; its versions store them in different types."""
+    """Return fairseq's settings as a dictionary; versions of fairseq store them in different types."""
     if isinstance(settings, argparse.Namespace):
         return vars(settings)
     return dict(settings) if isinstance(settings, Mapping) else {}

@@ -96,7 +96,11 @@ class PretrainingBatches:
         return parts
 
     def count_predicted(self, parts: list[tuple[Ints, Ints]]) -> int:
-        """Count the predicted tokens in all batches of an update, given as `texts_of_update` returns them."""
+        """Count the predicted tokens in all batches of an update (optimizer step).
+
+        Args:
+            parts: For each batch, the epochs and indices of its texts, from `texts_of_update`.
+        """
         return sum(int(self.predicted[texts].sum()) for _, texts in parts)
 
     def make_batch(self, epochs: Ints, texts: Ints) -> PermutedBatch:

@@ -50,7 +50,7 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """True if this process has rank 0; only rank 0 writes the run's files and messages."""
+        """True if this process has rank 0; only rank 0 writes the run's log, states and model."""
         return self.rank == 0
 
     def autocast(self, precision: str) -> torch.autocast:
