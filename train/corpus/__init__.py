@@ -1,1 +1,1 @@
-"""Building of a corpus: cleaned, deduplicated, decontaminated and split texts from code comments."""
+"""Building of a text corpus from code comments, without duplicates and without evaluation texts."""

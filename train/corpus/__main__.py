@@ -82,7 +82,16 @@ def main() -> int:
 
 
 def _engine(name: str, workers: int | None, address: str | None) -> AbstractContextManager[Engine]:
-    """Return the engine with this name; connect to a cluster while it is used."""
+    """Return a context manager that gives the engine on which the corpus is built.
+
+    Args:
+        name: "local" for this machine, or "ray" for a Ray cluster.
+        workers: Number of processes on this machine; None for one on each core.
+        address: The address of the Ray cluster; None for Ray on this machine.
+
+    Raises:
+        InputError: The engine does not accept `workers` or `address`.
+    """
     if name == "ray":
         if workers is not None:
             raise InputError("--workers goes with --engine local; Ray uses all processors of the cluster")

@@ -33,18 +33,18 @@ def build(
     The folder gets these files:
     `train.txt` and `test.txt`: cleaned texts, one per line (the summary or a paragraph of a comment).
     `comments.jsonl`: the comments of these texts.
-    `pairs.jsonl`: pairs of texts that mean the same, without near duplicates of `test.txt`.
+    `pairs.jsonl`: pairs of texts that mean the same, without texts in `test.txt` and near duplicates of them.
     `report.html` and `report.json`: counts and examples.
     `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
     A finished corpus with the same configuration is not changed. If the only source is a corpus with the
-    same test share, and no other evaluation texts are excluded, that corpus is copied. Intermediate files
-    are kept in a hidden folder next to `folder` until the corpus is complete.
+    same test share, it is copied, unless `config` excludes other evaluation texts. Intermediate files
+    stay in a hidden folder next to `folder` until the corpus is complete.
 
     Args:
         config: The configuration of the corpus.
         folder: The corpus folder: missing, empty, or written by simllm.
-        engine: Makes the parts and compares their texts; by default on this machine. The corpus does not
+        engine: Runs the parallel steps of the build; by default on this machine. The corpus does not
             depend on the engine.
         allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
@@ -98,10 +98,10 @@ def _write(
         config_values: The configuration as JSON values.
         folder: The corpus folder to write.
         parts: The parts (files with the comments from one batch of source files each).
-        copied: The content of `corpus.json` of the only source, if that source is copied.
-        excluded: Evaluation texts to leave out.
-        tallies: Counters of what was read and left out; they are updated.
-        engine: Compares the texts of the parts.
+        copied: The `corpus.json` of the only source, if that source is copied; otherwise None.
+        excluded: Evaluation texts that were left out of the parts.
+        tallies: Counters of files, comments and texts that were read or left out; they are updated.
+        engine: The engine that compares the texts of the parts.
 
     Returns:
         The content of `corpus.json`.
@@ -123,10 +123,14 @@ def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str,
     """Check whether the only source is a finished corpus that can be copied instead of built again.
 
     It can be copied if it has the test share that `config` asks for, and if it excludes the same
-    evaluation texts. Without evaluation texts in `config`, any excluded texts are fine.
+    evaluation texts. If `config` excludes no texts, the source may exclude any texts.
+
+    Args:
+        config: The configuration of the corpus to build.
+        excluded: The evaluation texts that `config` excludes.
 
     Returns:
-        The content of the corpus's `corpus.json`; None if it cannot be copied.
+        The content of the source's `corpus.json`; None if the source cannot be copied.
     """
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:

@@ -35,7 +35,8 @@ def rejecting_filter(documented: DocumentedFunction) -> str | None:
 def is_generated(code: bytes) -> bool:
     """Return whether a source file is generated code.
 
-    Its header says so, or its lines have more than 200 bytes on average.
+    A file counts as generated if its first 2,000 bytes say so, or if its lines have more than 200 bytes on
+    average.
     """
     minified = len(code) > 200 * (code.count(b"\n") + 1)
     return minified or bool(_GENERATED.search(code[:2000]))
@@ -100,7 +101,7 @@ _WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
 
 
 def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
-    """Make a filter that rejects functions whose summary matches a pattern at its beginning."""
+    """Make a filter that rejects a function if the beginning of its summary matches a pattern."""
     return lambda documented: bool(pattern.match(documented.summary))
 
 
@@ -110,7 +111,10 @@ def _is_test(documented: DocumentedFunction) -> bool:
 
 
 def _documents_other_thing(documented: DocumentedFunction) -> bool:
-    """Return whether tags (such as `@class`) show that the comment documents a file, a class or a type."""
+    """Return whether a tag such as `@class` shows that the comment is not about the function.
+
+    Such comments document a file, a class or a type. Only JavaScript, TypeScript and PHP have these tags.
+    """
     return documented.language in ("javascript", "typescript", "php") and bool(
         _OTHER.search(documented.function.text)
     )
@@ -125,7 +129,7 @@ def _is_inherited(documented: DocumentedFunction) -> bool:
     )
 
 
-# The filters in order; the first one that rejects a comment counts it.
+# The filters by name, in the order of use. A rejected comment counts under the first filter that rejects it.
 FILTERS: dict[str, Callable[[DocumentedFunction], bool]] = {
     "test": _is_test,
     "about something else": _documents_other_thing,

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 class PairFinder:
     """Finds pairs of comments that mean the same, while the comments are read one by one.
 
-    A pair is two versions of a function, or a method and the method that it overrides. Pairs are found
-    by hashes. A text is kept in memory until its last pair is complete.
+    A pair comes from two versions of a function, or from a method and the method that it overrides. Pairs
+    are found by hashes of names. A text stays in memory until its last pair is complete.
 
     Args:
-        keys: (R,) three hashes of each comment, in a structured array of type `part_file.KEYS`: its
-            summary, the full name of its function, and the name of its method with the class.
+        keys: (R,) structured array of type `part_file.KEYS` with three hashes for each comment: of its
+            summary, of the path and name of its function, and of its class and method. A hash is 0 if the
+            comment has no such text or name.
         overrides: Structured array of type `part_file.OVERRIDES`. An entry has the number of a comment
-            (`row`), and the hashed name of a method that the comment's method may override.
+            (`row`), and the hash of a method (`name`) that the comment's method may override.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -33,14 +34,16 @@ class PairFinder:
         self._next = 0
 
     def complete_pairs(self, row: int, text: str) -> Iterator[tuple[str, str, str]]:
-        """Take the text of the next comment, and yield each pair of which this text is the last to be read.
+        """Add the summary of the next comment, and yield the pairs that are complete now.
+
+        A pair is complete when the summaries of both comments were added.
 
         Args:
             row: The number of the comment: 0 in the first call, 1 in the second, and so on.
-            text: The text of the comment.
+            text: The summary of the comment.
 
         Yields:
-            Two texts, and the kind of pair: "version" or "override".
+            The two summaries of a pair, and the kind of pair: "version" or "override".
         """
         if self._uses[row]:
             self._held[row] = text
@@ -55,7 +58,7 @@ class PairFinder:
 
 
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Pair each version of a function with its next version.
+    """Pair the comment of each version of a function with the comment of the next version.
 
     Args:
         keys: (R,) hashes of each comment, as in `PairFinder`.
@@ -70,11 +73,13 @@ def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[np.int64]:
-    """Pair each method with the first method that has a name that it may override.
+    """Pair the comment of each overriding method with the comment of the overridden method.
+
+    If several comments belong to the overridden method, the first one is taken.
 
     Args:
         keys: (R,) hashes of each comment, as in `PairFinder`.
-        overrides: The names that methods may override, as in `PairFinder`.
+        overrides: Hashes of the methods that a comment's method may override, as in `PairFinder`.
 
     Returns:
         (P, 2) numbers of the paired comments, the overriding method first.

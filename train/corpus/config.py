@@ -9,12 +9,19 @@ from simllm.errors import InputError
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """Settings for the corpus of code comments: its sources, and the texts left out or held out."""
+    """Settings for the corpus of code comments.
 
-    sources: tuple[str, ...]  # files, folders of code, corpora, glob patterns, or `installed-python`
-    exclude: tuple[str, ...] = ()  # rated files; their texts are left out of the corpus
-    test_share: float = 0.1  # share of the texts that is held out
-    tags: int = 0  # number of tagged revisions to read from git repositories, besides the newest
+    Attributes:
+        sources: Files, folders of code, corpora, glob patterns, `hf:NAME` or `installed-python`.
+        exclude: Files with rated texts, which are left out of the corpus.
+        test_share: The share of the texts that is held out for testing.
+        tags: The number of tagged revisions to read from each git repository, besides the current commit.
+    """
+
+    sources: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    test_share: float = 0.1
+    tags: int = 0
 
     def __post_init__(self) -> None:
         if not self.sources:

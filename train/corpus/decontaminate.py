@@ -48,10 +48,14 @@ class ExcludedTexts:
 def read_excluded(patterns: Iterable[str]) -> ExcludedTexts:
     """Read evaluation texts from files of text pairs that people have rated.
 
-    All texts under `reference`, `candidate`, `candidate_clean`, `a` and `b` are read; a line may lack some.
+    All texts under the keys `reference`, `candidate`, `candidate_clean`, `a` and `b` are read. Each line must
+    have at least two of these keys.
 
     Args:
         patterns: Paths or glob patterns of JSON-lines files.
+
+    Returns:
+        The cleaned texts.
 
     Raises:
         InputError: A file cannot be read, or a line has fewer than two texts.

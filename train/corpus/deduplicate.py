@@ -10,7 +10,9 @@ from rensa import RMinHash
 
 from train.corpus.text_hash import words
 
-BANDS, ROWS = 12, 5  # texts that share 90% of their word pairs almost certainly agree in a band
+# A signature has BANDS bands (groups of ROWS bytes). If texts share 90% of their word pairs, at least one
+# band is almost certainly equal.
+BANDS, ROWS = 12, 5
 SIGNATURE = BANDS * ROWS  # bytes
 NEAR = 0.9  # estimated share of common word pairs from which texts are near duplicates
 SHORT = 20  # words; in shorter texts, a single different word ("rows", "columns") may be essential
@@ -23,8 +25,8 @@ def signature(text: str) -> NDArray[np.uint8]:
     """Compute the MinHash signature of a cleaned text.
 
     For signatures s and t of two texts, `mean(s == t)` estimates the Jaccard similarity of the texts'
-    sets of adjacent word pairs. Each hash is cut to one byte, to have more hashes in the same memory. A
-    text of fewer than `SHORT` words is hashed as a whole, so that only equal texts are similar.
+    sets of adjacent word pairs. Each hash is cut to one byte to save memory. A text of fewer than `SHORT`
+    words is hashed as a whole, so that only equal texts are similar.
 
     Returns:
         (SIGNATURE,) bytes.
@@ -35,14 +37,16 @@ def signature(text: str) -> NDArray[np.uint8]:
 
 
 def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Find the first text that each text repeats exactly or nearly.
+    """Find for each text the earlier text that it repeats exactly or nearly.
+
+    If text C repeats B, and B repeats A, the result for both B and C is A.
 
     Args:
         identities: (N,) hashes of the texts' words; equal texts have equal hashes.
         signatures: (N, SIGNATURE) MinHash signatures of the texts, which may be memory-mapped.
 
     Returns:
-        (N,) for each text, the index of the text that it repeats, or its own index.
+        (N,) for each text, the index of the text that it repeats; its own index if it repeats none.
     """
     _, first, inverse = np.unique(identities, return_index=True, return_inverse=True)
     original = first[inverse]
@@ -52,10 +56,15 @@ def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]
 
 
 def resolve(original: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Replace each original that repeats another text by that text's original.
+    """Follow chains of repeated texts to their first text.
+
+    If text C repeats B, and B repeats A, the result for both B and C is A.
 
     Args:
         original: (N,) for each text, the index of the text that it repeats, or its own index.
+
+    Returns:
+        (N,) for each text, the index of the first text of its chain.
     """
     while (original[original] != original).any():
         original = original[original]
@@ -63,9 +72,10 @@ def resolve(original: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Return a key for each band (group of columns) of each signature.
+    """Compute an integer key for each band (group of neighbouring bytes) of each signature.
 
-    Texts are compared if they share a key. Keys of different bands differ.
+    Two keys are equal only if they belong to the same band and their bytes are equal. Texts with an equal
+    key are candidates for near duplicates.
 
     Args:
         signatures: (N, SIGNATURE) MinHash signatures.
@@ -94,8 +104,9 @@ class NearDuplicates:
     def __call__(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Return whether texts equal or nearly repeat a text of the set.
 
-        Two texts are compared if their signatures are equal in a band (a group of columns). A text is not
-        compared with more than `_COMPARED` texts in a band: it counts as a near duplicate at once.
+        Two texts are compared if their signatures are equal in a band (a group of neighbouring bytes). If
+        more than `_COMPARED` texts of the set have an equal band, the text counts as a near duplicate without
+        a comparison.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the texts.
@@ -138,11 +149,11 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[n
 
 
 def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: slice) -> None:
-    """Compare texts whose signatures are equal in one band (group of columns), and mark near duplicates.
+    """Compare texts whose signatures are equal in one band (group of columns), and record near duplicates.
 
     Args:
-        original: (N,) for each text, the index of the text that it repeats, or its own index. Changed
-            in place: a near duplicate gets the index of the earlier text.
+        original: (N,) for each text, the index of the text that it repeats, or its own index. It is changed
+            in place: the entry of a near duplicate becomes the index of the earlier text.
         signatures: (N, SIGNATURE) MinHash signatures.
         columns: The columns of the band.
     """

@@ -16,10 +16,10 @@ class Dialect:
     A rule is a pattern and its replacement.
 
     Attributes:
-        ends: Pattern of the place where the prose ends, such as the first tag (`@param`).
+        ends: Pattern of the text before which the prose ends, such as the first tag (`@param`).
         blocks: Rules that are applied to the whole prose.
         inline: Rules that are applied to each paragraph.
-        code_indent: Lines with at least so many spaces of indentation are code.
+        code_indent: The number of spaces from which an indented line counts as code.
     """
 
     ends: re.Pattern[str] = re.compile(r"(?!)")
@@ -35,7 +35,7 @@ def _rules(*pairs: tuple[str, str]) -> Rules:
 _FENCES = _rules((r"(?m)^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1[^\n]*$|\Z)", "\n"))
 _RULERS = _rules(
     (r"(?m)^\s{0,200}[-=*~#/]{4,}[ \t]*\n[^\n]*\n[ \t]*[-=*~#/]{4,}[ \t]*$", "")
-)  # a title between
+)  # a title between two rulers
 
 _HTML_BLOCKS = _rules(
     (r"<!--(?s:.*?)(?:-->|\Z)", ""),

@@ -21,33 +21,36 @@ Job = tuple[bytes, Path]  # a pickled batch, and the file of its part
 
 
 class Signatures(Protocol):
-    """The MinHash signatures of all T texts of a corpus."""
+    """Interface to the MinHash signatures of all T texts of a corpus, by which texts are compared."""
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Find the first text that each text repeats; see `deduplicate.find_originals`.
+        """Find for each text the earlier text that it repeats exactly or nearly.
 
         Args:
-            identities: (T,) hashes of the texts' words.
+            identities: (T,) hashes of the texts' words; equal texts have equal hashes.
+
+        Returns:
+            (T,) for each text, the index of the text that it repeats; its own index if it repeats none.
         """
         ...
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the texts for which `chosen` (T,) is true."""
+        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
         ...
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return for each of the T texts whether it equals or nearly repeats one of `others`."""
+        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
         ...
 
 
 class Engine(Protocol):
-    """Makes parts, and compares the signatures of their texts."""
+    """Interface of an engine: it makes parts of a corpus, and compares the signatures of their texts."""
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts, with only a few batches in memory at a time.
+        """Make parts, with only a few batches of source files in memory at a time.
 
         Args:
-            jobs: The batch and the file of each part.
+            jobs: For each part, the pickled batch and the file to write.
             excluded: Evaluation texts to leave out.
 
         Raises:
@@ -64,5 +67,8 @@ class Engine(Protocol):
             parts: The parts.
             sizes: The number of texts in each part.
             folder: A folder for a temporary file.
+
+        Returns:
+            A context manager that gives the signatures, and removes the temporary file at the end.
         """
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# Frequent words of other languages that are no English words, abbreviations or names.
+# The foreign words are frequent in their languages, and are no English words, abbreviations or names.
 _ENGLISH = "a an and are as at be by for from if in is it of on or that the this to with"
 _FOREIGN = """
 aus bei das dem den der des dies ein eine einen für ist mit nicht oder und von wenn werden wird zu zum zur
@@ -20,7 +20,7 @@ def is_english(text: str) -> bool:
     """Return whether a text is probably English.
 
     A text is English unless more than 10% of its letters are not ASCII, or it has more frequent words of
-    other languages (such as "der") than English ones (such as "the"). One foreign word is allowed.
+    other languages (such as "der") than English ones (such as "the"). A single foreign word is allowed.
 
     Examples:
         >>> is_english("Gibt den Namen der Klasse zurück.")

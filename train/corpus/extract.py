@@ -29,7 +29,8 @@ def extract(
         language: The programming language, one of the values of `LANGUAGES`.
         dropped: Counter of rejected comments by the name of the filter; it is updated. A file that is left
             out completely counts once.
-        on_dropped: Function that is called with the filter's name and the raw text of a rejected comment.
+        on_dropped: Function that is called for each rejected comment, with the name of the filter and the
+            raw text.
 
     Raises:
         KeyError: The language is unknown.
@@ -51,15 +52,16 @@ def extract(
 
 
 def make_comment(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
-    """Clean the documentation of a function, and return it unless a filter rejects it.
+    """Make a comment from the documentation of a function, unless a filter rejects it.
 
     Args:
         function: The parsed function with its raw documentation.
         language: The programming language.
-        drop: Called with the filter's name and the raw documentation if a filter rejects it.
+        drop: Function that is called with the name of the filter and the raw documentation if a filter
+            rejects it.
 
     Returns:
-        The comment, in which the caller fills in repository and path; None if a filter rejects it.
+        The comment without repository, path and licence, which the caller adds; None if it is rejected.
     """
     paragraphs = markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""

@@ -1,4 +1,4 @@
-"""The search for the first sentence of a paragraph."""
+"""Extraction of the first sentence of a paragraph."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 _END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s)|[。！？]")  # noqa: RUF001
 _VISIBLE = re.compile(r"\S")
 
-# After the first list, a point never ends a sentence; after the second, only before a capital letter.
+# Abbreviations. After those in the first list, a period never ends a sentence; after those in the second
+# list, it ends one unless a small letter or punctuation follows.
 _NEVER = """
 e.g eg i.e ie cf vs viz approx resp incl excl fig eq eqs sec dr mr mrs ms prof a.k.a aka w.r.t wrt dept eds
 vol pp al

@@ -11,8 +11,8 @@ class Comment:
 
     Attributes:
         summary: The first sentence.
-        description: The whole text, which begins with the summary; "" if it is only the summary.
-        language: python, javascript, typescript, java, go, ruby or php.
+        description: The whole text, which begins with the summary; "" if there is only the summary.
+        language: The programming language in small letters, such as "python".
         function: The function's name, after the names of its classes, as in `Class.method`.
         path: The path of the source file in the repository.
         repository: The name of the repository.

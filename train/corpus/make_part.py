@@ -45,11 +45,14 @@ def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
 
 
 def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
-    """Yield the comments of an item, each with True if its function's name is unique in the source file.
+    """Yield the comments of an item of a batch.
 
     Args:
         item: A source file, a docstring or a comment.
-        tallies: Counters of what is read and left out; they are updated.
+        tallies: Counters of files and comments that are read or left out; they are updated.
+
+    Yields:
+        A comment, and whether its function's name is unique in the source file (False without a file).
     """
     if isinstance(item, Comment):
         yield item, False
@@ -77,11 +80,14 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
 
 
 def _from_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
-    """Yield the comment made from a docstring without code, unless a filter rejects it.
+    """Make a comment from a docstring whose code is not available, unless a filter rejects it.
 
     Args:
         item: The docstring.
         tally: Counter of rejected comments; it is updated.
+
+    Yields:
+        The comment, or nothing if it is rejected or in an unknown programming language.
     """
     if item.language not in LANGUAGES.values():
         tally.add(f"of {item.language or 'no language'}", item.text)
@@ -97,7 +103,10 @@ def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Com
     Args:
         comment: The comment.
         excluded: Evaluation texts to leave out.
-        tally: Counter of texts; it is updated.
+        tally: Counter of texts that are read or left out; it is updated.
+
+    Returns:
+        The comment with its cleaned texts, which may be none.
     """
     rest = comment.description.removeprefix(comment.summary).lstrip(" :")
     paragraphs = [text for text in re.split(r"\n\s*\n", rest) if text.strip()]
@@ -111,7 +120,7 @@ def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
     Args:
         raw: The text.
         excluded: Evaluation texts to leave out.
-        tally: Counter of texts by the reason for leaving them out; it is updated.
+        tally: Counter of texts that are read, and of left-out texts by reason; it is updated.
     """
     tally.counts["read"] += 1
     if len(raw) > LONGEST:

@@ -1,7 +1,7 @@
 """Extraction of the prose from a documentation comment, without tags, sections and markup.
 
-First the sections after the prose are cut off. Then code and tables are removed. The rest is split
-into paragraphs, and the markup in each paragraph is removed.
+First the sections after the prose (such as parameters) are cut off. Then code and tables are removed. The
+rest is split into paragraphs, and the markup in each paragraph is removed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ _LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")  # a label who
 
 
 def paragraphs(text: str, language: str) -> list[str]:
-    """Extract the paragraphs of prose from a documentation comment, each as one line without markup.
+    """Extract the paragraphs of prose from a documentation comment.
 
     Args:
         text: The comment without comment marks (such as `/**`).
         language: The programming language, one of the keys of `DIALECTS`.
+
+    Returns:
+        The paragraphs, each on one line and without markup.
     """
     dialect = DIALECTS[language]
     text = _LEADING.sub("", text[:LONGEST])
@@ -50,9 +53,10 @@ def _before(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _blocks(text: str, code_indent: int) -> list[str]:
-    """Split prose into paragraphs at empty lines, list items and headings.
+    """Split prose into paragraphs, and remove headings and code.
 
-    Headings are removed, and so is code: lines with at least `code_indent` spaces of indentation.
+    Empty lines, list items, headings and lines that begin a new sentence separate paragraphs. Code is lines
+    that are indented by at least `code_indent` spaces, after an empty line or a colon.
     """
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
@@ -72,9 +76,9 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 
 
 def _new_sentence(before: str, line: str) -> bool:
-    """Return whether a line begins a new sentence.
+    """Return whether a line begins a new sentence, although the previous line has no final punctuation.
 
-    Its first word must be capitalized, and so short that it would have fitted on the previous line.
+    The first word of the line must be capitalized, and must have fitted on the previous line.
 
     Args:
         before: The previous line.
@@ -95,7 +99,7 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Remove paragraphs that only introduced removed code: titles, labels, "for example:"."""
+    """Remove paragraphs that only introduced code, which was removed: titles, labels, "for example:"."""
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]
     while len(prose) > 1 and prose[-1].endswith(":"):

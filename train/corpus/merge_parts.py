@@ -36,7 +36,7 @@ def write_corpus(
     folder: Path,
     engine: Engine,
 ) -> dict[str, Any]:
-    """Remove repeated texts, split the texts, find pairs, and write the files of the corpus.
+    """Remove repeated texts, split the others into training and test, find pairs, and write the corpus files.
 
     Args:
         config: The configuration of the corpus.
@@ -44,7 +44,7 @@ def write_corpus(
         tallies: Counts of files, comments and texts; the counts from all parts are added to them.
         excluded: The evaluation texts that were left out of the parts.
         folder: An existing folder, in which the files are written.
-        engine: Compares the texts.
+        engine: The engine that compares the texts.
 
     Returns:
         Checksums and counts for `corpus.json`, as JSON values.
@@ -91,10 +91,10 @@ def _write_texts(
 
     Args:
         parts: The parts of the corpus, with T texts in total.
-        new: (T,) whether a text repeats no earlier text.
-        held_out: (T,) whether a text belongs in `test.txt`.
+        new: (T,) for each text, whether it repeats no earlier text.
+        held_out: (T,) for each text, whether it belongs in `test.txt`.
         folder: The folder of the corpus.
-        report: Collects counts and examples of the written comments.
+        report: The report, which collects counts and examples of the written comments.
     """
     at = 0  # index of the next text
     with (
@@ -125,11 +125,11 @@ def _write_pairs(
 
     Args:
         parts: The parts of the corpus, with T texts in total.
-        new: (T,) whether a text repeats no earlier text.
-        leaky: (T,) whether a text is held out or a near duplicate of a held-out text.
-        near_held_out: Finds near duplicates of held-out texts.
+        new: (T,) for each text, whether it repeats no earlier text.
+        leaky: (T,) for each text, whether it is held out or a near duplicate of a held-out text.
+        near_held_out: The search for near duplicates of held-out texts.
         folder: The folder of the corpus.
-        report: Collects counts and examples of the pairs.
+        report: The report, which collects counts and examples of the pairs.
     """
     pairs = PairFinder(_concatenate_tables(parts, "keys", KEYS), _overrides(parts))
     at = 0  # index of the next text
@@ -147,11 +147,11 @@ def _write_pairs(
 
 
 def _join_safely(paragraphs: list[str], near_held_out: NearDuplicates) -> str:
-    """Join nonempty paragraphs into one text; return "" if the text nearly repeats a held-out text.
+    """Join paragraphs into one text; return "" if the joined text nearly repeats a held-out text.
 
     Args:
-        paragraphs: The paragraphs. Each one alone is no near duplicate of a held-out text.
-        near_held_out: Finds near duplicates of held-out texts.
+        paragraphs: The paragraphs, none of which alone is a near duplicate of a held-out text.
+        near_held_out: The search for near duplicates of held-out texts.
     """
     kept = [text for text in paragraphs if text]
     whole = " ".join(kept)
@@ -163,7 +163,7 @@ def _open_text(file: Path) -> IO[str]:
 
 
 def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
-    """Yield the name of the source, and the comment with its cleaned texts, for each comment of all parts."""
+    """For each comment of all parts, yield the name of its source, and the comment with its cleaned texts."""
     for part in parts:
         source = part.facts()["source"]
         for row in part.rows():
@@ -181,8 +181,8 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
     """Join the tables `overrides` of all parts.
 
-    An entry has the number of a comment, and the hashed name of a method that it may override. The numbers
-    count the comments of a part; here they are changed to count the comments of all parts.
+    An entry has the number of a comment (`row`), and the hash of a method (`name`) that the comment's method
+    may override. The numbers in a part begin at 0. In the joined table, they count the comments of all parts.
     """
     tables, rows = [np.empty(0, OVERRIDES)], 0
     for part in parts:
@@ -193,7 +193,7 @@ def _overrides(parts: list[Part]) -> NDArray[np.void]:
 
 
 def _sha256(*files: Path) -> str:
-    """Return the SHA-256 of the contents of all files together, in hex digits."""
+    """Return one SHA-256 for the joined contents of several files, in hex digits."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as data:

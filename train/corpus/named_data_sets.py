@@ -37,13 +37,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class DataSetSource:
-    """A data set that a user named.
+    """A data set that a user named as a source, in the form `hf:NAME[:CONFIG][:SPLIT][#FIELD]`.
 
     Attributes:
-        text: What the user wrote.
+        text: The source as the user wrote it.
         name: The folder, or the name on the hub.
-        parts: The texts after the name: configuration and split; or one of them, or none.
-        field: The column with texts; None to read code or comments by the names of the columns.
+        parts: The configuration and the split; or one of them, or none.
+        field: The column with texts. None: the names of the columns show where code or comments are.
     """
 
     text: str
@@ -58,10 +58,10 @@ class DataSetSource:
 
 
 def parse_source(text: str) -> DataSetSource:
-    """Parse the name of a data set.
+    """Parse the name of a data set, in the form `hf:NAME[:CONFIG][:SPLIT][#FIELD]`.
 
     Raises:
-        InputError: The text is not such a name.
+        InputError: The text does not have this form.
     """
     match = _SOURCE.fullmatch(text)
     if not match:
@@ -113,10 +113,11 @@ def rows(source: DataSetSource, allow_download: bool = False) -> Iterator[tuple[
 def read_code_or_texts(
     source: DataSetSource, tally: Tally, allow_download: bool
 ) -> Iterator[Code | Comment | Row]:
-    """Stream source files, comments or rows with docstrings from a data set.
+    """Stream source files, comments or rows from a data set.
 
-    With a field, each row is a comment: the text in this column. Without a field, a row with the columns of
-    The Stack (`content` and `path`) is a source file; other rows are yielded as they are.
+    If the source names a column (`source.field`), the text in this column is yielded as a comment. Otherwise,
+    a row with code in the column `content`, as in The Stack, is yielded as a source file. Other rows are
+    yielded as they are.
 
     Args:
         source: The data set.
@@ -140,7 +141,7 @@ def read_code_or_texts(
 
 
 def _code(row: Row, where: str, tally: Tally) -> Iterator[Code]:
-    """Yield the source file in a row, if its suffix is known and it is not too large."""
+    """Yield the source file in a row, if its suffix names a known language and it is not too large."""
     path = _first(row, _PATHS)
     language = LANGUAGES.get(PurePosixPath(path).suffix or f".{row.get('ext')}")
     if language is None:
@@ -154,7 +155,7 @@ def _code(row: Row, where: str, tally: Tally) -> Iterator[Code]:
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """Return the value of the first column that a row has, as a text; "" if it has none."""
+    """Return the first value that is not empty in the columns `names`, as text; "" if all are empty."""
     value = next((row[name] for name in names if row.get(name)), "")
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -166,7 +167,7 @@ def _column(row: Row, name: str, source: DataSetSource) -> Any:
 
 
 def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableDataset:
-    """Open the split of a data set that its name tells, for streaming."""
+    """Open a data set for streaming, and return the split that the source names (or a default split)."""
     if source.folder is None and not allow_download:
         raise InputError(
             f"source {source.text!r}: no such folder; --allow-download reads {source.name} from the hub"
@@ -193,7 +194,10 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
 
 
 def _config_and_split(source: DataSetSource, name: str) -> tuple[str | None, str | None]:
-    """Tell configuration and split apart; a single part is the configuration if there is one of this name."""
+    """Return the configuration and the split that a source names; None for one that is not named.
+
+    If the source names only one of them, it is the configuration if the data set has one of this name.
+    """
     import datasets
 
     if len(source.parts) == 2:
@@ -209,7 +213,7 @@ def _split(
     wanted: str | None,
     source: DataSetSource,
 ) -> Dataset | IterableDataset:
-    """Choose the split: the wanted one, else `train`, else the only one."""
+    """Return a split of an opened data set: the wanted one, else `train`, else the only one."""
     if not isinstance(found, dict):
         if wanted is not None:
             raise InputError(f"source {source.text!r}: has no splits")

@@ -30,21 +30,21 @@ class SignaturesOnDisk:
     rows: NDArray[np.uint8]
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Find the first text that each text repeats."""
+        """Find for each text the earlier text that it repeats; see `engine.Signatures.find_originals`."""
         return find_originals(identities, self.rows)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the chosen texts."""
+        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
         return self.rows[chosen]
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return for each text whether it equals or nearly repeats one of `others`."""
+        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
         return others(self.rows)
 
 
 @dataclass(frozen=True)
 class OneMachine:
-    """The engine that makes parts in several processes, and keeps signatures in a file.
+    """The engine that makes parts in several processes, and stores the signatures of all texts in a file.
 
     Attributes:
         workers: Number of processes; 0 for one on each core.
@@ -53,7 +53,10 @@ class OneMachine:
     workers: int = 0
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts; see `engine.Engine`."""
+        """Make parts in several processes, or in this process if there is only one worker or one part.
+
+        See `engine.Engine` for the arguments.
+        """
         workers = self.workers or _cores()
         jobs = iter(jobs)
         first = list(itertools.islice(jobs, 2))
@@ -67,7 +70,7 @@ class OneMachine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> Iterator[SignaturesOnDisk]:
-        """Write the signatures of all texts to a file, which is removed at the end."""
+        """Write the signatures of all texts to a file, which is removed at the end; see `engine.Engine`."""
         file, count = folder / "signatures", sum(sizes)
         if not count:
             yield SignaturesOnDisk(np.empty((0, SIGNATURE), np.uint8))

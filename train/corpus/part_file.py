@@ -22,9 +22,10 @@ from train.corpus.deduplicate import SIGNATURE, signature
 from train.corpus.function_comment import Comment
 from train.corpus.text_hash import identity
 
-# Hashes of a text, its comment and its repository (0: none).
+# Hashes of a text, of its comment and of its repository (0: unknown).
 TEXT = np.dtype([("identity", "u8"), ("comment", "u8"), ("repository", "u8")])
-# Hashes by which comments are paired (0: none), and names that the comment of a row may override.
+# Hashes by which comments are paired; 0: none. OVERRIDES: the number of a comment, and the hash of a method
+# that the comment's method may override.
 KEYS = np.dtype([("summary", "u8"), ("function", "u8"), ("name", "u8")])
 OVERRIDES = np.dtype([("row", "u8"), ("name", "u8")])
 _CHECKSUM = 16  # bytes
@@ -37,7 +38,7 @@ class CommentTexts:
     Attributes:
         comment: The values of a `Comment` by attribute name.
         summary: The cleaned summary; "" if it was left out.
-        rest: The further cleaned paragraphs, without those that were left out.
+        rest: The other cleaned paragraphs, without those that were left out.
     """
 
     comment: dict[str, str]
@@ -51,7 +52,13 @@ class CommentTexts:
 
 
 class Part:
-    """Reader for the file of one part of a corpus; the file has a checksum at its end."""
+    """Reader for one part of a corpus: a file with the comments from one batch of source files.
+
+    The file has a checksum at its end.
+
+    Attributes:
+        file: The file.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -63,8 +70,8 @@ class Part:
         `texts`: (T,) hashes of each text, its comment and its repository, of type `TEXT`.
         `signatures`: (T, SIGNATURE) MinHash signatures, in bytes.
         `keys`: (R,) hashes by which comments are paired, of type `KEYS`.
-        `overrides`: names of methods that the method of a comment may override, of type `OVERRIDES`.
-        `rows` and `facts`: bytes of JSON, see the methods of these names.
+        `overrides`: hashes of methods that a comment's method may override, of type `OVERRIDES`.
+        `rows` and `facts`: bytes of JSON, see the methods `rows` and `facts`.
 
         Raises:
             InputError: The file is missing, damaged or unreadable.
@@ -80,11 +87,14 @@ class Part:
         return self._read() is not None
 
     def facts(self) -> dict[str, Any]:
-        """Return the source of the part (`source`), and its counts of files, comments and texts (`found`)."""
+        """Return a dict with the name of the part's source (`source`) and its counts and examples (`found`).
+
+        `found` counts the files, comments and texts that were read or left out; see `Tallies.facts`.
+        """
         return json.loads(self["facts"].tobytes())
 
     def rows(self) -> Iterator[CommentTexts]:
-        """Yield each comment with its cleaned texts; every comment has at least one text."""
+        """Yield each comment of the part with its cleaned texts; every comment has at least one text."""
         for line in self["rows"].tobytes().splitlines():
             yield CommentTexts(*json.loads(line))
 
@@ -101,7 +111,10 @@ class Part:
 
 
 class PartWriter:
-    """Collects comments with their cleaned texts, and writes them as the file of one part of a corpus."""
+    """Collects the comments of one part of a corpus, and writes the file of the part.
+
+    A part has the comments from one batch of source files, with their cleaned texts.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -1,8 +1,7 @@
-"""Making of all parts of a corpus in several processes.
+"""Making of all parts of a corpus, in several processes or by another engine.
 
 A part is the file with the comments from one batch of source files. The name of a part contains a hash
-of everything that decides its content. Therefore existing parts are not made again, and the parts do
-not depend on the number of processes.
+of everything that decides its content. Therefore, a part that already exists is not made again.
 """
 
 from __future__ import annotations
@@ -61,9 +60,9 @@ def make_parts(
     Args:
         config: The configuration of the corpus.
         folder: The folder of the parts.
-        engine: Makes the missing parts.
+        engine: The engine that makes the missing parts.
         excluded: Evaluation texts to leave out.
-        tally: Counter of the files that are read or left out; it is updated.
+        tally: Counter of files that are left out; it is updated.
         allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
     Returns:
@@ -95,14 +94,14 @@ def make_parts(
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the parts in a folder, and the folder if nothing else is in it."""
+    """Remove the files of parts in a folder; remove the folder, too, if it has no other files."""
     for name in _part_names(folder):
         (folder / name).unlink(missing_ok=True)
     folders.remove(folder)
 
 
 def _part_names(folder: Path) -> list[str]:
-    """Return the file names of finished and unfinished parts in a folder; none if the folder is missing."""
+    """List the files of parts in a folder, including unfinished ones; none if the folder is missing."""
     entries = folder.iterdir() if folder.is_dir() else []
     return [file.name for file in entries if _NAME.fullmatch(file.name)]
 
@@ -148,7 +147,7 @@ def _batches(config: CorpusConfig, tally: Tally, allow_download: bool) -> Iterat
 
 
 def _size(item: Item) -> int:
-    """Return roughly how many characters of a source file, docstring or comment must be processed."""
+    """Estimate the number of characters to process for a source file, docstring or comment."""
     if isinstance(item, Code):
         return len(item.data)
     return 100 + (len(item.text) if isinstance(item, Docstring) else len(item.summary + item.description))
@@ -184,7 +183,7 @@ def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Futu
 
     Args:
         running: The jobs.
-        until: When to return, as a constant of `concurrent.futures.wait`.
+        until: The condition for the end of waiting: a constant of `concurrent.futures.wait`.
     """
     done, others = wait(running, return_when=until)
     for future in done:
@@ -206,7 +205,7 @@ def _prepare_worker(excluded: ExcludedTexts, parent: int) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Make this process end when the process with the id `parent` ends, even if that one is killed."""
+    """Make this process end when its parent process (with the id `parent`) ends or is killed."""
     if sys.platform == "linux":  # the kernel kills this process, even while it is in a library
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent has ended before

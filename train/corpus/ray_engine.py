@@ -1,9 +1,11 @@
 """The engine that builds a corpus on a Ray cluster.
 
-Tasks read and write the files of the parts, which all nodes see. Texts stay in these files: only hashes,
-signatures and their positions are sent between tasks. Tasks are pure functions of parts, so that Ray repeats
-those of a lost node. Ray Data would keep the texts in its object store, and has no order of rows, which
-decides which of several similar texts is kept.
+A part is the file with the comments from one batch of source files. Tasks read and write these files, which
+all nodes see. Texts stay in the files: only hashes, signatures and indices are sent between tasks. If a node
+is lost, Ray repeats its tasks, because their results depend only on the files.
+
+Ray Data is not used: it would copy the texts to its object store. It also does not preserve the order of the
+texts, but the order decides which of several similar texts stays in the corpus.
 """
 
 from __future__ import annotations
@@ -31,12 +33,12 @@ _PLACE = np.dtype([("key", "u8"), ("text", "i8")])
 
 
 class Group(NamedTuple):
-    """Consecutive parts that one task reads.
+    """Consecutive parts of a corpus that one task reads.
 
     Attributes:
         parts: The parts.
-        start: The index of the first text among all texts.
-        size: The number of texts in the parts.
+        start: The index of the first text in these parts, among all texts of the corpus.
+        size: The number of texts in these parts.
     """
 
     parts: list[Part]
@@ -46,7 +48,11 @@ class Group(NamedTuple):
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[RayEngine]:
-    """Connect to a Ray cluster; see `simllm.io.ray_cluster.connected`."""
+    """Connect to a Ray cluster, and give the engine that uses it.
+
+    Args:
+        address: The address of the cluster; see `simllm.io.ray_cluster.connected`.
+    """
     with ray_cluster.connected(address) as ray:
         yield RayEngine(ray)
 
@@ -62,7 +68,7 @@ class RayEngine:
     ray: Any
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts, at most two at a time for each processor of the cluster."""
+        """Make parts, with at most two running tasks for each processor; see `engine.Engine`."""
         shared = self.ray.put(excluded)
         make = self.remote(make_part.make_part)
         running: list[Any] = []
@@ -76,7 +82,7 @@ class RayEngine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> nullcontext[SignaturesOnCluster]:
-        """Group the parts for tasks; `folder` is not needed."""
+        """Open the signatures of all texts; see `engine.Engine`. `folder` is not used."""
         count = max(1, min(len(parts), 2 * self.processors()), -(-len(parts) // _GROUP))
         starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         groups = []
@@ -88,11 +94,18 @@ class RayEngine:
         return nullcontext(SignaturesOnCluster(self, groups))
 
     def processors(self) -> int:
-        """Return the number of processors of the cluster, which changes when nodes come and go."""
+        """Return the current number of processors of the cluster; it changes when nodes come and go."""
         return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def remote(self, function: Callable[..., Any], results: int = 1) -> Callable[..., Any]:
-        """Return a function that starts a task; a task whose node is lost is started again."""
+        """Return a function that starts `function` as a Ray task.
+
+        If the node of a task is lost, Ray starts the task again.
+
+        Args:
+            function: The function to run in a task.
+            results: The number of values that `function` returns.
+        """
         options = {"max_retries": _RETRIES, "num_returns": results}
         return self.ray.remote(**options)(function).remote
 
@@ -102,18 +115,18 @@ class SignaturesOnCluster:
     """The signatures of all texts, in the files of the parts; see `engine.Signatures`.
 
     Attributes:
-        engine: Starts tasks.
-        groups: The parts, in groups for the tasks.
+        engine: The engine that starts tasks.
+        groups: The parts, in groups; one task reads a group.
     """
 
     engine: RayEngine
     groups: list[Group]
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Find the first text that each text repeats, with two shuffles.
+        """Find for each text the earlier text that it repeats; see `engine.Signatures.find_originals`.
 
-        The first shuffle finds equal texts, by their hashes. The second one finds texts that share a band of
-        the signature with another text. Only these can be near duplicates, and they are compared here.
+        First, the cluster finds equal texts by their hashes. Then it finds texts whose signatures are equal
+        in a band (a group of bytes). Only such texts can be near duplicates. This process compares them.
         """
         original = np.arange(len(identities))
         equal = self._shuffle(_identities, [()] * len(self.groups))
@@ -127,13 +140,13 @@ class SignaturesOnCluster:
         return resolve(original)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the chosen texts."""
+        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
         task = self.engine.remote(_select)
         some = [task(g.parts, chosen[g.start : g.start + g.size]) for g in self.groups]
         return np.concatenate([*self.engine.ray.get(some), np.empty((0, SIGNATURE), np.uint8)])
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return for each text whether it equals or nearly repeats one of `others`."""
+        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
         shared, task = self.engine.ray.put(others), self.engine.remote(_near)
         found = self.engine.ray.get([task(group.parts, shared) for group in self.groups])
         return np.concatenate([*found, np.empty(0, bool)])
@@ -143,13 +156,17 @@ class SignaturesOnCluster:
     ) -> NDArray[np.void]:
         """Find the texts that share a key with another text.
 
+        The keys are split into buckets, so that equal keys are in the same bucket. One task compares the keys
+        of a bucket.
+
         Args:
-            keys: Function that returns the keys of the texts of a group, split into buckets.
-            arguments: Further arguments of `keys` for each group.
+            keys: Function that takes a group and a number of buckets, and returns the keys of the group's
+                texts as one array of type `_PLACE` for each bucket.
+            arguments: For each group, further arguments of `keys`.
 
         Returns:
-            Structured array with such texts (`text`) and the first text with the same key (`first`). A text
-            may appear several times.
+            Structured array with the index of each such text (`text`) and of the first text with the same key
+            (`first`). A text may appear several times.
         """
         buckets = max(2, len(self.groups))
         split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
@@ -159,25 +176,28 @@ class SignaturesOnCluster:
 
 
 def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
-    """Return the hash and the index of each text of a group, split into buckets by the hash."""
+    """Split the hashes and indices of a group's texts into buckets, by hash; return an array per bucket."""
     hashes = np.concatenate([part["texts"]["identity"] for part in group.parts])
     return _split(hashes, group.start + np.arange(group.size), buckets)
 
 
 def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[np.void]]:
-    """Return the bands of the signature and the index of each text, split into buckets by the band.
+    """Compute the band keys (see `band_keys`) of a group's texts.
 
     Args:
         group: The group of parts, with N texts.
-        buckets: The number of buckets.
-        new: (N,) whether a text equals no earlier text; the others are left out.
+        buckets: The number of buckets into which the keys are split.
+        new: (N,) for each text, whether it equals no earlier text; texts that equal one are left out.
+
+    Returns:
+        For each bucket, an array of type `_PLACE` with keys and the indices of their texts.
     """
     keys = band_keys(_select(group.parts, new))
     return _split(keys.ravel(), np.tile(group.start + np.flatnonzero(new), len(keys)), buckets)
 
 
 def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> list[NDArray[np.void]]:
-    """Split keys and the indices of their texts into buckets; equal keys come into the same bucket."""
+    """Split keys and the indices of their texts into buckets; equal keys get into the same bucket."""
     places = np.empty(len(keys), _PLACE)
     places["key"], places["text"] = keys, texts
     bucket = (keys * _SPREAD >> np.uint64(32)) % np.uint64(buckets)
@@ -186,10 +206,14 @@ def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> 
 
 
 def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
-    """Return the texts that share a key, each with the first text that has the key.
+    """Find the texts that share a key with another text.
 
     Args:
-        pieces: Arrays of type `_PLACE`; the texts of equal keys are in ascending order.
+        pieces: Arrays of keys and text indices (type `_PLACE`). For equal keys, the indices ascend.
+
+    Returns:
+        Structured array with the index of each such text (`text`) and of the first text with the same key
+        (`first`).
     """
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(
@@ -206,7 +230,7 @@ def _no_repeats() -> NDArray[np.void]:
 
 
 def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return the signatures of the chosen texts of consecutive parts."""
+    """Return the signatures of the texts in consecutive parts for which `chosen` is true."""
     kept, at = [], 0
     for part in parts:
         rows = part["signatures"]
@@ -216,5 +240,5 @@ def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _near(parts: list[Part], others: NearDuplicates) -> NDArray[np.bool_]:
-    """Return for each text of the parts whether it equals or nearly repeats one of `others`."""
+    """Return for each text of the parts whether it equals or nearly repeats a text of the set `others`."""
     return np.concatenate([others(part["signatures"]) for part in parts])

@@ -40,18 +40,18 @@ class Report:
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
     def note_texts(self, first_index: int, texts: list[str]) -> None:
-        """Remember the texts that the report shows as examples of near duplicates.
+        """Store those of the given texts that the report shows as examples of near duplicates.
 
         Args:
-            first_index: The index of the first text.
-            texts: Consecutive texts, repeated ones included.
+            first_index: The index of the first given text, among all texts.
+            texts: Consecutive texts, including repeated ones.
         """
         for index, text in enumerate(texts, first_index):
             if index in self._texts:
                 self._texts[index] = text
 
     def add_comment(self, source: str, row: CommentTexts, kept: list[str]) -> None:
-        """Count a comment and its texts, except for repeated texts.
+        """Add a comment, and those of its texts that repeat no earlier text, to the counts and examples.
 
         Args:
             source: The name of the comment's source.
@@ -74,7 +74,7 @@ class Report:
             self._count_words(text, "summary" if text == row.summary else "description")
 
     def add_pair(self, a: str, b: str, kind: str) -> None:
-        """Count a pair of texts that mean the same.
+        """Add a pair of texts that mean the same to the counts and examples.
 
         Args:
             a: The first text.
@@ -85,7 +85,12 @@ class Report:
         self._pairs.add(kind, a, b)
 
     def _count_words(self, text: str, kind: str) -> None:
-        """Count the words of a text; `kind` is "summary" or "description"."""
+        """Add a text to the counts of text lengths and of different words.
+
+        Args:
+            text: The text.
+            kind: "summary" or "description".
+        """
         words = text.split()
         self._lengths[kind][min(len(words), LONGEST_BIN)] += 1
         self._vocabulary.update(words)
@@ -94,7 +99,11 @@ class Report:
             self._growth.append((self._count, len(self._vocabulary)))
 
     def facts(self, tallies: Tallies) -> dict[str, Any]:
-        """Return the content of `report.json`; `tallies` has the counts of what was read and left out."""
+        """Return the content of `report.json`.
+
+        Args:
+            tallies: Counters of the files, comments and texts that were read or left out.
+        """
         texts = self._texts
         return {
             "found": tallies.facts(),
@@ -109,7 +118,12 @@ class Report:
         }
 
     def write(self, folder: Path, tallies: Tallies) -> None:
-        """Write `report.json` and `report.html`; `tallies` has the counts of what was read and left out."""
+        """Write `report.json` and `report.html`.
+
+        Args:
+            folder: The folder of the corpus.
+            tallies: Counters of the files, comments and texts that were read or left out.
+        """
         from train.corpus.report_page import render_page  # matplotlib is slow to import, also in every worker
 
         facts = self.facts(tallies)
@@ -118,5 +132,5 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the examples of a counter by kind, sorted by the name of the kind."""
+    """Return the examples of a counter as a dict from kind to examples, sorted by kind."""
     return dict(sorted(tally.examples.items()))

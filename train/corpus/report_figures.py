@@ -10,11 +10,11 @@ from simllm.io.svg_figure import BLUE, PALE, style, svg_element
 
 
 def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> str:
-    """Draw how many texts have how many words, with one panel for each kind of text.
+    """Draw a histogram of text lengths in words, with one panel for each kind of text.
 
     Args:
-        counts: For each kind of text, a mapping from a number of words to a number of texts.
-        most_words: The largest number of words; texts with more words are counted under it, too.
+        counts: For each kind of text, a mapping from a number of words to the number of such texts.
+        most_words: The last bin of the histogram; longer texts are counted there, too.
 
     Returns:
         An SVG element.
@@ -41,7 +41,7 @@ def draw_vocabulary(growth: Sequence[tuple[int, int]]) -> str:
     """Draw how the number of different words grows with the number of texts, on logarithmic scales.
 
     Args:
-        growth: Pairs of a number of texts and their number of different words.
+        growth: Pairs of two numbers: the number of texts, and the number of different words in them.
 
     Returns:
         An SVG element.

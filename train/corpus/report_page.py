@@ -17,8 +17,10 @@ def render_page(facts: dict[str, Any], most_words: int) -> str:
 
     Args:
         facts: The content of `report.json`.
-        most_words: The largest number of words in `facts["lengths"]`. Texts with more words are counted
-            under it, too.
+        most_words: The largest number of words in `facts["lengths"]`; longer texts are counted there, too.
+
+    Returns:
+        The HTML page.
     """
     lengths = {kind: counts for kind, counts in facts["lengths"].items() if counts}
     return render(

@@ -14,10 +14,10 @@ LONGEST = 400  # characters of an example; the rest is cut
 class Tally:
     """A counter of things by kind (such as "file too large"), with some examples of each kind.
 
-    An example is one or several texts. The kept examples do not depend on the order of the calls.
+    An example is one or several texts. The stored examples do not depend on the order of the calls.
 
     Args:
-        keep: Largest number of examples of each kind.
+        keep: Largest number of examples that are stored for each kind.
     """
 
     def __init__(self, keep: int = 8) -> None:
@@ -26,12 +26,12 @@ class Tally:
         self._examples: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
 
     def add(self, kind: str, *example: str) -> None:
-        """Count one thing of a kind, and add it as an example, which is one or several texts."""
+        """Count one thing of a kind, and add an example of it (one or several texts)."""
         self.counts[kind] += 1
         self.add_example(kind, *example)
 
     def add_example(self, kind: str, *example: str) -> None:
-        """Add an example of a kind, which is one or several texts, without counting it."""
+        """Add an example of a kind (one or several texts) without counting it."""
         texts = [text[:LONGEST].encode("utf-8", "replace") for text in example]
         entry = (crc32(b"\t".join(texts)), tuple(text.decode() for text in texts))
         kept = self._examples.setdefault(kind, [])
@@ -41,7 +41,7 @@ class Tally:
 
     @property
     def examples(self) -> dict[str, list[tuple[str, ...]]]:
-        """The kept examples of each kind, in the order of their hashes; an example is a tuple of texts."""
+        """For each kind, the stored examples in the order of their hashes; an example is a tuple of texts."""
         return {kind: [texts for _, texts in kept] for kind, kept in self._examples.items()}
 
 
@@ -69,7 +69,7 @@ class Tallies:
                     own.add_example(kind, example)
 
     def facts(self) -> dict[str, Any]:
-        """Return the counts and examples as JSON values, under `files`, `comments` and `texts`."""
+        """Return JSON values: for each of `files`, `comments` and `texts`, its `counts` and `examples`."""
         tallies: dict[str, Tally] = {part.name: getattr(self, part.name) for part in fields(self)}
         return {
             name: {
@@ -80,7 +80,7 @@ class Tallies:
         }
 
     def problems(self) -> list[str]:
-        """Return one line for each kind of unreadable files, with the number of files and one example."""
+        """Return a warning for each kind of unreadable files, with the number of files and one example."""
         return [
             f"{kind} ({count:,}): {self.files.examples[kind][0][0]}"
             for kind, count in self.files.counts.items()

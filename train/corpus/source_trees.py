@@ -40,10 +40,10 @@ class Code:
 
 
 def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the source files below a folder of repositories.
+    """Yield the source files in a folder and its subfolders.
 
     Args:
-        root: The folder. It is a git repository itself, or each of its subfolders is a repository.
+        root: The folder. If it is no git repository itself, each of its subfolders counts as a repository.
         tags: Number of tagged revisions to read from each git repository, besides the current commit.
         tally: Counter of files and folders that are left out; it is updated.
     """
@@ -76,13 +76,13 @@ def read_installed_python(tally: Tally) -> Iterator[Code]:
 
 
 def installed_folders() -> tuple[Path, Path]:
-    """Return two folders of this Python: its standard library, and its installed packages."""
+    """Return the folder of Python's standard library, and the folder of the installed packages."""
     library, packages = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
     return library, packages
 
 
 def _name(folder: Path, parts: int = 1) -> str:
-    """Return the last `parts` names in the path of a folder; they name its repository."""
+    """Return the last `parts` names in the path of a folder, as the name of its repository."""
     return printable("/".join(folder.resolve().parts[-parts:]))
 
 
@@ -142,9 +142,9 @@ def _walk(
 
 
 def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
-    """Return the git repository of a folder, None if there is none or it is outside of `root`.
+    """Return the git repository of a folder; None if it has none, or if the repository is outside of `root`.
 
-    A repository outside of `root` is counted in `tally`.
+    In the second case, the folder is counted in `tally`.
     """
     try:
         return find_repository(folder, root)
@@ -175,7 +175,7 @@ def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
 
 
 def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -> Iterator[Code]:
-    """Yield the source file if its suffix is known and it can be read, else nothing.
+    """Read a source file and yield it; yield nothing if its language is unknown or it cannot be read.
 
     Args:
         file: The path of the file.
@@ -201,7 +201,7 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
 
 
 def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the source files in several revisions of a git repository; unchanged files are read once.
+    """Yield the source files in several revisions of a git repository; a file that is unchanged comes once.
 
     Args:
         location: The folders of the repository.
@@ -269,14 +269,14 @@ def _is_skipped(folder: str) -> bool:
 
 
 def _licence(names: list[str]) -> str:
-    """Return the first of the file names that is a licence file; "" if there is none."""
+    """Return the name of the licence file among the given names, the first in sorted order; "" if none."""
     return min((name for name in names if name.lower().startswith(_LICENCES)), default="")
 
 
 def _installed_licences() -> dict[str, str]:
-    """Return the licence file of each installed package by the package's import name.
+    """Return a dict from the import names of installed packages to the paths of their licence files.
 
-    The paths are relative to `site-packages`; "" if there is no licence file.
+    The paths are relative to `site-packages`. A path is "" if the package has no licence file.
     """
     licences = {}
     for name, distributions in metadata.packages_distributions().items():

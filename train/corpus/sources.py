@@ -98,7 +98,7 @@ def match_files(pattern: str) -> list[Path]:
 
 
 def source_paths(source: str) -> list[Path]:
-    """Return the files and folders from which a source of the corpus is read; none for a data set of the hub.
+    """Return the local files and folders that a source of the corpus names; none for a data set of the hub.
 
     Args:
         source: A path or glob pattern, `hf:NAME` or `installed-python`.
@@ -132,7 +132,10 @@ def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def input_files(source: str) -> list[Path]:
-    """Return the files from which `rows` reads, sorted.
+    """Return the files that `rows` reads for a source, sorted.
+
+    Args:
+        source: A path or glob pattern, or `hf:FOLDER`.
 
     Raises:
         InputError: Nothing matches.
@@ -143,7 +146,7 @@ def input_files(source: str) -> list[Path]:
 
 
 def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]:
-    """Yield the source files, docstrings or comments in a data set; rows without a text are counted."""
+    """Yield the source files, docstrings or comments in a data set; count rows without a text in `tally`."""
     named = named_data_sets.parse_source(source)
     for item in named_data_sets.read_code_or_texts(named, tally, allow_download):
         if isinstance(item, Code | Comment):

@@ -1,4 +1,4 @@
-"""Words and hashes by which cleaned texts are compared, without punctuation."""
+"""Words and hashes of cleaned texts, to compare texts without punctuation."""
 
 from __future__ import annotations
 

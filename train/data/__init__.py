@@ -1,1 +1,1 @@
-"""The public data sets: their origins, and how they are fetched, converted and verified."""
+"""Fetching of public data sets: their catalog, and their download, conversion and verification."""

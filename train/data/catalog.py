@@ -20,10 +20,10 @@ class Input:
 
     Attributes:
         repository: Owner and name on GitHub, as in "owner/name".
-        paths: Paths of the files, in the order in which they are read; `*` matches any name.
-        reader: Name of a reader (a function that converts files into rows) in readers.py.
-        language: Programming language, which is added to each row; "" adds nothing.
-        source: Name of the origin, which is added to each row; "" adds nothing.
+        paths: Paths of the files, in the order in which they are read; `*` matches any characters.
+        reader: Name of a reader (a function that converts files into rows), one of the keys of `READERS`.
+        language: Programming language, which is added to each row as `language`; "" adds nothing.
+        source: Name of the origin, which is added to each row as `source`; "" adds nothing.
     """
 
     repository: str
@@ -46,8 +46,8 @@ class OutputFile:
         rows: Number of lines.
         sha256: SHA-256 of the decompressed content.
         inputs: The files to convert.
-        cleaning: Name of a function in `CLEANINGS` of evaluation_texts.py, which filters the rows; ""
-            keeps all rows.
+        cleaning: Name of the function that filters the rows, one of the keys of `CLEANINGS`; "" keeps all
+            rows.
     """
 
     path: str
@@ -97,7 +97,7 @@ class Catalog:
     """All data sets, and the versions of their repositories.
 
     Attributes:
-        commits: The commit to fetch from each repository, by "owner/name".
+        commits: A dict from the name of a repository ("owner/name") to the hash of the commit to fetch.
         evaluation_texts: Files with evaluation texts, which are left out of the training texts.
         sets: The data sets.
     """

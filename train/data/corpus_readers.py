@@ -1,4 +1,7 @@
-"""Readers of texts about code: functions that convert fetched files into rows with a `text`."""
+"""Readers of texts about code.
+
+A reader is a function that converts fetched files into rows (JSON objects), here with the key `text`.
+"""
 
 from __future__ import annotations
 
@@ -21,28 +24,31 @@ def lines(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def lines_with_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each line, which has an id, a tab and the text (data set TL-CodeSum)."""
+    """Yield a row with `text` for each line of the data set TL-CodeSum: an id, a tab and the text."""
     for file in files:
         for line in file.lines():
             yield {"text": line.partition("\t")[2]}
 
 
 def titles(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each line: its third tab-separated column, a title (data set CodeNN)."""
+    """Yield a row with `text` for each line of the data set CodeNN: the title in its third column."""
     for file in files:
         for columns in file.columns():
             yield {"text": columns[2]}
 
 
 def comment_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each file, which has the text after "COM:" (data set FunCom)."""
+    """Yield a row with `text` for each file of the data set FunCom: the comment after "COM:"."""
     for file in files:
         _, _, comment = file.text.partition("COM:")
         yield {"text": comment.replace("<s>", "").replace("</s>", "")}
 
 
 def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the first part of each quoted docstring, before its parameters (code-docstring-corpus)."""
+    """Yield a row with `text` for each docstring: the description before its parameters.
+
+    The files are from the data set code-docstring-corpus, with one quoted docstring per line.
+    """
     for file in files:
         for line in file.lines():
             text = _MARKUP.sub(" ", line).strip("'\" ")
@@ -50,9 +56,10 @@ def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the questions about code in CoNaLa, as asked and as rewritten by others.
+    """Yield rows with the questions about code in the data set CoNaLa: the original and the rewritten ones.
 
-    The key `source` of a row tells which: "conala/intent" or "conala/rewritten_intent".
+    The `source` of a row is "conala/intent" for an original question, and "conala/rewritten_intent" for one
+    that others have rewritten.
     """
     for file in files:
         for item in file.json():
@@ -62,9 +69,9 @@ def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the search queries and the docstrings of the data set CoSQA.
+    """Yield rows with the search queries and the docstrings of the data set CoSQA.
 
-    The key `source` of a row tells which: "cosqa/query" or "cosqa/docstring".
+    The `source` of a row is "cosqa/query" or "cosqa/docstring".
     """
     for file in files:
         for item in file.json():
@@ -73,7 +80,7 @@ def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def numbered_lists(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all texts from JSON files with an object like `{"1": ["text", …], …}`."""
+    """Yield a row with `text` for each text in JSON files with an object like `{"1": ["text", …], …}`."""
     for file in files:
         for texts in file.json().values():
             for text in texts:

@@ -17,16 +17,16 @@ _THIRD = 3  # one of three pairs with generated summaries is kept
 
 
 def key(text: str) -> str:
-    """Return a text's words in lower case, without punctuation; texts with the same words count as equal."""
+    """Return a text's words in lower case, without punctuation; texts with equal keys count as equal."""
     return " ".join(_WORD.findall(text.lower()))
 
 
 class EvaluationTexts:
     """Evaluation texts, which must be left out of the training texts.
 
-    `text in evaluation_texts` is true in two cases: the text has the same words as an evaluation text of at
-    least three words; or one of both begins with the other, which has at least six words. Case and
-    punctuation are ignored.
+    `text in evaluation_texts` is true in two cases. First, the text has the same words as an evaluation text
+    of at least three words. Second, an evaluation text begins with the text, or the text begins with an
+    evaluation text, and the shorter of the two has at least six words. Case and punctuation are ignored.
 
     Args:
         texts: The evaluation texts.
@@ -57,7 +57,7 @@ def _start(key: str) -> str:
 
 
 def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield all rows but those whose text was yielded before, is an evaluation text, or has one word.
+    """Yield rows, without repeated texts, evaluation texts and texts of fewer than two words.
 
     White space in the texts is collapsed.
 
@@ -75,9 +75,9 @@ def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[R
 
 
 def third_of_pairs(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield a third of the distinct pairs, without pairs that have an evaluation text.
+    """Yield about a third of the distinct pairs, without pairs that contain an evaluation text.
 
-    A hash of the pair decides whether it is kept, and the order of the pairs.
+    The pairs are chosen by their hashes, and are yielded in the order of their hashes.
 
     Args:
         rows: Rows with a `reference` and a `candidate`.

@@ -27,11 +27,11 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
         catalog: The catalog of all data sets.
         sets: The data sets to fetch.
         root: The folder of the data, made by simllm or new. If all files are intact, it may be any folder.
-        host: Where the git repositories are: the URL before "/owner/name", or a local folder.
+        host: The place of the git repositories: the URL before "/owner/name", or a local folder.
         cache: An empty folder, for temporary copies of the repositories.
 
     Raises:
-        InputError: `root` holds files that simllm did not write, a repository cannot be fetched, or a
+        InputError: `root` has files that simllm did not write, a repository cannot be fetched, or a
             converted file has a wrong checksum.
     """
     converter = Converter(catalog, host, cache)
@@ -70,7 +70,7 @@ class Converter:
 
     Args:
         catalog: The catalog of all data sets.
-        host: Where the repositories are: the URL before "/owner/name", or a local folder.
+        host: The place of the repositories: the URL before "/owner/name", or a local folder.
         folder: A folder for temporary copies of the repositories.
     """
 
@@ -81,7 +81,10 @@ class Converter:
         self._open: dict[str, RemoteRepository] = {}
 
     def content(self, file: OutputFile) -> bytes:
-        """Fetch and convert the inputs of a file; return the file's content, not compressed.
+        """Fetch the inputs of an output file, convert them, and return the content to write, not compressed.
+
+        Args:
+            file: The output file, as the catalog describes it.
 
         Raises:
             InputError: An input cannot be fetched, or the content has a wrong checksum.
@@ -101,7 +104,10 @@ class Converter:
         return content
 
     def rows(self, inputs: Iterable[Input]) -> Iterator[Row]:
-        """Yield the rows (JSON objects) of all inputs, with the language and source of the input if given."""
+        """Fetch and convert all inputs, and yield their rows (JSON objects).
+
+        The `language` and `source` of an input are added to its rows, unless they are "".
+        """
         for part in inputs:
             labels = {name: value for name in ("language", "source") if (value := getattr(part, name))}
             for row in READERS[part.reader](self._repository(part.repository).files(part.paths)):

@@ -63,11 +63,14 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
 
 
 def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
-    """Yield the pairs of a file that are held out for testing; `set` is the name of the file.
+    """Yield the pairs of a file that are held out for testing.
 
     Args:
         file: JSON lines with the texts `a` and `b`, and a `label`.
         share: Share of the different first texts whose pairs are held out, between 0 and 1.
+
+    Yields:
+        A dict with `a`, `b` and `label`, and with the name of the file before its first dot as `set`.
     """
     for where, row in files.objects(file):
         first, second, label = (files.text_under(row, name, where) for name in ("a", "b", "label"))

@@ -17,7 +17,7 @@ from train.data.source_file import Row, SourceFile
 
 
 def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `a`, `b` and `label` for each line below the header: its three columns."""
+    """Yield a row for each line below the header, whose three columns are `a`, `b` and `label`."""
     for file in files:
         for a, b, label in islice(file.columns(), 1, None):
             yield {"a": a, "b": b, "label": label}
@@ -39,7 +39,7 @@ def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
 def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield three quarters of the pairs in the data set Breaking NLI.
 
-    A hash of the first text decides which pairs are yielded. The category of a pair is under `kind`.
+    The pairs are chosen by a hash of their first text. A row has the category of its pair under `kind`.
     """
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
@@ -52,25 +52,25 @@ def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def parallel_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs in three files: their lines i are the first text, second text and label of pair i."""
+    """Yield pairs from three files: pair i has its first text, second text and label in their lines i."""
     for a, b, label in zip(*(file.lines() for file in files), strict=True):
         yield {"a": a, "b": b, "label": label}
 
 
 def negations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with the label "different" for each line below the header: a sentence and its negation."""
+    """Yield a sentence and its negation for each line below the header, with the label "different"."""
     for file in files:
         for a, b in islice(file.columns(), 1, None):
             yield {"a": a, "b": b, "label": "different"}
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with the label "opposite" for each line. A line has two words with opposite meanings."""
+    """Yield the two words of each line, which have opposite meanings, with the label "opposite"."""
     return _word_pairs(files, "opposite")
 
 
 def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with the label "same" for each line. A line has two words with the same meaning."""
+    """Yield the two words of each line, which have the same meaning, with the label "same"."""
     return _word_pairs(files, "same")
 
 
@@ -84,7 +84,7 @@ def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
 
 
 def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield rows with a `word`, an abbreviation (`abbr`), and how much people recommend it (`degree`)."""
+    """Yield rows with a `word`, its abbreviation (`abbr`), and the degree of recommendation (`degree`)."""
     for file in files:
         for item in file.json():
             for short in item["abbrs"]:

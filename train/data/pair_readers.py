@@ -15,7 +15,10 @@ _LONGEST = 120  # characters of a command in the name of its group
 
 
 def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all pairs of texts with the same id (data set CodeNN); a line has an id, a tab and a text."""
+    """Yield all pairs of texts with the same id in the data set CodeNN.
+
+    A line of the files has an id, a tab and a text.
+    """
     for file in files:
         groups: dict[str, list[str]] = {}
         for identifier, text in file.columns():
@@ -29,7 +32,8 @@ def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
 def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield pairs of descriptions of the same shell command (data set nl2bash).
 
-    Line i of the first file describes the command in line i of the second file.
+    Line i of the first file describes the command in line i of the second file. Only the first five different
+    descriptions of a command are paired.
     """
     descriptions, commands = (file.lines() for file in files)
     groups: dict[str, dict[str, None]] = {}
@@ -41,7 +45,7 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield questions about code, each paired with a version that people have rewritten (data set CoNaLa)."""
+    """Yield questions about code, each paired with its version rewritten by people (data set CoNaLa)."""
     for file in files:
         for item in file.json():
             a, b = item["intent"].strip(), (item["rewritten_intent"] or "").strip()

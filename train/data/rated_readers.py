@@ -25,8 +25,8 @@ _SHEN_METRICS = ("bleu4", "bleu42", "rouge", "cider", "ciderd")
 def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the pairs of Haque et al. (2022), with their ratings and the authors' metrics.
 
-    Six people rate a pair: three see the reference first, and three the candidate. Each person rates
-    the accuracy, adequacy and conciseness of the first text, and the similarity of both texts.
+    Six people rate a pair. Three of them see the reference first, and three see the candidate first. Each
+    person rates the accuracy, adequacy and conciseness of the first text, and the similarity of both texts.
     """
     for file in files:
         groups: dict[str, list[dict[str, str]]] = {}
@@ -91,7 +91,7 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the code snippets that five systems generated, each with a reference and people's grades.
+    """Yield code snippets that systems generated, each with its reference and people's grades.
 
     The data are from Evtikhiev et al. (2023).
     """
@@ -112,7 +112,7 @@ def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def commit_messages(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield human commit messages with generated ones (CommitMsgEmpirical), without people's ratings."""
+    """Yield pairs of a human and a generated commit message (CommitMsgEmpirical), without ratings."""
     for file in files:
         for row in csv.DictReader(io.StringIO(file.text, newline="")):
             yield {"reference": row["Reference"], "candidate": row["Generation"]}

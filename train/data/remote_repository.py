@@ -83,7 +83,7 @@ class RemoteRepository:
         return files
 
     def _list_files(self) -> None:
-        """Fetch and remember the paths of the ordinary files, without their contents."""
+        """Fetch and store the list of the commit's ordinary files (paths and hashes), without contents."""
         self._run(*_FETCH, _NO_CONTENTS, "--depth=1", self._url, self._commit)
         for line in self._run("ls-tree", "-r", "-z", "--full-tree", self._commit).split(b"\0")[:-1]:
             facts, _, path = line.partition(b"\t")
@@ -92,7 +92,7 @@ class RemoteRepository:
                 self._blobs[path.decode("utf-8", "surrogateescape")] = blob
 
     def _match(self, pattern: str) -> list[str]:
-        """Return the paths of the commit that match a path or pattern; raise InputError if none does."""
+        """Return the paths of files that match a path or pattern; raise InputError if there are none."""
         if pattern in self._blobs:
             return [pattern]
         paths = [path for path in self._blobs if fnmatchcase(path, pattern)] if "*" in pattern else []

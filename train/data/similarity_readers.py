@@ -18,7 +18,7 @@ def stsb(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of the data set SICK; `nli` says whether a implies or contradicts b."""
+    """Yield the pairs of the data set SICK; `nli` is the label that says whether `a` implies `b`."""
     for file in files:
         rows = file.columns()
         next(rows)  # the header
@@ -27,7 +27,10 @@ def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def semeval(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of the SemEval tasks that have a score; `set` is the name of the file."""
+    """Yield the pairs of the SemEval tasks, without pairs that have no score.
+
+    A row also has the name of its file, without suffix, under `set`.
+    """
     for file in files:
         for columns in file.columns():
             if columns[0]:

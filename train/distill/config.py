@@ -18,7 +18,7 @@ class DistillConfig(TrainingConfig):
     texts: tuple[TextsConfig, ...]
     max_texts: int | None = None  # largest number of texts; none: all texts
     exclude: tuple[str, ...] = ()  # rated files, whose texts are excluded from training
-    hold_out_contrast: bool = False  # make no variants with the deciding words of the contrast set
+    hold_out_contrast: bool = False  # do not swap the words that decide the contrast set to make variants
     teachers: tuple[str, ...]  # folders of sentence-transformers or transformers
     model: ModelConfig  # shape of the student; its vocabulary is learned from the texts
     start: StartConfig | None = None  # initial weights of the student; none: random
@@ -27,7 +27,7 @@ class DistillConfig(TrainingConfig):
     cosine_weight: float  # weight of 1 - cosine to the targets
     squared_weight: float  # weight of the squared distance from the targets
     similarity_weight: float  # weight of the difference in similarities between the texts of an update
-    temperature: float  # of the softmax over cosines
+    temperature: float  # of the softmax over cosines, in the loss of similarities
     dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
-"""Losses that compare the student's embeddings with their targets.
+"""Losses of distillation that compare the student's embeddings with their targets.
 
-The third loss is `train.contrastive.lexical_teacher.neighbour_distillation_loss`.
+A third loss of distillation is in another module:
+`train.contrastive.lexical_teacher.neighbour_distillation_loss`.
 """
 
 from __future__ import annotations

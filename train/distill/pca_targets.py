@@ -17,7 +17,7 @@ _SAMPLE = 50_000  # texts for computing the principal axes
 def compute_principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
     """Compute the first `count` principal axes of n vectors.
 
-    The vectors are not centred, so that projection on the axes changes cosines and lengths little.
+    The mean is not subtracted. Therefore, projection on the axes changes cosines and lengths little.
 
     Args:
         vectors: (n, D) vectors.
@@ -34,9 +34,13 @@ class Targets:
     """The embeddings that the student should learn, computed from the embeddings of all teachers.
 
     The teachers' embeddings are concatenated, projected to the student's width, and scaled to length 1.
-    One rotation then brings them near the untrained student's embeddings. It changes no cosine between
-    targets, and spares the student from learning it (Schönemann, "A generalized solution of the
-    orthogonal Procrustes problem", 1966).
+    Then all targets are rotated, so that they are near the untrained student's embeddings and easier to
+    learn (Schönemann, "A generalized solution of the orthogonal Procrustes problem", 1966). The rotation
+    changes no cosine between targets.
+
+    Attributes:
+        shards: For each teacher, the embeddings of all texts, in shards (see `teachers.embed_all`).
+        axes: (sum of the teachers' widths, student's width) the projection, including the rotation.
     """
 
     def __init__(self, shards: Sequence[Sequence[np.ndarray]], texts: int, width: int, seed: int) -> None:
@@ -86,11 +90,11 @@ class Targets:
         return torch.nn.functional.normalize(teacher_embeddings @ self.axes, dim=1)
 
     def rotate_towards(self, embeddings: Tensor, numbers: np.ndarray) -> None:
-        """Rotate all targets so that those of n texts come as near as possible to given embeddings.
+        """Rotate all targets, so that the targets of n texts are as near as possible to given embeddings.
 
         Args:
-            embeddings: (n, student's width) embeddings.
-            numbers: (n,) numbers of their texts, from 0.
+            embeddings: (n, student's width) embeddings of these texts.
+            numbers: (n,) numbers of these texts, from 0.
         """
         unit = torch.nn.functional.normalize(embeddings, dim=1)
         u, _, v = torch.linalg.svd(self.reduce(self.teacher_embeddings(numbers)).T @ unit)

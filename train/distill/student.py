@@ -1,7 +1,7 @@
 """The student before training: an encoder with token vectors and, optionally, layers from a teacher.
 
-The student has its own vocabulary. Each of its tokens starts from the mean of the teacher's token
-vectors for the same characters. Layers can be copied if the student has the teacher's width.
+The student has its own vocabulary. The initial vector of a token is the mean of the teacher's token
+vectors for the same characters. Layers can be copied if the student's layers have the teacher's shape.
 """
 
 from __future__ import annotations
@@ -26,10 +26,16 @@ _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mas
 
 @dataclass(frozen=True, kw_only=True)
 class StartConfig:
-    """Settings for the student's initial weights, which are taken from a teacher model."""
+    """Settings for the student's initial weights, which are taken from a teacher model.
 
-    teacher: str  # folder of a BERT or MPNet model
-    layers: tuple[int, ...] = ()  # numbers of the teacher's layers to copy, from 0; none: random layers
+    Attributes:
+        teacher: The folder of a BERT or MPNet model.
+        layers: The numbers of the teacher's layers to copy, from 0; if empty, the student's layers are
+            random.
+    """
+
+    teacher: str
+    layers: tuple[int, ...] = ()
 
 
 def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None, seed: int) -> Encoder:
@@ -69,10 +75,11 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
     Args:
         teacher: The encoder to copy from.
         student: The encoder to change.
-        source: Names the teacher's layers to copy, one for each layer of the student.
+        source: The settings, with the numbers of the teacher's layers to copy: one for each layer of the
+            student.
 
     Raises:
-        InputError: The two encoders differ in shape, or `source` names wrong layers.
+        InputError: The two encoders differ in shape, or the layer numbers are wrong.
     """
     count = len(teacher.layers)
     for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
@@ -100,8 +107,9 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
 def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
     """Compute the student's initial token vectors from a teacher's token vectors.
 
-    The vector of a student's token is the mean of the teacher's vectors for the same characters. Tokens
-    at the start of a word differ from tokens inside a word.
+    The vector of a student's token is the mean of the teacher's vectors for the same characters. A token at
+    the start of a word and one with the same characters inside a word get different vectors, if the teacher
+    distinguishes them.
 
     Args:
         teacher: The teacher, whose token vectors have width D.
@@ -109,7 +117,7 @@ def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokeniz
         tokenizer: The student's tokenizer.
 
     Returns:
-        (student's vocabulary size, D) vectors.
+        (student's vocabulary size, D) vectors; 0 for a token without any of the teacher's tokens.
     """
     table = teacher.embeddings.token.weight.detach()
     vocabulary = backend.get_vocab()
@@ -126,12 +134,12 @@ def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokeniz
 
 
 def _teacher_ids(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
-    """Split a student's token into tokens of the teacher, and return their ids.
+    """Split a student's token into tokens of the teacher, and return the ids of the teacher's tokens.
 
     Args:
         token: The student's token. It starts with "▁" if it starts a word.
         backend: The teacher's tokenizer.
-        vocabulary: The teacher's token ids by token.
+        vocabulary: A dict from the teacher's tokens to their ids.
     """
     if token.startswith(_SPACE):
         text = token.removeprefix(_SPACE)

@@ -30,11 +30,17 @@ _ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
 
 @dataclass(frozen=True)
 class DistillBatch:
-    """The N tokenized texts of one update (optimizer step), with the targets for their embeddings."""
+    """The N tokenized texts of one update (optimizer step), with the targets for their embeddings.
+
+    Attributes:
+        ids: The token ids of each text.
+        targets: (N, D) embeddings that the student should learn.
+        cosines: (N, N) cosines between the teachers' embeddings of two texts, averaged over the teachers.
+    """
 
     ids: list[list[int]]
-    targets: Tensor  # (N, D)
-    cosines: Tensor  # (N, N), means over the teachers
+    targets: Tensor
+    cosines: Tensor
 
 
 class DistillationTask:
@@ -121,13 +127,13 @@ class DistillationTask:
     def _choose_groups(self, update: int) -> np.ndarray:
         """Choose the groups of texts for one update (optimizer step).
 
-        Each epoch uses all groups once, in another random order.
+        Each epoch uses all groups once, in a new random order.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            The numbers of the groups, from 0; there are `config.groups` of them.
+            (config.groups,) the numbers of the chosen groups, from 0.
         """
         count, size = len(self.starts) - 1, self.config.groups
         places = np.arange(update * size, (update + 1) * size)

@@ -1,7 +1,7 @@
-"""Teachers of a distillation: load sentence encoders, and compute their embeddings of all texts.
+"""Teachers of a distillation: loading of sentence encoders, and their embeddings of all texts.
 
-The embeddings are computed once and stored in shards (files for 8192 texts each) with checksums. A
-resumed run computes only the missing shards.
+The embeddings are computed once and stored in shards (files with the embeddings of 8192 texts each), with
+checksums. A resumed run computes only the missing shards.
 """
 
 from __future__ import annotations
@@ -139,14 +139,15 @@ _BERT_NAMES = {
 def load_encoder(folder: Path) -> Encoder:
     """Load the weights from a BERT or MPNet folder into simllm's encoder, which is an MPNet.
 
-    BERT has no relative position bias, its position rows start at 0, and it adds a token type vector.
-    The bias is therefore set to 0, the rows are moved, and the vector is added to the position vectors.
+    BERT differs from MPNet in three ways. It has no relative position bias, so the bias is set to 0. Its
+    position vectors start at row 0 of their table instead of row 2, so two rows are inserted. It adds a token
+    type vector to all tokens, so this vector is added to the position vectors.
 
     Args:
         folder: A model folder in the format of transformers.
 
     Raises:
-        InputError: The folder holds another kind of model, or a weight is missing.
+        InputError: The folder has another kind of model, or a weight is missing.
     """
     file = folder / "config.json"
     facts = read_json(file)
@@ -207,9 +208,9 @@ def _mpnet_name(name: str) -> str:
 
 
 def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -> list[np.ndarray]:
-    """Return a teacher's embeddings of all texts, in shards.
+    """Return a teacher's embeddings of all texts, in shards (of `SHARD` texts each).
 
-    Missing shards are computed and stored. Each process computes some of them.
+    Missing shards are computed and stored. Each process computes some of the missing shards.
 
     Args:
         teacher: The teacher's folder.
@@ -218,7 +219,7 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
         world: The processes of the run.
 
     Returns:
-        One array for each shard, mapped from its file. It has (up to `SHARD`, D) float16 embeddings.
+        For each shard, a memory-mapped array with (up to `SHARD`, D) float16 embeddings.
 
     Raises:
         InputError: The teacher cannot be loaded, or a shard cannot be read or written.

@@ -1,8 +1,8 @@
 """The texts for a distillation, in groups.
 
-A group is a text, a pair of texts, or a text with a rule-made rewording and a rule-made change of
-meaning. All texts in a group are used in the same optimizer step. The student so learns to compare
-them.
+A group is a text, a pair of texts, or a text with variants that are made by rules: a rewording, and a
+change of meaning. All texts in a group are used in the same optimizer step, so that the student learns to
+compare them.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class TextsConfig:
 
     source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
     fields: tuple[str, ...] = ()  # fields of JSON lines with the texts of a group; none: plain lines
-    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
-    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
-    limit: int | None = None  # largest number of groups, drawn at random; none: all
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # values, one of which a field must have
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # values that a field must not have
+    limit: int | None = None  # largest number of groups, chosen at random; none: all
     variants: float = 0.0  # share of the groups that get a rule-made rewording and change of meaning
     max_words: int = 40  # groups with a longer text are left out
 
@@ -59,10 +59,10 @@ def gather(
     Args:
         sources: The sources. A group is left out if all its texts occurred before.
         exclude: Rated files or glob patterns. A group is left out if it has a text from these files.
-        held_out: Word pairs that rule-made variants must not exchange.
-        seed: Seed for the order, the limits and the variants.
-        folder: The folder in which the result is stored. It must belong to these arguments. One file has a
-            group on each line, as a JSON list. Another file has one text on each line.
+        held_out: Pairs of words that the rules must not swap to make variants.
+        seed: Seed for the order of the groups, the choice of groups, and the variants.
+        folder: The folder that stores the result for these arguments, in two files: `groups.jsonl` with a
+            group on each line, as a JSON list, and `texts.txt` with one text on each line.
 
     Returns:
         The groups, in random order.
@@ -101,7 +101,7 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
-    """Yield the cleaned groups of texts from one source; leave out groups with an empty or long text."""
+    """Yield the cleaned groups of texts from one source, without groups that have an empty or long text."""
     if source.fields:
         groups = (
             tuple(clean(text_under(row, name, where)) for name in source.fields)
@@ -115,7 +115,7 @@ def _read(source: TextsConfig) -> Iterator[Group]:
 
 
 def _all_seen(group: Group, seen: set[bytes]) -> bool:
-    """Return whether the hashes of all texts in a group are in `seen`, and add them to `seen`."""
+    """Return whether all texts of a group were seen before, and add their hashes to `seen`."""
     keys = {identity(text) for text in group}
     seen_before = keys <= seen
     seen |= keys
@@ -123,9 +123,9 @@ def _all_seen(group: Group, seen: set[bytes]) -> bool:
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
-    """Extend a group by variants of its first text: a rewording, and a text with a changed meaning.
+    """Add variants of a group's first text to the group: a rewording, and a text with another meaning.
 
-    A variant is missing if the rules cannot make it.
+    Variants that the rules cannot make are missing.
 
     Args:
         group: The texts of the group.
@@ -146,7 +146,7 @@ def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], li
         limit: The largest number of texts; None: all groups are taken.
 
     Returns:
-        The groups, and all their texts in the same order.
+        The taken groups, and all texts of these groups in the same order.
 
     Raises:
         InputError: The first group alone has more than `limit` texts.

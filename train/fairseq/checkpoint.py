@@ -1,7 +1,7 @@
 """Import of an MPNet checkpoint of fairseq as a model folder of simllm.
 
-The checkpoint has the weights and settings. `dict.txt` has the symbol of each row of the token
-embeddings. The tokenizer must come from elsewhere.
+The checkpoint has the weights and settings. The lines of `dict.txt` name the symbols (tokens) of the rows
+in the token embeddings. The tokenizer must come from elsewhere.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _as_dict(settings: object) -> dict[str, Any]:
-    """Return fairseq's settings as a dictionary; its versions store them in different types."""
+    """Return fairseq's settings as a dictionary; versions of fairseq store them in different types."""
     if isinstance(settings, argparse.Namespace):
         return vars(settings)
     return dict(settings) if isinstance(settings, Mapping) else {}
@@ -129,7 +129,7 @@ def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
 
     Args:
         stored: The weights, as `read_checkpoint` returns them.
-        config: The shape of the encoder.
+        config: The configuration of the encoder.
     """
     encoder, prefix = Encoder(config), "encoder."
     state = weights.rename_weights(
@@ -166,9 +166,9 @@ def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, w
     """Find the row in fairseq's token embeddings for each token of the tokenizer.
 
     Args:
-        ids: The row of each symbol in fairseq's token embeddings.
+        ids: A dict from fairseq's symbols (tokens) to their rows in the token embeddings.
         tokenizer: The tokenizer.
-        mismatch_as_unk: Whether tokens without a row get the row of `<unk>`, and symbols without a token
+        mismatch_as_unk: Whether tokens without a row get the row of `<unk>`, and symbols that are no tokens
             are ignored.
         where: The file of the symbols, for error messages.
 

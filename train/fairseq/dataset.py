@@ -66,7 +66,7 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
         vocab_size: Number V of tokens in the vocabulary.
 
     Returns:
-        (V,) int64: how often each token id occurs; 0 for `<s>`, which is not written.
+        (V,) int64 number of occurrences of each token id; 0 for `<s>`, which is not written.
 
     Raises:
         InputError: A token id is too large, or `lengths` does not fit the token ids.

@@ -24,7 +24,7 @@ def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> No
     Args:
         file: The file to write.
         tokenizer: The tokenizer; its tokens are written in the order of their ids.
-        counts: (V,) how often each token id occurs in the training texts.
+        counts: (V,) number of occurrences of each token id in the training texts.
     """
     tokens = (tokenizer.backend.id_to_token(i) for i in range(len(_IMPLIED), tokenizer.vocab_size))
     with file.open("w", encoding="utf-8", newline="\n") as target:
@@ -33,9 +33,10 @@ def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> No
 
 
 def read_dictionary(file: Path) -> dict[str, int]:
-    """Read fairseq's `dict.txt`, which lists its vocabulary; return the id of each symbol.
+    """Read fairseq's `dict.txt`, which lists the symbols (tokens) of a vocabulary.
 
-    `<mask>` is included even if it is not in the file.
+    Returns:
+        A dict from each symbol to its id. `<mask>` is included even if it is not in the file.
 
     Raises:
         InputError: The file cannot be read, or a line is not valid.

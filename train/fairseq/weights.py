@@ -57,6 +57,9 @@ def canonical_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
     Args:
         weights: The weights by their names in a checkpoint.
+
+    Returns:
+        The weights by canonical name.
     """
     result = {}
     for name, tensor in weights.items():
@@ -80,6 +83,9 @@ def rename_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]
         weights: The weights by canonical name, as `canonical_weights` returns them. Weights of output layers
             ("heads") are left out if `expected` lacks them.
         expected: Tensors with simllm's names and shapes: the `state_dict` of a `PermutedLanguageModel`.
+
+    Returns:
+        The weights by simllm's names.
 
     Raises:
         InputError: Weights are missing, unknown, not finite, or have another shape. The error lists all.

@@ -26,8 +26,8 @@ BLOCK_SIZE = 128  # rows and columns that the kernel computes or skips together
 def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout: float) -> AttentionFunction:
     """Make an attention function for one batch, without padding (for CPUs).
 
-    It computes consecutive texts of the same shape together. The shape is the number of tokens n and the
-    number of predicted tokens m.
+    The function computes consecutive texts of the same shape together. The shape of a text is its number of
+    tokens n and its number of predicted tokens m.
 
     Args:
         batch: The batch.
@@ -37,12 +37,16 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split the positions of all texts, which lie one after the other in dimension `dim`, by `groups`.
+        """Split a tensor with one entry per row of the batch into the `groups` of texts.
 
         A group is a run of texts with equal numbers of tokens and of predicted tokens.
 
+        Args:
+            x: The tensor. The rows of all texts lie one after the other in dimension `dim`.
+            dim: The dimension to split.
+
         Returns:
-            For each group, a tensor with two dimensions in place of `dim`: texts, positions of a text.
+            For each group, a tensor with two dimensions in place of `dim`: the texts, and the rows of a text.
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]
@@ -77,10 +81,10 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
 def flex_attention_over_texts(
     batch: PermutedBatch, relative_bias: RelativeBias, dropout: float = 0.0
 ) -> AttentionFunction:
-    """Make an attention function for one batch that skips blocks without common texts (for GPUs).
+    """Make an attention function for one batch that skips unneeded blocks of the attention matrix (for GPUs).
 
-    A block is a part of the attention matrix. It is skipped if no row and column belong to the same text.
-    The function is slow unless it is compiled.
+    A block has `BLOCK_SIZE` rows and columns. It is skipped if none of its rows belongs to the same text as
+    one of its columns. The function is slow unless it is compiled.
 
     Args:
         batch: The batch, padded to whole blocks (`train.pretrain.permutation.pad_streams`).
@@ -115,8 +119,8 @@ def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) 
 
     Args:
         texts: (T,) index of each row's text; it ascends in the content stream and in the query stream.
-        columns: Number of rows of the content stream, which are the columns of attention.
-        may_attend: Whether a row attends to a column, as a `mask_mod` of FlexAttention.
+        columns: Number of rows of the content stream, which are the columns of the attention matrix.
+        may_attend: Function that returns whether a row attends to a column, a `mask_mod` of FlexAttention.
     """
     rows = texts.unflatten(0, (-1, BLOCK_SIZE))
     first, last = rows[:, 0], rows[:, -1]

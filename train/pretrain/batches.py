@@ -1,6 +1,6 @@
 """Pretraining batches: the texts of each update (optimizer step), and permutations of their tokens.
 
-Both depend only on the seed and the number of the update.
+The texts and the permutations depend only on the corpus, the configuration and the number of the update.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class PretrainingBatches:
 
     The texts of all epochs, shuffled anew in each epoch, form one endless sequence of tokens. With
     U = `update_tokens`, update u has the texts that begin at tokens u·U to (u + 1)·U - 1 of the sequence.
-    Its batches are the texts that begin in equal parts of this range. Therefore each text occurs once in
-    an epoch, for any number of processes, and any update can be computed directly. A text's permutation
-    depends on the text, the epoch and the seed. Texts that are too short to predict a token are left out.
+    This range is cut into equal parts. The texts that begin in one part are one batch. Therefore each text
+    occurs once in an epoch, for any number of processes, and any update can be computed directly. A text's
+    permutation depends on the text, the epoch and the seed. Texts that are too short to predict a token are
+    left out.
 
     Args:
         shards: The tokenized texts.
@@ -95,14 +96,18 @@ class PretrainingBatches:
         return parts
 
     def count_predicted(self, parts: list[tuple[Ints, Ints]]) -> int:
-        """Count the predicted tokens in all batches of an update, given as `texts_of_update` returns them."""
+        """Count the predicted tokens in all batches of an update (optimizer step).
+
+        Args:
+            parts: For each batch, the epochs and indices of its texts, from `texts_of_update`.
+        """
         return sum(int(self.predicted[texts].sum()) for _, texts in parts)
 
     def make_batch(self, epochs: Ints, texts: Ints) -> PermutedBatch:
         """Make a batch: sort texts by length, permute their tokens, and choose the tokens to predict.
 
         Args:
-            epochs: (B,) epoch of each text; a text has another permutation in each epoch.
+            epochs: (B,) epoch of each text; the permutation of a text changes from epoch to epoch.
             texts: (B,) index of each text in the shards.
         """
         by_length = np.argsort(self.shards.lengths[texts], kind="stable")
@@ -137,7 +142,7 @@ class PretrainingBatches:
         """Find the texts that begin at tokens `begin` to `end` - 1, counted from the start of the training.
 
         Yields:
-            For each epoch: (B,) the epoch of each text, and (B,) the index of each text.
+            For each epoch with such texts: (B,) the epoch of each text, and (B,) the index of each text.
         """
         for epoch in range(begin // self.epoch_tokens, (end - 1) // self.epoch_tokens + 1):
             texts, starts = self._epoch(epoch)

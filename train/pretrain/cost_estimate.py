@@ -82,9 +82,11 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
 @contextmanager
 def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
-    """Collect the sizes of the tensors that autograd keeps for the backward pass, in a `with` statement.
+    """Open a context that collects the sizes of the tensors that autograd stores for the backward pass.
 
-    It yields a dictionary that gets the size in bytes of each storage by address; empty on a GPU.
+    Yields:
+        A dictionary from the memory address of each stored tensor to its size in bytes. It is filled inside
+        the context. On a GPU, it stays empty.
     """
     saved: dict[int, int] = {}
     if device.type == "cuda":

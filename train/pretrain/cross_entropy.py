@@ -1,7 +1,7 @@
 """Cross-entropy loss over a large vocabulary without storing all logits.
 
-The forward pass computes logits, loss and gradients chunk by chunk, and keeps only the gradients
-of the inputs for the backward pass (as in Hsu et al., "Liger Kernel", 2024).
+The forward pass computes logits, loss and gradients chunk by chunk. Only the gradients with respect to the
+inputs are stored for the backward pass (as in Hsu et al., "Liger Kernel", 2024).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def linear_cross_entropy(
         weight: (V, D) token embeddings.
         bias: (V,) bias of the logits.
         targets: (M,) token ids to predict.
-        ignore: Rows with this target have loss 0.
+        ignore: A token id, such as that of padding. Rows with this target have loss 0.
 
     Returns:
         The loss in nats, a scalar: the sum over all rows, not the mean.
@@ -47,7 +47,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int, gradients: bool
     ) -> Tensor:
-        """Compute the loss (and its gradients if `gradients`) for one chunk of rows after the other."""
+        """Compute the loss chunk by chunk; if `gradients` is true, also compute and store its gradients."""
         vectors, loss = weight.to(hidden.dtype), hidden.new_zeros((), dtype=torch.float32)
         rows = max(1, _LOGITS[hidden.device.type] // len(weight))
         to_hidden = torch.empty_like(hidden)
@@ -70,7 +70,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Multiply the saved gradients by the gradient that arrives at the loss."""
+        """Multiply the stored gradients by the gradient with respect to the loss."""
         (loss,) = outputs
         scaled = ((saved.float() * loss).to(saved.dtype) for saved in ctx.saved_tensors)
         return *scaled, None, None, None

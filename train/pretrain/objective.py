@@ -16,7 +16,7 @@ from train.pretrain.permutation import PermutedBatch
 class LanguageModelHead(nn.Module):
     """Output layers of the language model: dense layer, GELU, layer norm, and the bias of the logits.
 
-    The last matrix is shared with the encoder: the logits are products with its token embeddings.
+    The last matrix is not in this module: the logits are products with the encoder's token embeddings.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -37,7 +37,7 @@ class PermutedLanguageModel(nn.Module):
 
     Args:
         encoder: The encoder.
-        make_attention: Makes the attention function for each batch, such as `grouped_attention`.
+        make_attention: Function that makes the attention function for a batch, such as `grouped_attention`.
     """
 
     def __init__(self, encoder: Encoder, make_attention: MakeAttention = grouped_attention) -> None:
@@ -60,7 +60,8 @@ class PermutedLanguageModel(nn.Module):
     def hidden(self, batch: PermutedBatch) -> Tensor:
         """Compute the hidden states of all T rows of a batch.
 
-        Rows of the content stream and of the query stream attend only to rows of the content stream.
+        The rows are the content stream (tokens and placeholders) and the query stream (which makes the
+        predictions). All rows attend only to rows of the content stream.
 
         Returns:
             (T, D) hidden states.

@@ -30,16 +30,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PermutedBatch:
-    """B permuted texts with T rows; the first C rows are the content stream, the last M the query stream.
+    """A batch of B permuted texts, as T rows of the two-stream model.
 
-    "Originals" are the predicted tokens. "Slots" are placeholders at the positions of the originals. See the
-    module for the layout of the rows.
+    The first C rows are the content stream, which all rows attend to. The last M rows are the query stream,
+    which predicts tokens. "Originals" are the predicted tokens. "Slots" are placeholders at the positions of
+    the originals. See the module for the layout of the rows.
 
     Attributes:
         tokens: (T,) token id of each row.
         positions: (T,) position of each row in its text before the permutation.
         texts: (T,) index of each row's text, from 0.
-        visible_originals: (T,) how many originals of its text each row sees.
+        visible_originals: (T,) number of originals that each row sees in its text.
         prediction_turns: (C,) 0 for context tokens, i for the i-th predicted original, -i for its slot.
         targets: (M,) token ids to predict in the rows of the query stream.
         shape: (B, 2) for each text, the number of tokens n and the number of predicted tokens m.
@@ -64,9 +65,9 @@ class PermutedBatch:
         return int(self.shape[:, 1].sum())
 
     def masked(self) -> PermutedBatch:
-        """Return the batch for masked language modelling (Devlin et al., "BERT", 2019).
+        """Return the same batch for masked language modelling (Devlin et al., "BERT", 2019).
 
-        No row sees a predicted token, so every token is predicted without the other predicted tokens.
+        In the returned batch, no row sees a predicted token.
         """
         return replace(self, visible_originals=torch.zeros_like(self.visible_originals))
 
@@ -85,7 +86,7 @@ class PermutedBatch:
 
 
 def predicted_counts(lengths: Ints, probability: float) -> Ints:
-    """Compute how many tokens of each text are predicted: round(length · probability), halves to even.
+    """Compute the number of predicted tokens of each text: length · probability, rounded (halves to even).
 
     Args:
         lengths: (B,) number of tokens of each text.
@@ -98,11 +99,11 @@ def predicted_counts(lengths: Ints, probability: float) -> Ints:
 
 
 def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
-    """Return whether a token may attend to another token of the same text.
+    """Return whether a row of the attention matrix may attend to a column of the same text.
 
-    Each predicted token occurs twice: as an *original*, and as a *slot* that stands in its place. A row of
-    the attention matrix sees every token that is not predicted. Of each predicted token it sees either
-    the original or the slot: the originals of the first v, and the slots of all others.
+    Each predicted token has two columns: the *original*, and a *slot* that stands in its place. A row sees
+    every token that is not predicted. It also sees the originals of the first v predicted tokens, and the
+    slots of all other predicted tokens.
 
     Args:
         visible_originals: The number v of each row, from `PermutedBatch.visible_originals`.
@@ -196,6 +197,9 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
         predicted: (B,) number of predicted tokens m of each text.
         order: (N,) permuted positions of each text, from `permute_positions`.
         slots: (M,) tokens in the slots (placeholders for predicted tokens), in the order of prediction.
+
+    Returns:
+        The batch for permuted language modelling.
     """
     text, place, starts = ragged_indices(lengths)
     is_target = place >= (lengths - predicted)[text]
@@ -241,7 +245,8 @@ def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
 def pad_streams(batch: PermutedBatch, step: int) -> PermutedBatch:
     """Pad the content stream and the query stream of a batch to multiples of `step` rows.
 
-    A compiled model then sees few different shapes. All padding rows belong to one additional text.
+    The batches then have few different shapes, for which a model must be compiled. All padding rows belong
+    to one additional text.
     """
     content, queries = len(batch.prediction_turns), len(batch.targets)
     more_content, more_queries = -content % step, -queries % step

@@ -100,8 +100,8 @@ class PretrainingTask:
     def losses(self, update: int) -> Sequence[LossPart]:
         """Prepare the losses of this process's batches in an update (optimizer step).
 
-        A batch's loss is divided by the number of predicted tokens in the whole update. Therefore the sum
-        over all batches and processes is the mean loss per predicted token, in nats.
+        A batch's loss is divided by the number of predicted tokens in the whole update. Therefore, the losses
+        of all batches and processes add up to the mean loss per predicted token, in nats.
 
         Args:
             update: The number of the update, from 0.
@@ -122,7 +122,7 @@ class PretrainingTask:
         The texts and their permutations are the same at every call.
 
         Returns:
-            The perplexity, and a dictionary for the log.
+            The perplexity, and a dictionary for the log, with the perplexity under `test_perplexity`.
         """
         loss, count = 0.0, 0
         parts = self.test_batches.evaluation_texts(self.config.test_texts, self.config.batch_tokens)
@@ -140,9 +140,10 @@ class PretrainingTask:
         return f"loss {loss:.3f}, perplexity {math.exp(min(loss, 700.0)):,.1f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe which texts are in an update (optimizer step), so that a bad text can be found.
+        """Describe the texts in an update (optimizer step), so that a bad text can be found.
 
-        The description has the epoch and the first texts, as line numbers of the corpus or numbers of blocks.
+        The description names the epoch, the number of texts, and the first five texts: by their line numbers
+        in the corpus, or by the numbers of their blocks.
         """
         epochs, texts = self.batches.texts_of_update(update, 1)[0]
         kind = "block" if self.config.packing == "blocks" else f"line of {TRAIN}"

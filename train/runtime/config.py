@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 
 from simllm.errors import InputError
 
-# Marks keys that are newer than version 0.1: with the default value, older runs can be resumed.
+# For keys that are newer than version 0.1. Older runs can be resumed if such a key has its default value.
 ADDED_LATER = {"added": True}
 
 

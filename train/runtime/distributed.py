@@ -1,4 +1,7 @@
-"""Training in several processes, started by torchrun, accelerate or srun, or in a single process."""
+"""The processes of a training run, and communication between them.
+
+torchrun, accelerate or srun start the processes. Without these launchers, a run has a single process.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """True if this process has rank 0; only rank 0 writes the run's files and messages."""
+        """True if this process has rank 0; only rank 0 writes the run's log, states and model."""
         return self.rank == 0
 
     def autocast(self, precision: str) -> torch.autocast:
@@ -104,8 +107,8 @@ def join_processes() -> Iterator[World]:
         The rank of this process, the number of processes, and the device.
 
     Raises:
-        InputError: The environment has no address of the first process, or asks accelerate for an engine that
-            does not fit.
+        InputError: The environment has no address of the first process, or asks accelerate for something
+            that is not supported, such as DeepSpeed.
     """
     for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
         if _accelerate_flag(f"USE_{engine}"):

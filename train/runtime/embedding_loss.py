@@ -37,8 +37,8 @@ def embedding_loss_parts(
 
     Args:
         ids: The token ids of each of N texts.
-        embed: Computes (B, D) embeddings from (B, L) token ids and their (B, L) mask.
-        loss_of: Computes the loss, a scalar, from (N, D) embeddings.
+        embed: Function that computes (B, D) embeddings from (B, L) token ids and their (B, L) mask.
+        loss_of: Function that computes the loss, a scalar, from (N, D) embeddings.
         width: Width of the embeddings, D.
         chunk_tokens: The largest number of tokens in a chunk, padding included.
         seed: Numbers that seed the dropout, such as the run's seed and the number of the batch.

@@ -20,8 +20,8 @@ class GradientExchange:
 
     accelerate wraps the model in torch's DDP (distributed data parallel). DDP sends gradients in buckets,
     while the last backward pass of an update (optimizer step) still runs. Earlier backward passes only add
-    up gradients. Any method of any part of the model may compute a loss, and need not use all parameters.
-    A sharded model is not wrapped: it exchanges its gradients itself, in each backward pass.
+    up gradients. A loss may come from any method of the model, and may depend on some parameters only.
+    A sharded model is not wrapped: it sums its gradients over all processes itself, in each backward pass.
 
     Args:
         model: The model. Its parameters become equal in all processes.
@@ -69,9 +69,10 @@ class GradientExchange:
 
 
 class _UseAll(torch.autograd.Function):
-    """The identity of a loss that depends on all parameters, because DDP waits for each parameter.
+    """A function that returns a loss unchanged, and takes all parameters as further inputs.
 
-    The parameters get no gradient from it.
+    DDP waits until the backward pass has reached every parameter. The further inputs make sure of that for
+    parameters that the loss does not use. They get no gradient from this function.
     """
 
     @staticmethod

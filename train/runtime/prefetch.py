@@ -13,7 +13,7 @@ class Prefetcher(Generic[T]):
     """A sequence whose next items are computed in a background thread.
 
     Args:
-        make: Computes item n from the number n.
+        make: Function that computes item n from the number n.
         depth: Number of items to compute in advance.
     """
 

@@ -36,11 +36,11 @@ def git_revision() -> str:
 def training_provenance(
     config: TrainingConfig, progress: Progress, world: World, revision: str
 ) -> dict[str, Any]:
-    """Collect the facts about a training run that the model's file `simllm.json` keeps.
+    """Collect the facts about a training run that are stored in the trained model's `simllm.json`.
 
     Args:
         config: The configuration of the run.
-        progress: The updates (optimizer steps), tokens and seconds so far.
+        progress: The numbers of updates (optimizer steps), tokens and seconds so far.
         world: The processes of the run and their device.
         revision: The git revision at the start of the run.
 

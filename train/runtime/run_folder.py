@@ -34,8 +34,8 @@ def claim(config: TrainingConfig) -> IO[str]:
         The open lock file. No other process can train in the folder until this file is closed.
 
     Raises:
-        InputError: The folder cannot be written, holds other files or a run with another configuration,
-            or another process is training there. Nothing in the folder has changed then.
+        InputError: The folder cannot be written, has other files or a run with another configuration,
+            or another process is training there. In these cases, nothing in the folder changes.
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
     _check_run(out, config, values)
@@ -67,7 +67,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
             training results are there.
 
     Raises:
-        InputError: The folder holds a run with other values, a run without its saved states, or files
+        InputError: The folder has a run with other values, a run without its saved states, or files
             that are not from a training run.
     """
     folders.check(out)

@@ -1,4 +1,4 @@
-"""Selection of rows by the values of their fields."""
+"""Selection of rows (JSON objects) by the values of their fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sharding: each process keeps a part of the weights, gradients and moments of a model (FSDP of torch).
+"""Sharding: each process stores a part of a model's weights, gradients and moments (FSDP of torch).
 
 The import of torch's FSDP takes a second, so it is imported only where a model is sharded. Elsewhere, a
 sharded tensor (DTensor) is recognized by its method `full_tensor`.
@@ -24,7 +24,7 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], world: World) -> None:
 
     Args:
         model: The model.
-        layers: The parts of the model whose weights are collected together, shortly before their use.
+        layers: Parts of the model. The weights of a part are collected together, shortly before their use.
         world: The processes of the run.
     """
     from torch.distributed.device_mesh import init_device_mesh
@@ -43,12 +43,18 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def collect(tensor: Any) -> Tensor:
-    """Return the whole of a sharded tensor, or any other tensor as it is; all processes must call this."""
+    """Collect the parts of a sharded tensor from all processes, and return the whole tensor.
+
+    Any other tensor is returned as it is. All processes must call this function.
+    """
     return tensor.full_tensor() if _is_part(tensor) else tensor
 
 
 def distribute_like(tensor: Tensor, example: Any) -> Tensor:
-    """Return this process's part of a tensor, if `example` is sharded and has the same shape."""
+    """Shard a tensor like `example`, and return this process's part.
+
+    The tensor is returned as it is if `example` is not sharded or has another shape.
+    """
     if not _is_part(example) or tensor.shape != example.shape:
         return tensor
     from torch.distributed.tensor import distribute_tensor
@@ -59,9 +65,10 @@ def distribute_like(tensor: Tensor, example: Any) -> Tensor:
 
 @contextmanager
 def whole(model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> Iterator[None]:
-    """Open a context in which the first process has the whole weights and moments, in its main memory.
+    """Open a context in which the first process has all weights and moments of a sharded model.
 
-    Nothing happens if the model is not sharded. All processes must open the context.
+    They are copied to its main memory. Nothing happens if the model is not sharded. All processes must open
+    the context.
 
     Args:
         model: The model.
@@ -89,5 +96,5 @@ def whole(model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> I
 
 
 def _is_part(tensor: Any) -> bool:
-    """Return whether a tensor is sharded, so that this process holds only a part."""
+    """Return whether a tensor is sharded, so that this process has only a part of its values."""
     return hasattr(tensor, "full_tensor")

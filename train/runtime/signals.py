@@ -75,7 +75,7 @@ def ignore_signals() -> None:
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """Open a context that delays SIGINT, SIGTERM and SIGUSR1; their usual handlers run at its end."""
+    """Open a context that delays SIGINT, SIGTERM and SIGUSR1; the handlers run at the end of the context."""
     waiting: list[int] = []
     handlers = {number: signal.signal(number, lambda came, _: waiting.append(came)) for number in _SIGNALS}
     try:

@@ -30,11 +30,12 @@ def run_training(
 
     Args:
         cls: The configuration class of the training stage.
-        train: Trains or resumes, and returns the folder of the best model. Its arguments are the
-            configuration, the processes of the run, and the handler of signals.
+        train: Function that trains or resumes, and returns the folder of the best model. Its arguments are
+            the configuration, the processes of the run, and the handler of signals.
         name: The module to run as a command, such as `train.pretrain`.
         description: The help text.
-        estimate: Describes the cost of the run as text, for the option `--dry-run`. None: no such option.
+        estimate: Function that describes the cost of the run as text, for the option `--dry-run`. None: the
+            command has no such option.
 
     Returns:
         The exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal (rerun the
@@ -87,7 +88,7 @@ def _print_error(error: BaseException, is_first: bool) -> int:
 
     Args:
         error: The error that ended the run.
-        is_first: Whether this is the first process; the others do not print divergence and interruption.
+        is_first: Whether this is the first process; only this one prints divergence and interruption.
 
     Returns:
         The exit status of the run.

@@ -94,9 +94,9 @@ def train(
         world: The processes of the run.
         stop: The handler of signals.
         run: The hash that identifies the run. Saved states with another hash are refused.
-        write_log: Adds a line of figures to the log. Only the first process calls it.
-        save_best: Saves the model. Only the first process calls it, after each evaluation with a
-            new lowest criterion.
+        write_log: Function that adds a line of figures to the log. Only the first process calls it.
+        save_best: Function that saves the model. Only the first process calls it, after each evaluation
+            with a new lowest criterion (the number that chooses the best model).
 
     Raises:
         Interrupted: A signal stopped the run. Its state is saved.

@@ -24,7 +24,7 @@ from simllm.io import folders
 from train.runtime.sharding import distribute_like
 
 _TENSORS, _FACTS, _CHECKSUM = "tensors.safetensors", "state.json", "sha256"
-_KEPT = 2  # saved states that are kept: the newest, and the previous one in case of damage
+_KEPT = 2  # saved states that are not removed: the newest, and the previous one in case of damage
 
 
 @dataclass
@@ -83,7 +83,7 @@ class TrainingState:
             folder: The folder of all saved states. Each state is a subfolder.
 
         Raises:
-            InputError: The state cannot be written; the older states are kept then.
+            InputError: The state cannot be written; in this case, the older states stay.
         """
         state = folder / f"state-{self.progress.update:08d}"
         tensors = {f"model.{key}": value for key, value in self.model.state_dict().items()}
@@ -104,7 +104,7 @@ class TrainingState:
     def resume(self, folder: Path) -> None:
         """Load the newest undamaged state, if the folder has any states.
 
-        A damaged state causes a warning and is kept. Training replaces the damaged state when the run
+        A damaged state causes a warning, and is not removed. Training replaces the damaged state when the run
         reaches the same update (optimizer step) again.
 
         Args:

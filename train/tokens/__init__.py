@@ -1,1 +1,1 @@
-"""The vocabulary, the token shards and the initial token vectors."""
+"""The vocabulary, the token shards (token ids of a corpus on disk) and the initial token embeddings."""

@@ -62,10 +62,10 @@ class Shards:
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
     def read_tokens(self, places: np.ndarray) -> np.ndarray:
-        """Return the token ids at given places in the sequence of all tokens of all texts.
+        """Return the token ids at given places in the joined texts.
 
         Args:
-            places: (K,) indices in that sequence.
+            places: (K,) indices in the array that would result from joining all `parts`.
 
         Returns:
             (K,) int64 token ids.
@@ -96,6 +96,9 @@ def write_or_load(
         tokenizer: The tokenizer.
         max_length: The model's largest input length in tokens; longer texts are cut and counted.
         folder: The folder of the shards.
+
+    Returns:
+        The shards, whose token ids are memory-mapped.
 
     Raises:
         InputError: A file cannot be read or written.
@@ -173,7 +176,7 @@ def _unreadable(error: OSError, place: Path) -> InputError:
 
 
 def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
-    """Yield the first and last byte of each part in a file of texts; a part ends at the end of a line."""
+    """Split a file of texts into parts of whole lines; yield the first byte and the end byte of each part."""
     size, start = texts.stat().st_size, 0
     with texts.open("rb") as file:
         while start < size:
@@ -195,7 +198,7 @@ def _write_part(
 
     Args:
         texts: The file with one text per line.
-        lines: The first byte of the lines, and the byte after them.
+        lines: The positions of the lines in the file: the first byte, and the byte after the last one.
         tokenizer: The tokenizer.
         max_length: The largest number of tokens of a text; longer texts are cut.
         paths: The files to write: token ids, and number of tokens of each text.

@@ -64,7 +64,7 @@ def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
 
 
 def _count_neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
-    """Count how often each pair of tokens is neighbouring in the texts; return a (V, V) sparse matrix."""
+    """Count how often two tokens are neighbours in the texts; return a sparse (V, V) matrix of counts."""
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     ends, first = np.cumsum(shards.lengths), 0
     for part in shards.parts:

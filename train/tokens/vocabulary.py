@@ -139,9 +139,12 @@ def _main() -> int:
 
 
 def convert(file: Path) -> Backend:
-    """Convert a SentencePiece model that `learn` wrote to a tokenizer of the library `tokenizers`.
+    """Convert a SentencePiece model to a tokenizer of the library `tokenizers`.
 
-    Both split texts in the same way.
+    The model and the tokenizer split texts in the same way.
+
+    Args:
+        file: The SentencePiece model, which `learn` wrote.
     """
     import sentencepiece
 
@@ -152,8 +155,9 @@ def convert(file: Path) -> Backend:
 def bpe(pieces: Sequence[str]) -> Backend:
     """Build a tokenizer that splits texts like a SentencePiece BPE model with the same tokens.
 
-    SentencePiece always merges the two neighbours whose union has the lowest token id. Here merges have
-    ranks instead: each way to split a token in two gets the token's id as its rank.
+    SentencePiece always merges the two neighbours that form the token with the lowest id. The library
+    `tokenizers` uses a list of pairs to merge, the first pair first. Therefore, all pairs that form a token
+    are listed in the order of that token's id.
 
     Args:
         pieces: The tokens, in the order of their ids; the five special tokens come first.
