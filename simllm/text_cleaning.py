@@ -68,7 +68,9 @@ _SPACING = [
 def clean(text: str) -> str:
     """Clean a code summary: remove comment marks, convert to lower-case ASCII, put spaces around punctuation.
 
-    Only the first 10,000 characters are read.
+    Of a comment block, only the text before the first blank line is kept. A block tag, such as `@param`,
+    at the beginning of a later line is removed with all text after it. Only the first 10,000 characters of
+    the text are read.
 
     Examples:
         >>> clean("/** Gets the user's  NAME (1 . 5 times). */")

@@ -1,4 +1,4 @@
-"""Untrusted programs: compile them, run them in a sandbox under limits, and judge them by tests."""
+"""Tools that compile untrusted programs, run them in a sandbox under limits, and judge them by tests."""
 
 from simllm.execution.run_messages import Limits, Outcome, SandboxError
 from simllm.execution.sandbox import Sandbox

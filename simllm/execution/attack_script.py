@@ -27,7 +27,14 @@ _LIBC = ctypes.CDLL(None)
 
 
 def write_to_the_system(readable: list[str]) -> str:
-    """Try to make all mounts writable, and return the system folders that accept a new file."""
+    """Try to make all mounts writable, and to make a file in each system folder.
+
+    Args:
+        readable: The paths of the machine that the sandbox shows to programs; they are tried, too.
+
+    Returns:
+        The folders in which a file could be made, joined by commas; "" if there is none.
+    """
     for line in Path("/proc/mounts").read_text().splitlines():
         _LIBC.mount(b"none", line.split()[1].encode(), None, _MS_REMOUNT_BIND, None)
     folders = ("/", "/usr", "/usr/bin", "/etc", "/lib", "/dev", "/proc/sys/kernel", "/sys", "/home", "/root")
@@ -35,9 +42,16 @@ def write_to_the_system(readable: list[str]) -> str:
 
 
 def fill_memory_with_files(most: int, readable: list[str]) -> str:
-    """Write files into each writable folder; return the first folder that takes more than `most` bytes.
+    """Try to write more bytes into a folder than its size limit allows.
 
     The writable folders of the sandbox are in memory, so files without a limit would use up the memory.
+
+    Args:
+        most: The size limit of each folder in bytes.
+        readable: The paths of the machine that the sandbox shows to programs; they are skipped.
+
+    Returns:
+        A text that names the first folder that accepted more; "" if there is none.
     """
     for top, folders, _ in os.walk("/"):
         skipped = {Path("/proc"), Path("/usr"), *map(Path, readable)}
@@ -77,14 +91,17 @@ def _can_write(folder: str) -> bool:
 
 
 def read_the_machine(readable: list[str]) -> str:
-    """Return the private paths of the machine, such as /home and /etc/shadow, that exist in the sandbox."""
+    """Return the private paths of the machine, such as /home and /etc/shadow, that exist in the sandbox.
+
+    The paths that programs may read (`readable`) and the folders that contain them are allowed, not private.
+    """
     paths = ("/etc/shadow", "/etc/passwd", "/home", "/root", "/var", "/run", "/sys", "/mnt", "/opt")
     allowed = {str(parent) for path in readable for parent in (Path(path), *Path(path).parents)}
     return ", ".join(path for path in paths if Path(path).exists() and path not in allowed)
 
 
 def read_environments() -> str:
-    """Return the names of unexpected environment variables in all visible processes."""
+    """Return the names of unexpected environment variables in all visible processes, joined by commas."""
     found = set()
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -95,13 +112,16 @@ def read_environments() -> str:
 
 
 def see_other_processes() -> str:
-    """Return how many processes are visible besides this process and the first process of the sandbox."""
+    """Return a text with the number of visible processes; "" if no unexpected process is visible.
+
+    This process and the first process of the sandbox do not count.
+    """
     others = {path.name for path in Path("/proc").glob("[0-9]*")} - {"1", str(os.getpid())}
     return f"{len(others)} processes are visible" if others else ""
 
 
 def inherit_open_files() -> str:
-    """Return the file descriptors that this process inherited, besides the standard streams.
+    """Return the numbers of the file descriptors that this process inherited, besides standard streams.
 
     Descriptor 3 is ignored, because it belongs to the listing of the folder /proc/self/fd.
     """
@@ -109,11 +129,14 @@ def inherit_open_files() -> str:
 
 
 def reach_the_network(port: int, name: str) -> str:
-    """Connect to two listeners outside the sandbox, and send a datagram; return the reached addresses.
+    """Try to connect to two listeners outside the sandbox, and to send a UDP packet to another machine.
 
     Args:
         port: The TCP port of the first listener.
         name: The name of the abstract socket of the second listener.
+
+    Returns:
+        The reached addresses, joined by commas; "" if there is none.
     """
     reached = []
     for family, address in ((socket.AF_INET, ("127.0.0.1", port)), (socket.AF_UNIX, "\0" + name)):
@@ -131,7 +154,7 @@ def reach_the_network(port: int, name: str) -> str:
 
 
 def gain_rights() -> str:
-    """Return the ways in which this process can get rights of root.
+    """Return the ways in which this process can get the rights of the user root, joined by commas.
 
     The ways are: it has capabilities, it is root, it may start setuid programs, or it can create a user
     namespace (in which it would be root).
@@ -159,7 +182,10 @@ def raise_limits() -> str:
 
 
 def hide_memory() -> str:
-    """Allocate memory that belongs to no process and to no folder; return the system calls that worked."""
+    """Try system calls that allocate memory outside of all processes and folders; return those that worked.
+
+    The limits of the sandbox would not count such memory.
+    """
     taken = []
     if hasattr(os, "memfd_create"):
         try:
@@ -173,7 +199,11 @@ def hide_memory() -> str:
 
 
 def start_many_processes(most: int) -> str:
-    """Try to start more than `most` processes, which keep running after this process has ended."""
+    """Try to start more than `most` processes, which keep running after this process has ended.
+
+    Returns:
+        A text that says that all were started; "" if the sandbox prevented it.
+    """
     for number in range(most + 1):
         try:
             if os.fork() == 0:

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 _DEEPEST = 32  # levels of folders that are searched
-_MOST_ENTRIES = 100_000  # entries of folders that are searched
+_MOST_ENTRIES = 100_000  # files that are compared with the patterns
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not block the reader
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _FOLDER = _READ | os.O_DIRECTORY
@@ -77,7 +77,7 @@ def _entries(folder: int, prefix: str, levels: int) -> Iterator[tuple[str, int, 
     Args:
         folder: The file descriptor of the folder.
         prefix: The relative path of the folder, with a slash at its end; "" for the top folder.
-        levels: How many levels of subfolders are searched.
+        levels: The number of levels of subfolders to search.
 
     Yields:
         The file's relative path, the file descriptor of the folder that directly contains the file, and the
@@ -94,5 +94,5 @@ def _entries(folder: int, prefix: str, levels: int) -> Iterator[tuple[str, int, 
                     yield from _entries(inner, f"{prefix}{name}/", levels - 1)
                 finally:
                     os.close(inner)
-        except PermissionError:  # a folder that the program closed to itself
+        except PermissionError:  # a folder that the program made unreadable
             continue

@@ -32,6 +32,9 @@ def bwrap_command(
         readable: Further paths of the machine that the program may read.
         status: The file descriptor to which bwrap writes its status.
         seccomp: The file descriptor from which bwrap reads the filter of system calls.
+
+    Returns:
+        The path of bwrap and its options.
     """
     command = [bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
     command += ["--new-session", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"]

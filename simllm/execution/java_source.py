@@ -18,9 +18,9 @@ _MAIN = (b"\x01\x00\x04main", b"\x01\x00\x16([Ljava/lang/String;)V")
 
 
 def file_name(source: str) -> str:
-    """Return the file name that javac requires for a source text.
+    """Return the file name that javac requires for a Java source text.
 
-    The file must be named after the public class. Without a public class, the name is Main.java.
+    javac requires the name of the public class. Without a public class, the name is Main.java.
     """
     code = _outermost(_NOT_CODE.sub(" ", source))
     match = _PUBLIC_TYPE.search(code)
@@ -39,13 +39,13 @@ def _outermost(code: str) -> str:
 
 
 def main_class(source_name: str, classes: Mapping[str, bytes]) -> str:
-    """Choose the class to start, among compiled classes that have a method `main`.
+    """Choose the class that starts a compiled Java program: a class that has a method `main`.
 
-    A class with the name of the source file is preferred.
+    If several classes have one, the class with the name of the source file is preferred.
 
     Args:
         source_name: The name of the source file, such as "Main.java".
-        classes: The content of the class files by relative path.
+        classes: The content of each class file by its relative path.
 
     Returns:
         The name of the class with its package, such as "pack.Main". If no class has `main`, the name of the

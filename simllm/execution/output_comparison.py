@@ -22,8 +22,8 @@ def comparison(mode: str) -> Callable[[bytes, bytes], str]:
 
     Args:
         mode: The rule by which two outputs are equal.
-            `lines`: All lines are equal. Blanks at the ends of lines and empty lines at the end of the output
-            are ignored.
+            `lines`: All lines are equal. Spaces and tabs at the ends of lines, and empty lines at the end of
+            the output, are ignored.
             `tokens`: All words (parts between white space) are equal.
             `exact`: All bytes are equal.
             `float:E`: All words are equal, but numbers may have an absolute or relative error of up to E.

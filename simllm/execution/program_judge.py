@@ -18,7 +18,7 @@ from simllm.execution.toolchains import Program, compile_program
 # memory limit, output limit, runtime error, file error (no output file)
 VERDICTS = ("NC", "CE", "AC", "WA", "PE", "TL", "ML", "OL", "RE", "FE")
 _OF_LIMIT = {"time": "TL", "memory": "ML", "output": "OL"}
-_RULES = 1  # raise this number when the same program can get another verdict
+_RULES = 1  # increase it after a change that can change verdicts, so that stored verdicts are not reused
 _PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\0*?\[]+")
 _LONGEST_NAME = 255  # bytes, of Linux
 
@@ -38,7 +38,7 @@ class JudgeTest:
 
 @dataclass(frozen=True)
 class ProgramFiles:
-    """File names for programs that do not use standard input and output.
+    """Names of the input and output file of a program that does not use standard input and output.
 
     Attributes:
         input: The name of the file that the program reads.
@@ -109,6 +109,9 @@ def judge(
         limits: The limits of each test.
         files: The files that the program reads and writes; None for standard input and output.
         compare: The rule that compares outputs, as in `output_comparison.comparison`.
+
+    Returns:
+        The verdict on the program, the result of each test, and the messages of the compiler.
 
     Raises:
         InputError: The language or the comparison is not supported, or tools are not installed.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_BYTES_OF_A_FILE = 1024  # that the kernel needs for a file in memory, besides its content
+_BYTES_OF_A_FILE = 1024  # memory of the kernel for each file in a folder in memory, besides its content
 _STATE, _TIMES, _RESIDENT = 0, slice(11, 15), 21  # fields in /proc/PID/stat, after the name of the program
 
 
@@ -18,7 +18,7 @@ class Usage:
 
     Attributes:
         cpu_seconds: Processor time in seconds, including that of ended processes.
-        largest: Resident memory of the process that uses most, in bytes.
+        largest: Resident memory of the process that uses the most memory, in bytes.
         memory: Resident memory of all processes together, in bytes. Memory that processes share counts once
             if it was measured exactly (see `measure`); otherwise it counts for each process.
     """
@@ -41,6 +41,9 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
         folders: File descriptors of folders in memory. The size of their files is limited, but the number of
             files is not. Therefore the kernel's memory for each file is added to the result.
         enough: Number of bytes above which the exact sum is computed.
+
+    Returns:
+        The processor time of the processes, and their memory, which includes that for the files.
     """
     ticks, resident = 0, dict[str, int]()
     for pid in pids:

@@ -16,7 +16,7 @@ _LENGTH = struct.Struct("!Q")
 
 
 class SandboxError(RuntimeError):
-    """Failure of the sandbox itself. Nothing is known about the program that should have run."""
+    """Error for a failure of the sandbox itself. It says nothing about the program that should have run."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a run.
+    """The outcome of a command that ran in the sandbox.
 
     Attributes:
         status: The exit status; 128 + N if signal N ended the command, as in a shell.
@@ -96,8 +96,8 @@ class Outcome:
         cpu_seconds: Processor time of all processes, in seconds.
         wall_seconds: Time from start to end, in seconds.
         peak_memory: Peak of the resident memory in bytes.
-        files: The content of the files that match `Request.keep`, by relative path. Their total size is at
-            most the disk limit.
+        files: The content of the files in the working folder that the request asked to keep, by relative
+            path. Their total size is at most the disk limit.
     """
 
     status: int
@@ -116,7 +116,7 @@ class Outcome:
 
 
 def send_request(stream: IO[bytes], request: Request) -> None:
-    """Write a request to a pipe."""
+    """Write a request to run a command to a pipe."""
     header = {
         "argv": list(request.argv),
         "files": list(request.files),
@@ -127,7 +127,7 @@ def send_request(stream: IO[bytes], request: Request) -> None:
 
 
 def receive_request(stream: IO[bytes]) -> Request:
-    """Read a request from a pipe.
+    """Read a request to run a command from a pipe.
 
     Raises:
         EOFError: The pipe has ended.
@@ -138,7 +138,7 @@ def receive_request(stream: IO[bytes]) -> Request:
 
 
 def send_outcome(stream: IO[bytes], outcome: Outcome | SandboxError) -> None:
-    """Write the outcome of a request, or the error that prevented it, to a pipe."""
+    """Write the outcome of a command that ran in the sandbox, or the error of the sandbox, to a pipe."""
     if isinstance(outcome, SandboxError):
         _send(stream, {"error": str(outcome)}, [])
         return
@@ -154,7 +154,7 @@ def send_outcome(stream: IO[bytes], outcome: Outcome | SandboxError) -> None:
 
 
 def receive_outcome(stream: IO[bytes]) -> Outcome:
-    """Read the outcome of a request from a pipe.
+    """Read the outcome of a command that ran in the sandbox from a pipe.
 
     Raises:
         EOFError: The pipe has ended.

@@ -18,14 +18,15 @@ class Sandbox:
 
     Commands run in bubblewrap: as an ordinary user without rights, without network, with read-only system
     folders, in a working folder in memory, and with few environment variables. After a run, all its processes
-    and files are gone. Before its first run, a new sandbox tests itself: it runs attacks on itself, and
-    raises an error if an attack succeeds.
+    and files are gone. A new sandbox first tests itself: it runs attacks on itself, and raises an error if an
+    attack succeeds.
 
     Several threads may use a sandbox at the same time. Use it in a `with` block, or call `close`.
 
     Args:
         unsafe: Run commands without bubblewrap. They can then read and change whatever an ordinary user can.
-        readable: Files and folders besides `/usr` that commands may read. Their paths stay the same inside.
+        readable: Files and folders besides `/usr` that commands may read. They have the same paths in the
+            sandbox as outside.
 
     Attributes:
         contained: Whether commands are isolated by bubblewrap; the opposite of `unsafe`.
@@ -71,6 +72,9 @@ class Sandbox:
             limits: The limits of the run.
             keep: Patterns for relative paths, as in `fnmatch`; `*` also matches `/`. After the run, matching
                 files are read from the working folder into `Outcome.files`.
+
+        Returns:
+            The exit status, the output, the resource use and the kept files.
 
         Raises:
             InputError: The path of a file leads out of the working folder.

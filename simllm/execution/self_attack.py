@@ -25,7 +25,7 @@ _MIB = 1 << 20
 
 
 def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]:
-    """Run attacks inside a sandbox, which takes a fraction of a second.
+    """Run attacks inside a sandbox, to test whether it isolates programs from this machine.
 
     Args:
         pool: The supervisor processes that start commands in a sandbox.
@@ -93,7 +93,7 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
 
 
 def find_bubblewrap() -> str:
-    """Return the path of the program bwrap, after a check that Python is installed for the attacks.
+    """Return the path of the program bwrap; check that Python, which runs the attacks, is installed, too.
 
     Raises:
         InputError: bubblewrap or Python is not installed.

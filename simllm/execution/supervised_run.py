@@ -32,11 +32,11 @@ from simllm.execution.syscall_filter import seccomp_program
 # File descriptors of the started process. The supervisor itself uses none of them but the first three.
 FIXED_DESCRIPTORS = range(6)
 STDIN, STDOUT, STDERR, GATE, STATUS, SECCOMP = FIXED_DESCRIPTORS
-# The shell says that it is there, waits until the files are written, and becomes the program. If the
+# The shell reports that it runs, waits until the files are written, and becomes the program. If the
 # supervisor is killed, the shell reads the end of the stream, and the program never starts.
 _STUB = f'cd "$HOME" && echo >&{GATE} && read -r go <&{GATE} && exec prlimit "$@" {GATE}>&-'
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
-_ADDRESS_SPACE = 4096  # MiB above the memory limit; memory is watched, this bounds what happens in between
+_ADDRESS_SPACE = 4096  # MiB above the memory limit; it limits the growth between two measurements
 _STACK = 64  # MiB
 _OPEN_FILES = 128
 _START_TIMEOUT = 60  # seconds
@@ -48,11 +48,11 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Setup:
-    """Settings for all runs of a supervisor.
+    """Settings for all runs of a supervisor, which is a process that runs commands in a sandbox.
 
     Attributes:
         bwrap: The path of bubblewrap; None runs commands without a sandbox.
-        readable: Further paths that a command may read.
+        readable: Paths besides the system folders that a command may read.
     """
 
     bwrap: str | None
@@ -60,16 +60,17 @@ class Setup:
 
 
 class CallerGoneError(Exception):
-    """The process that requested the run has ended."""
+    """Error that stops a run, because the process that requested the run has ended."""
 
 
 class SupervisedRun:
-    """One run of a command, controlled by the supervisor process.
+    """One run of a command, controlled by this process, the supervisor.
 
     Args:
         request: The command, its files and limits.
         setup: The settings for all runs.
-        caller: A file descriptor that hangs up when the process that requested the run ends.
+        caller: The file descriptor of a pipe from the process that requested the run. The pipe is
+            disconnected when that process ends; then the run is stopped.
     """
 
     def __init__(self, request: Request, setup: Setup, caller: int) -> None:
@@ -82,6 +83,9 @@ class SupervisedRun:
 
     def run(self) -> Outcome:
         """Run the command until it ends or exceeds a limit.
+
+        Returns:
+            The exit status, the output, the resource use and the kept files.
 
         Raises:
             SandboxError: The command could not be started, or the sandbox failed during the run.
@@ -150,7 +154,7 @@ class SupervisedRun:
     def _spawn(self, descriptors: Sequence[int]) -> int:
         """Start bubblewrap, or only the shell if there is no sandbox; return the process id.
 
-        The `descriptors` become the `FIXED_DESCRIPTORS` (0, 1, 2, …) of the new process.
+        The `descriptors` get the numbers 0, 1, 2 and so on (`FIXED_DESCRIPTORS`) in the new process.
         """
         program = ["/bin/sh", "-c", _STUB, "sh", *_rlimits(self.limits, self.setup), "--", *self.request.argv]
         environment: Mapping[str, str] = {}  # the environment of bwrap can be seen in /proc/1/environ
@@ -182,7 +186,7 @@ class SupervisedRun:
         self.box, self.proc = self.sized[0], self._open(f"{root}/proc")
 
     def _watch(self, begun: float) -> None:
-        """Collect the output of the command until the command ends or exceeds a limit."""
+        """Collect the command's output and measure its resource use, until it ends or exceeds a limit."""
         poll = select.poll()
         for descriptor in (*self.kept, self.exited):
             poll.register(descriptor, select.POLLIN)
@@ -208,7 +212,8 @@ class SupervisedRun:
     def _measure(self) -> None:
         usage = measure(self.proc, self._pids(), self.sized, self.limits.memory * _MIB)
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self.start_seconds)
-        # For a moment, a process that starts another appears twice. So sums must be seen twice.
+        # For a moment, a process that starts another one appears twice. So a sum counts only if two
+        # measurements in a row reach it.
         self.peak_memory = max(self.peak_memory, usage.largest, min(usage.memory, self.last_memory))
         self.last_memory = usage.memory
         self.exceeded = self.exceeded or self._exceeded_usage()

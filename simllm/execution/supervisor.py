@@ -23,8 +23,11 @@ _NOBODY = 65534
 def main() -> None:
     """Run commands on request until the caller ends.
 
-    The first argument on the command line is a JSON object: `caller` is the process id of the caller, `bwrap`
-    and `readable` are the values for `Setup`.
+    The first argument on the command line is a JSON object with these keys:
+
+    - `caller`: The process id of the caller.
+    - `bwrap`: The path of bubblewrap; null runs commands without a sandbox.
+    - `readable`: A list of paths besides the system folders that commands may read.
     """
     settings = json.loads(sys.argv[1])
     if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
@@ -46,10 +49,10 @@ def main() -> None:
 
 
 def _become_ordinary_user() -> None:
-    """Change from root to an ordinary user, because many limits do not apply to root.
+    """Turn this process from root into an ordinary user, because many limits do not apply to root.
 
-    The new user id depends on the process id, so that this user has no other processes or files. If that id
-    cannot be used, the user becomes `nobody`.
+    The new user id depends on the process id, so that this user has no other processes or files. If that user
+    id cannot be used, the user `nobody` is used.
     """
     os.setgroups([])
     for user in (_FIRST_FREE_USER + os.getpid(), _NOBODY):
@@ -66,7 +69,7 @@ def _wait_for_request(caller: int) -> bool:
     """Wait for the next request.
 
     Args:
-        caller: The process id of the caller.
+        caller: The process id of the process that sends the requests.
 
     Returns:
         True if a request, or the end of standard input, can be read. False if the caller has ended.

@@ -1,4 +1,4 @@
-"""A pool of supervisors: processes that run commands in sandboxes for the threads of this process."""
+"""A pool of supervisors: child processes that run commands in sandboxes for the threads of this process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FOLDER = str(Path(simllm.__file__).parents[1])
 
 
 class SupervisorPool:
-    """A pool of supervisors, which are processes that run one command at a time.
+    """A pool of supervisors: child processes that each run one command at a time.
 
-    A supervisor is started when a command is to be run and no supervisor is idle. Afterwards it waits for the
-    next command.
+    A new supervisor is started only if no other is idle. After its command, a supervisor waits for the next
+    one.
 
     Args:
         bwrap: The path of bubblewrap; None runs commands without a sandbox.
-        readable: Further paths that a command may read.
+        readable: Paths besides the system folders that a command may read.
     """
 
     def __init__(self, bwrap: str | None, readable: Sequence[str] = ()) -> None:
@@ -37,7 +37,10 @@ class SupervisorPool:
         self._closed = False
 
     def run(self, request: Request) -> Outcome:
-        """Run a command. Several threads may call this method at the same time.
+        """Run a command in a sandbox. Several threads may call this method at the same time.
+
+        Returns:
+            The exit status, the output, the resource use and the kept files.
 
         Raises:
             SandboxError: The command could not be run.
@@ -48,13 +51,13 @@ class SupervisorPool:
         try:
             send_request(supervisor.stdin, request)
             outcome = receive_outcome(supervisor.stdout)
-        except SandboxError:  # its supervisor can go on
+        except SandboxError:  # the supervisor can be reused
             self._give_back(supervisor)
             raise
         except (EOFError, BrokenPipeError):
             status = self._end(supervisor)
             raise SandboxError(f"the supervisor of the sandbox ended with status {status}") from None
-        except BaseException:  # such as Ctrl+C: the answer is still to come, so the supervisor cannot go on
+        except BaseException:  # such as Ctrl+C: the supervisor still runs the command, so it cannot be reused
             self._end(supervisor)
             raise
         self._give_back(supervisor)
@@ -74,7 +77,7 @@ class SupervisorPool:
                 raise SandboxError("the sandbox is closed")
             if self._idle:
                 return self._idle.pop()
-            # Nothing of this environment is needed but the libraries of Python itself; keys stay here.
+            # A supervisor needs only the path of Python's libraries; it must not get variables with API keys.
             environment = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
             command = [sys.executable, "-I", "-S", "-c", _PROGRAM.format(_FOLDER), self._settings]
             # Ctrl+C in the terminal is for this process, which then ends its supervisors.

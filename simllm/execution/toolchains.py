@@ -1,4 +1,4 @@
-"""The programming languages whose programs can be compiled and run, and their tools."""
+"""Compilers and interpreters of the programming languages whose programs can be run in the sandbox."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _JAVA = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The tools of a programming language.
+    """The commands that compile and run programs in a programming language.
 
     Attributes:
         source: The name of the source file.
         compile: The command that compiles the source file; `{source}` stands for its name.
-        keep: Patterns for the paths of the compiled files.
+        keep: Patterns for the relative paths of the compiled files, as in `fnmatch`.
         run: The command that runs the program. `{memory}` stands for the memory limit in MiB, and `{main}`
             for the Java class that has the method `main`.
         version: The command that prints the version of the compiler or interpreter.
@@ -93,7 +93,7 @@ class Program:
     toolchain: Toolchain = dataclass_field(repr=False)
 
     def command(self, limits: Limits) -> list[str]:
-        """Return the command that runs the program under the given limits."""
+        """Return the command that runs the program; for Java, it contains the limit of memory."""
         words = {"memory": limits.memory, "main": self.main}
         return [word.format(**words) for word in self.toolchain.run]
 
@@ -113,7 +113,7 @@ class Program:
 
 
 def find_toolchain(language: str) -> Toolchain:
-    """Return the tools of a programming language, after a check that they are installed.
+    """Return the commands for a programming language, after a check that its tools are installed.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.
@@ -128,7 +128,11 @@ def find_toolchain(language: str) -> Toolchain:
 
 
 def toolchain_version(sandbox: Sandbox, language: str) -> str:
-    """Return the version of a language's compiler or interpreter, as it prints the version in the sandbox.
+    """Return the version of a language's compiler or interpreter: the first line that it prints about it.
+
+    Args:
+        sandbox: The sandbox in which the compiler or interpreter is asked.
+        language: cpp, python or java.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed or do not run.
@@ -152,7 +156,7 @@ def compile_program(sandbox: Sandbox, language: str, code: str) -> Program:
         code: The source code. In Java, the public class may have any name.
 
     Returns:
-        The program. It can be run if `outcome.succeeded` is true.
+        The program. If its `outcome.succeeded` is false, it did not compile, and cannot be run.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.

@@ -1,4 +1,4 @@
-"""Questions to a language model behind an OpenAI-compatible endpoint."""
+"""A client that asks a language model behind an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ChatEndpoint:
             raise InputError(f"{self.url}: expected an address such as http://localhost:8000")
 
     def ask(self, prompt: str) -> str:
-        """Return the model's answer to one message, at temperature 0.
+        """Send one message to the model at temperature 0, and return the text of its answer.
 
         Raises:
             InputError: The server cannot be reached, reports an error, or answers in another format.
@@ -76,4 +76,4 @@ class _NoRedirect(request.HTTPRedirectHandler):
     """Handler that refuses redirections, because they would pass the API key to another server."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Return no request, so that the redirection is an error."""
+        """Return None instead of a request to the new address; the redirection is then an error."""

@@ -86,6 +86,9 @@ def parsed(line: str, where: str) -> dict[str, Any]:
         line: The line.
         where: The place of the line for errors, such as "FILE, line 3".
 
+    Returns:
+        The object. U+FFFD replaces characters that UTF-8 cannot encode (lone surrogates).
+
     Raises:
         InputError: The line is not a JSON object.
     """
@@ -228,8 +231,8 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
 def temporary(file: Path) -> Iterator[Path]:
     """Make an empty temporary file beside `file` for a `with` block, and remove it after the block.
 
-    The temporary file gets the permissions of `file`, if that exists. The block may rename the temporary
-    file to keep it.
+    If `file` exists, the temporary file gets its permissions. The block may rename the temporary file to keep
+    it.
 
     Yields:
         The path of the temporary file.
@@ -248,8 +251,8 @@ def temporary(file: Path) -> Iterator[Path]:
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock on a file or folder during a `with` block, so that no other process writes there.
 
-    The lock is a file `.NAME.lock` beside `path`. Only processes that call this function respect it. If the
-    process is killed, the lock ends, too.
+    The lock is a file `.NAME.lock` beside `path`. Only processes that call this function respect the lock.
+    If this process is killed, the lock ends, too.
 
     Args:
         path: The file or folder; it need not exist.

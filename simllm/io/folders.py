@@ -1,8 +1,8 @@
 """Safe writing of folders: simllm replaces only folders that it wrote itself.
 
 simllm puts a file `.simllm`, the marker, into each folder that it writes. The marker lists the files that
-simllm wrote. If the folder is replaced, only these files are replaced; all others are kept. A folder with
-files but without a marker is refused.
+simllm wrote. If the folder is replaced, only these files are replaced; all others are kept. simllm refuses
+to write into a folder that has files but no marker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 
 
 def check_place(folder: Path) -> None:
-    """Check that a folder, and files in it, can be made at this path; make nothing.
+    """Check that a folder, and files in it, can be made at this path; the check itself makes nothing.
 
     Raises:
         InputError: The path leads through a file, a loop of links, or a folder without write permission.
@@ -69,8 +69,8 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
         names: The names of the files in the new folder, as far as they are known.
 
     Raises:
-        InputError: `check` fails. Or the folder is the current folder or a mount point. Or it holds a file
-            with one of the `names` that simllm did not write.
+        InputError: `check` rejects the folder. Or the folder is the current folder or a mount point. Or it
+            has a file with one of the `names`, and simllm did not write this file.
     """
     check(folder)
     real = files.real(folder)
@@ -105,7 +105,7 @@ def own(folder: Path) -> None:
     The folder may be missing, empty, or already have a marker.
 
     Raises:
-        InputError: `check` fails, or the folder cannot be written.
+        InputError: The folder has files but no marker, or cannot be written.
     """
     check(folder)
     try:
@@ -117,7 +117,7 @@ def own(folder: Path) -> None:
 
 
 def add(folder: Path, name: str, content: str | bytes) -> None:
-    """Write a file into a folder of simllm, and list the file in the folder's marker (`.simllm`).
+    """Write a file into a folder of simllm, and add its name to the folder's marker, the file `.simllm`.
 
     Args:
         folder: The folder; it must have a marker.
@@ -125,7 +125,8 @@ def add(folder: Path, name: str, content: str | bytes) -> None:
         content: The content of the file.
 
     Raises:
-        InputError: `check_addition` fails, or the file cannot be written.
+        InputError: The folder has no marker, or has a file of this name that simllm did not write; or the
+            file cannot be written.
     """
     reserve(folder, [name])
     file = folder / name
@@ -137,15 +138,17 @@ def add(folder: Path, name: str, content: str | bytes) -> None:
 
 
 def reserve(folder: Path, names: Iterable[str]) -> None:
-    """List files in the marker of a folder of simllm; simllm may then write them.
+    """Add names of files to the marker of a folder, so that simllm may write these files later.
+
+    The marker is the file `.simllm`. It lists the files in the folder that simllm may write and replace.
 
     Args:
         folder: The folder; it must have a marker.
         names: The paths of the files, relative to the folder.
 
     Raises:
-        InputError: The folder has no marker, or has one of the files, which simllm did not write; or the
-            marker cannot be written.
+        InputError: The folder has no marker, or already has a file of these names that simllm did not write;
+            or the marker cannot be written.
     """
     names = list(names)
     written = _check_additions(folder, names)
@@ -194,8 +197,8 @@ def replacing(folder: Path) -> Iterator[Path]:
         The path of the temporary folder.
 
     Raises:
-        InputError: `check_replaceable` fails, another process replaces the folder, or a file cannot be
-            written.
+        InputError: `check_replaceable` rejects the folder, another process is replacing it, or a file cannot
+            be written.
     """
     check_replaceable(folder)
     folder = files.real(folder)
@@ -218,7 +221,7 @@ def replacing(folder: Path) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove the files that simllm wrote into a folder; remove the folder, too, if it is empty then."""
+    """Remove the files that simllm wrote into a folder; then remove the folder if it is empty."""
     for name in _written(folder) or ():
         above = list(Path(name).parents)[:-1]
         if not any((folder / path).is_symlink() for path in above):  # a link may lead out of the folder
@@ -252,9 +255,10 @@ def recover(folder: Path) -> None:
 
 
 def recover_all(parent: Path) -> None:
-    """Clean up after killed writers in a folder: restore its subfolders, and remove temporary files.
+    """Clean up a folder in which processes were killed while they wrote.
 
-    No other process may write into `parent` meanwhile.
+    Interrupted replacements of subfolders are finished or undone, and temporary files are removed. No other
+    process may write into `parent` meanwhile.
 
     Args:
         parent: A folder that simllm wrote, such as the folder of a training run.
@@ -281,9 +285,9 @@ def _leftovers(folder: Path, suffix: str) -> list[Path]:
 
 
 def _discard(partial: Path) -> None:
-    """Remove a temporary folder with all its files, and last its marker, the file `.simllm`.
+    """Remove a temporary folder with all its files; the marker, the file `.simllm`, is removed last.
 
-    If this is interrupted, the marker shows a later call that the folder may still be removed.
+    If the removal is interrupted, the marker shows a later call that simllm may remove the rest.
     """
     for path in partial.iterdir():
         if path.is_dir() and not path.is_symlink():
@@ -294,7 +298,7 @@ def _discard(partial: Path) -> None:
 
 
 def _replace(new: Path, folder: Path) -> None:
-    """Rename the folder `new` to `folder`, and move files that simllm did not write from the old `folder`."""
+    """Replace `folder` by the folder `new`, but keep those files of `folder` that simllm did not write."""
     for path in (*new.rglob("*"), new):
         files.sync(path)
     check(folder)
@@ -312,7 +316,15 @@ def _replace(new: Path, folder: Path) -> None:
 
 
 def _keep_others(old: Path, folder: Path) -> None:
-    """Move the files that simllm did not write from the folder `old` to `folder`; then remove `old`."""
+    """Rescue the user's files from a replaced folder, and remove this folder.
+
+    The user's files are those that simllm did not write. If `folder` already has a file of the same name, the
+    user's file stays in `old`, and `old` is not removed.
+
+    Args:
+        old: The replaced folder.
+        folder: The new folder, which gets the files.
+    """
     for name in set(_files(old)) - {MARKER, *(_written(old) or ())}:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if not (folder / name).exists():
@@ -330,7 +342,7 @@ def _mark(folder: Path, names: list[str]) -> None:
 def _written(folder: Path) -> list[str] | None:
     """Return the relative paths of the files that simllm wrote into a folder.
 
-    They come from the marker `.simllm`. None is returned if there is no valid marker.
+    The paths are read from the marker, the file `.simllm`. Without a valid marker, None is returned.
     """
     try:
         marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))

@@ -30,8 +30,9 @@ def latex_table(
         label: The label for `\ref`, without the prefix "tab:".
         header: The column names, as LaTeX.
         rows: The cells of each row, as LaTeX.
-        alignment: The alignment of the columns; by default the first is left-aligned, the others right.
-        small: Whether to use small letters.
+        alignment: The alignment of the columns, such as "lrr"; by default, the first column is left-aligned,
+            and all others are right-aligned.
+        small: Whether to use a small font size.
     """
     label = "tab:" + re.sub(r"[^\w/-]", "-", label)
     body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)

@@ -33,7 +33,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_error(404)
 
     def end_headers(self) -> None:
-        """Add headers: a page that changed is loaded again, and types are not guessed."""
+        """Add headers that make browsers reload changed files, and not guess the types of files."""
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
         super().end_headers()
@@ -44,11 +44,14 @@ class _Handler(SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def serving(folder: Path, port: int) -> Iterator[ThreadingHTTPServer]:
-    """Open a server for the files of a folder during a `with` block; its `serve_forever` answers requests.
+    """Open a web server for the files of a folder during a `with` block.
 
     Args:
         folder: The folder.
-        port: The port; 0 takes a free one.
+        port: The port; 0 means any free port.
+
+    Yields:
+        The server. It answers requests while its method `serve_forever` runs.
 
     Raises:
         InputError: The port is used by another program, or may not be used.

@@ -1,4 +1,4 @@
-"""The partial file: finished results of a long command, which `--resume` continues after a stop."""
+"""The partial file: it stores the first results of a long command, so that `--resume` can continue it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ class PartialFile:
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
         """Open the partial file that belongs to an output file, or prepare a new one.
 
-        If earlier records are kept, a damaged end of the file is cut off. A file without records is
-        removed.
+        An existing file is checked. A damaged end of the file is cut off. A file without records is removed.
 
         Args:
             output: The output file.
             settings: The settings on which the records depend, as JSON values.
-            resume: Whether to keep the records of an earlier run and append to them.
+            resume: Whether to keep the records of an earlier run, and append new ones.
 
         Raises:
             InputError: The existing file was not written by simllm, or has other settings. Or the file has

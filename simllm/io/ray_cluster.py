@@ -1,8 +1,8 @@
-"""Connection to a Ray cluster; every problem of the cluster is one line.
+"""Connection to a Ray cluster; problems of the cluster become error messages of one line.
 
     python -m simllm.io.ray_cluster ADDRESS NODES
 
-waits until the cluster has this number of nodes. Exit status: 0, or 2 after two minutes.
+waits until the cluster has at least NODES nodes. After two minutes, the command fails with exit status 1.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from typing import Any
 
 from simllm.errors import InputError
 
-_PATIENCE = 10.0  # seconds
+_PATIENCE = 10.0  # seconds to wait for a connection
 RERUN = "rerun the same command to resume"
 
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Connect to a Ray cluster, and disconnect at the end.
+    """Connect to a Ray cluster for a `with` block.
 
     Args:
-        address: The address of the cluster, or "auto" for the one of this machine; None starts Ray here.
+        address: The address of the cluster, or "auto" for the cluster that runs on this machine; None starts
+            a new one on this machine.
 
     Yields:
         The module `ray`.
 
     Raises:
-        InputError: Ray is not installed, there is no cluster, or it is lost; or a task raised InputError.
+        InputError: Ray is not installed, there is no cluster at the address, the connection is lost during
+            the block, or a task raised InputError.
     """
     try:
         import ray
@@ -61,7 +63,10 @@ def connected(address: str | None) -> Iterator[Any]:
 
 
 def _check_address(address: str | None) -> None:
-    """Check that a server answers; Ray itself would try for minutes, and then end the process."""
+    """Check that a server answers at the address of a cluster; None and "auto" are not checked.
+
+    Without this check, Ray would try to connect for minutes, and then end the process.
+    """
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
         return  # None or "auto"
@@ -80,8 +85,8 @@ def wait_for_nodes(address: str, count: int, patience: float = 120.0) -> None:
 
     Args:
         address: The address of the cluster, HOST:PORT.
-        count: The number of nodes.
-        patience: How long to wait, in seconds.
+        count: The smallest number of nodes.
+        patience: The longest time to wait, in seconds.
 
     Raises:
         InputError: The cluster does not have enough nodes in time, or Ray is not installed.

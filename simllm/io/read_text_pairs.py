@@ -55,6 +55,9 @@ def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:
         candidates: A text file with one candidate per line.
         references: A text file with one reference per line.
 
+    Yields:
+        The pairs, without ids.
+
     Raises:
         InputError: A file is empty, or the files have different numbers of lines.
     """
@@ -77,9 +80,12 @@ def from_jsonl(
 
     Args:
         file: The file.
-        candidate_field: The key under which a line has the candidate.
-        reference_field: The key under which a line has the reference.
-        id_field: The key under which a line has the pair's id, any JSON value; None for pairs without ids.
+        candidate_field: The key of the candidate in each line.
+        reference_field: The key of the reference in each line.
+        id_field: The key of the pair's id, which may be any JSON value; None for pairs without ids.
+
+    Yields:
+        The pairs, in the order of the lines.
 
     Raises:
         InputError: The file is empty, a line lacks a key, a text is not a string, or an id is nested too
@@ -97,7 +103,7 @@ def from_jsonl(
 
 
 def _depth(value: Any) -> int:
-    """Count the lists and objects around the most deeply nested value in a JSON value."""
+    """Return the depth of nesting of a JSON value: 0 for a text or number, 1 for a list of numbers."""
     depth, level = -1, [value]
     while level:
         depth += 1
@@ -111,12 +117,15 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the table cell for a pair's id in a list; the list is empty if the table shows no ids.
+    """Return the cells that show a pair's id in a table: a list of one cell, or of none.
 
     Args:
         row: The pair.
-        format_: The table's format ("text", "tsv" or "json"), or None for a table without ids. Text and
-            TSV show an id that is not a string as JSON.
+        format_: The table's format ("text", "tsv" or "json"); None for a table without ids. In text and TSV,
+            an id that is not a string is written as JSON.
+
+    Returns:
+        The cell in a list; an empty list for a table without ids.
     """
     if format_ is None:
         return []

@@ -45,6 +45,9 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
         values: The content of the file.
         where: The name of the file, for errors.
 
+    Returns:
+        The instance of `cls`.
+
     Raises:
         InputError: A key is unknown or missing, a value has the wrong type, or the dataclass refuses a
             value. The message lists all problems.
@@ -62,7 +65,7 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
     Args:
         cls: The dataclass.
         values: The JSON object.
-        prefix: The keys above this object, for messages, such as "model.".
+        prefix: The keys under which the file has this object, such as "model."; used in messages.
         problems: A list to which messages are appended.
 
     Returns:
@@ -108,6 +111,9 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
         value: The JSON value.
         name: The field's full name, for messages, such as "model.layers".
         problems: A list to which messages are appended.
+
+    Returns:
+        The converted value. If it has a problem, it must not be used.
     """
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if value is None:

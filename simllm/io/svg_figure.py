@@ -27,7 +27,7 @@ _STYLE: Any = {
 
 
 def style() -> contextlib.AbstractContextManager[None]:
-    """Make a context for `with`, inside which matplotlib draws in the style of simllm's HTML pages."""
+    """Return a context manager; matplotlib uses the style of simllm's HTML pages in its `with` block."""
     return mpl.rc_context(_STYLE)
 
 

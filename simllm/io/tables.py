@@ -84,7 +84,7 @@ def format_for(format_: str | None, output: Path | None) -> str:
 
 
 def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield a table as TSV, chunk by chunk, without its summary; numbers have six significant digits."""
+    """Yield a table as TSV, chunk by chunk; the summary is left out. Floats have six significant digits."""
     head: Rows = [columns]
     for rows in chunks:
         yield "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in [*head, *rows])
@@ -157,10 +157,10 @@ def _line(row: list[str], widths: list[int]) -> str:
 
 
 def widths(rows: Rows) -> list[int]:
-    """Compute column widths, in characters, with which all rows fit the terminal.
+    """Choose the widths of a table's columns, in characters, so that the table fits the terminal.
 
-    Columns are as wide as their longest cell. If the terminal is narrower, the widest columns are narrowed
-    first.
+    Columns are as wide as their longest cell. If the terminal is narrower than the table, the widest columns
+    are narrowed first, to 8 characters at least.
     """
     widths = [max(len(_cell(value)) for value in column) for column in zip(*rows, strict=True)]
     space = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)
@@ -173,8 +173,9 @@ def _cell(value: Any, exact: bool = False) -> str:
     """Format a table cell as one line of text.
 
     Args:
-        value: The value. Floats get four decimals.
-        exact: Whether floats get six significant digits instead.
+        value: The value.
+        exact: Whether floats get six significant digits. Otherwise they get four decimals, or exponential
+            notation if they are closer to 0 than 0.0001.
     """
     if isinstance(value, float):
         if exact:

@@ -1,4 +1,4 @@
-"""The client of an OpenAI-compatible endpoint, with its retries, and the parsing of its replies."""
+"""A client of an OpenAI-compatible endpoint: it sends requests, repeats failed ones, and parses replies."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ChatReply:
 
 
 def make_request(model: str, messages: Sequence[Message]) -> dict[str, Any]:
-    """Make the request of a round: model, messages, and temperature and top_p of 1."""
+    """Make a request to a chat model with temperature 1 and top_p 1, as a JSON object."""
     return {"model": model, "messages": list(messages), "temperature": 1, "top_p": 1}
 
 
@@ -74,10 +74,10 @@ def request_key(request: dict[str, Any]) -> str:
 
 
 def parse_reply(raw: RawReply) -> ChatReply:
-    """Parse the body of a reply.
+    """Read the model's text and the numbers of tokens from the body of a server's reply.
 
     Raises:
-        LostReplyError: The body is not that of a chat completion.
+        LostReplyError: The body is not in the format of OpenAI's chat completions.
     """
     if raw.status != 200:
         return ChatReply(None)
@@ -95,15 +95,15 @@ def parse_reply(raw: RawReply) -> ChatReply:
 
 
 class ChatClient:
-    """Client of an endpoint. Several threads may use it at the same time.
+    """Client of an OpenAI-compatible endpoint. Several threads may use it at the same time.
 
-    The API key comes from the environment variable OPENAI_API_KEY. It is replaced in everything that the
-    client returns.
+    The API key comes from the environment variable OPENAI_API_KEY. In replies and error messages, "[API key]"
+    replaces the key.
 
     Args:
-        base_url: The address of the endpoint, such as "http://localhost:8000/v1"; None means that of the
+        base_url: The address of the endpoint, such as "http://localhost:8000/v1"; None means the value of the
             environment variable OPENAI_BASE_URL.
-        retries: How often a failed request is repeated.
+        retries: The largest number of times that a failed request is repeated.
 
     Raises:
         InputError: There is no address, or it contains a password; the API key has forbidden characters; or
@@ -150,8 +150,8 @@ class ChatClient:
         """Send a request, and return the body of the reply.
 
         Raises:
-            InputError: The endpoint refuses all requests (401, 403 or 404).
-            LostReplyError: No reply came, also after retries, or the client was closed.
+            InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404).
+            LostReplyError: No reply came even after retries, or the client was closed.
         """
         openai = self._errors
         try:
@@ -175,7 +175,7 @@ class ChatClient:
         return RawReply(200, self._hidden(body))
 
     def close(self) -> None:
-        """End the requests under way, and close all connections. A closed client may be closed again."""
+        """Cancel unfinished requests, and close all connections. A closed client may be closed again."""
         with self._closing:
             if self._closed:
                 return
@@ -198,12 +198,12 @@ class ChatClient:
         await self._client.close()
 
     def _message(self, error: Exception) -> str:
-        """Return the message of an error, with its cause, cut and without the key."""
+        """Return the message and the cause of an error as one short line without the API key."""
         cause = f" ({error.__cause__})" if error.__cause__ else ""
         return self._hidden(" ".join(f"{error}{cause}".split()))[:_SHOWN]
 
     def _hidden(self, text: str) -> str:
-        """Replace the API key in a text."""
+        """Replace the API key in a text by "[API key]", unless the key is too short to be a secret."""
         if len(self._key) < _LEAST_KEY:
             return text
         return text.replace(self._key, "[API key]").replace(json.dumps(self._key)[1:-1], "[API key]")

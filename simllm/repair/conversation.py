@@ -1,4 +1,4 @@
-"""The conversation of one attempt: the model is asked and its reply judged, until one is accepted."""
+"""A conversation in which a model tries to repair a program, until the judge accepts a reply."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """Holds conversations with a model: one for each attempt at an item.
+    """Conversations with a model that repairs items, all with the same rounds, prompts and judge.
+
+    An item is an incorrect program with tests, or code whose summary is to be written.
 
     Attributes:
-        rounds: The rounds of the strategy.
+        rounds: The rounds (requests) of a conversation. The conversation ends early if a reply is accepted.
         prompts: The templates of the messages.
         ask: The function that sends messages to the model and returns its reply.
-        judge: Decides whether a reply is accepted.
+        judge: The judge, which decides whether a reply is accepted.
     """
 
     rounds: Sequence[Round]
@@ -35,10 +37,15 @@ class Conversation:
     judge: ReplyJudge
 
     def hold(self, item: RepairItem, attempt: int) -> AttemptResult:
-        """Hold the conversation of one attempt at an item.
+        """Let the model make one attempt at an item, in one or more rounds.
+
+        Args:
+            item: The incorrect program, or the code to summarize.
+            attempt: The number of the attempt, from 1.
 
         Returns:
-            The attempt. It is open (not finished) if a reply did not arrive, or if the sandbox failed.
+            The result of the attempt. The attempt is open (not finished) if a reply did not arrive, or if the
+            sandbox failed.
 
         Raises:
             InputError: The endpoint refuses all requests, a template is wrong, or a file cannot be written.
@@ -52,13 +59,20 @@ class Conversation:
         return AttemptResult(item.id, attempt, tuple(results), tuple(skipped))
 
     def _hold(self, item: RepairItem, attempt: int, results: list[RoundResult], skipped: list[int]) -> None:
-        """Ask round by round; append to the lists of results and of the numbers of skipped rounds."""
+        """Ask the model round by round, until a reply is accepted or no round is left.
+
+        Args:
+            item: The incorrect program, or the code to summarize.
+            attempt: The number of the attempt, from 1.
+            results: A list to which the result of each round is appended.
+            skipped: A list to which the numbers of rounds without new messages are appended.
+        """
         history: list[Message] = []
         last: Judged | None = None
         for number, round_ in enumerate(self.rounds, 1):
             overflowed = bool(results) and results[-1].verdict == OVERFLOW
             if round_.keeps_history and overflowed:
-                return  # the conversation only grows
+                return  # the conversation would only become longer
             feedback = self._feedback(item, round_, last)
             messages = round_messages(self.prompts, round_, item, feedback, is_first=not results)
             if messages is None:
@@ -76,7 +90,11 @@ class Conversation:
                 return
 
     def _feedback(self, item: RepairItem, round_: Round, last: Judged | None) -> Feedback:
-        """Say what is wrong with the last reply or, in a new conversation, with the code of the item."""
+        """Return the feedback that the model gets in a round.
+
+        If the round continues a conversation, the feedback is on the last reply. If the round begins a new
+        conversation and adds tests, the feedback is on the item's own code. Otherwise it is empty.
+        """
         if round_.keeps_history and last:
             return self.judge.feedback(item, last)
         if "tests" in round_.adds:

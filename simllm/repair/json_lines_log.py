@@ -1,4 +1,4 @@
-"""A file of JSON lines to which objects are appended, and which survives a killed process."""
+"""A file to which JSON objects are appended, one per line; it stays readable if the process is killed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ class JsonLinesLog:
     A line that a killed process left unfinished is removed when the file is opened.
 
     Args:
-        folder: The folder of the file, which simllm wrote.
+        folder: The folder of the file; it must have been made by simllm.
         name: The name of the file.
         is_synced: Whether `append` waits until the line is on the disk. Otherwise the operating system writes
             it later: a killed process loses nothing, but a power failure may lose the last lines.
 
     Attributes:
-        rows: The objects that the file had when it was opened.
+        rows: The objects that the file had when it was opened. Before each object stands its place for error
+            messages, such as "FILE, line 3".
 
     Raises:
         InputError: The file is damaged, or cannot be written.
@@ -47,9 +48,9 @@ class JsonLinesLog:
         self._written = self._synced = 0
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append an object, and wait until it is on the disk if the log is synced.
+        """Append an object as a line; if the log is synced, wait until the line is on the disk.
 
-        Threads that append at the same time wait for the same synchronization.
+        Threads that append at the same time share one wait for the disk.
 
         Raises:
             InputError: The file cannot be written.
@@ -73,7 +74,7 @@ class JsonLinesLog:
         """Close the file.
 
         Raises:
-            InputError: The rest of a line, which could not be written before, cannot be written now.
+            InputError: A part of a line is still in memory and cannot be written.
         """
         try:
             self._file.close()
@@ -82,7 +83,10 @@ class JsonLinesLog:
 
 
 def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Read the objects of a log with their places for errors; a missing file has none.
+    """Read the objects in a file of JSON lines.
+
+    Returns:
+        The objects, each after its place for error messages ("FILE, line 3"); empty if there is no file.
 
     Raises:
         InputError: The file cannot be read, or a line is not a JSON object.

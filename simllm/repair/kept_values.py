@@ -1,4 +1,4 @@
-"""A cache on disk for values that take long to compute."""
+"""A cache on disk for values that take a long time to compute."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class KeptValues:
     """Cache of JSON values by key, in a file of JSON lines. Several threads may use it at the same time.
 
     Args:
-        folder: The folder of a run, which simllm wrote.
+        folder: The folder of the file; it must have been made by simllm.
         name: The name of the file.
-        source: The folder of another run; values in its cache are used, too.
+        source: A folder with another cache of the same name, whose values are used, too; None for no other.
 
     Raises:
         InputError: A file is damaged, or cannot be written.
@@ -31,9 +31,9 @@ class KeptValues:
         self._lock = threading.Lock()
 
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return the value of a key; compute and keep it if it is new.
+        """Return the value of a key; if the key is new, call `compute` and store its result.
 
-        Threads that ask for the same new key wait for one computation.
+        If several threads ask for the same new key, one computes the value, and the others wait for it.
         """
         with self._lock:
             if key in self._values:
@@ -47,5 +47,5 @@ class KeptValues:
             return self._values[key]
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the cache."""
         self._log.close()

@@ -1,4 +1,4 @@
-"""The texts of prompts: jinja2 templates, included ones or a user's."""
+"""The texts of prompts for a language model, as jinja2 templates; users can replace the included ones."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ VARIABLES = ("item", "guidance", "solution", "failed", "compile_log", "verdict",
 
 @dataclass(frozen=True)
 class Prompts:
-    """The templates of prompts, and the file of strategies.
+    """Templates of prompts, and the file `strategies.json`, which tells when each template is used.
 
     Attributes:
-        texts: The text of each file, by its name.
+        texts: The content of each file, by its name, such as "request.j2".
     """
 
     texts: Mapping[str, str]
@@ -63,11 +63,11 @@ class Prompts:
         """Render a template.
 
         Args:
-            name: The name of the template.
-            values: A value for each of `VARIABLES`.
+            name: The name of the template, such as "request.j2".
+            values: The value of each variable in `VARIABLES`; None for a variable without a value.
 
         Returns:
-            The text without blank lines at its ends; empty if the template has nothing to say.
+            The text without empty lines at its beginning and end; it may be "".
 
         Raises:
             InputError: The template uses an undefined name, or fails.
@@ -79,13 +79,14 @@ class Prompts:
 
 
 def load_prompts(folder: Path | None = None) -> Prompts:
-    """Load the prompts: the included ones, replaced by files of the same name in a folder.
+    """Load the prompts that are included in simllm, and the user's own prompts.
 
     Args:
-        folder: A folder with templates (`.j2`) and, for own strategies, `strategies.json`.
+        folder: A folder with templates (`.j2`), or with a file `strategies.json`, or both. They replace the
+            included files of the same name. None loads only the included files.
 
     Raises:
-        InputError: The folder has no such file, or a file is wrong.
+        InputError: The folder has no such file, or a template is wrong, or a file cannot be read.
     """
     texts = _read(_INCLUDED)
     if folder is not None:

@@ -1,4 +1,4 @@
-"""The Python API of repair."""
+"""The Python API for the repair of programs by a language model."""
 
 from __future__ import annotations
 
@@ -44,40 +44,51 @@ def run(
     unsafe: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Let a model repair items in rounds, judge its replies, and write the results into a folder.
+    """Let a language model repair programs, judge its replies, and write the results into a folder.
 
-    The API key comes from the environment variable OPENAI_API_KEY. The same call resumes a stopped run: it
-    asks for no reply that is on record.
+    The model makes several attempts at each item. An attempt has one or more rounds: the model is asked, its
+    reply is tested, and if a test fails, the next round tells the model what is wrong. The model can write
+    summaries of code in the same way.
+
+    The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
+    resumes a stopped run and reuses the recorded replies.
 
     Args:
-        items: A file of JSON lines with the items.
+        items: A file of JSON lines with the items: incorrect programs with tests, or code to summarize.
         output: The folder of the run.
         model: The name of the model at the endpoint.
-        base_url: The address of the endpoint, such as "http://localhost:8000/v1"; default: OPENAI_BASE_URL.
-        strategy: "single", "multi-regenerate" or "cref", which is the default.
-        parts: What the strategy "single" adds: any of "guidance", "solution" and "tests".
+        base_url: The address of the endpoint, such as "http://localhost:8000/v1"; by default, the value of
+            the environment variable OPENAI_BASE_URL.
+        strategy: "single" (one request), "multi-regenerate" (a new conversation in each round) or "cref" (one
+            conversation over all rounds), which is the default.
+        parts: The help that the strategy "single" gives the model: any of "guidance" (a tutor's hint),
+            "solution" (a description of a solution) and "tests" (the failed tests).
         attempts: The number of attempts at each item; default: 5.
-        rounds: The largest number of rounds; default: those of the strategy.
-        prompts: A folder with templates in place of the included ones.
+        rounds: The largest number of rounds in an attempt; by default, the number in the strategy.
+        prompts: A folder with templates that replace the included ones.
         shows_output: Whether the model is shown the actual output of failed tests.
-        compare: How outputs are compared: "lines", which is the default, "tokens", "exact" or "float:1e-6".
-        judge: The name of a metric that judges summaries; without it, the items are programs.
-        bar: The score from which a summary is accepted.
-        prices: A JSON file with prices by model, of a million tokens: `{"M": {"input": 3, "output": 15}}`.
-        max_cost: The cost after which nothing more is asked.
+        compare: The rule that compares outputs: "lines", which is the default, "tokens", "exact" or
+            "float:1e-6".
+        judge: The name of a metric that judges summaries; None if the items are programs.
+        bar: The lowest score of an accepted summary.
+        prices: A JSON file with the prices of a million tokens by model, such as
+            `{"M": {"input": 3, "output": 15}}`.
+        max_cost: The total cost after which no more requests are sent; None for no limit.
         parallel: The number of attempts at the same time.
-        rate: The most requests a minute.
-        retries: How often a failed request is repeated.
-        replay: The folder of a run whose replies and settings are used, without an endpoint.
-        unsafe: Whether programs run without bubblewrap.
-        progress: A function that is called after each attempt with the numbers of done and of all attempts.
+        rate: The largest number of requests in a minute; None for no limit.
+        retries: The largest number of times that a failed request is repeated.
+        replay: The folder of an earlier run. Its recorded replies are used, without an endpoint. Its settings
+            are used, too, unless they are given here.
+        unsafe: Whether programs run without the sandbox.
+        progress: A function that is called after each attempt with the number of done attempts and the number
+            of all attempts.
 
     Returns:
-        The content of `summary.json`; under "complete", whether all attempts are finished.
+        The content of `summary.json`. Its value of "complete" tells whether all attempts are finished.
 
     Raises:
-        InputError: An option or a file is wrong, programs are not contained, the endpoint refuses all
-            requests, or a replay lacks a reply.
+        InputError: An option or a file is wrong, the sandbox does not isolate programs, the endpoint refuses
+            all requests, or a replay lacks a reply.
     """
     recorded = read_settings(Path(replay)) if replay is not None else None
     given: dict[str, Any] = {
@@ -111,7 +122,15 @@ def run(
 
 
 def _settings(given: dict[str, Any], recorded: RunSettings | None) -> RunSettings:
-    """Combine the given settings with those of a run that is replayed."""
+    """Make the settings of a run.
+
+    Args:
+        given: The settings that the caller gave, by name; they come first.
+        recorded: The settings of the run that is replayed, for all other settings; None without a replay.
+
+    Raises:
+        InputError: There is neither a replay nor the name of a model, or a replay needs `unsafe`.
+    """
     if recorded is None:
         if "model" not in given:
             raise InputError("expected --model NAME: the name of the model at the endpoint")

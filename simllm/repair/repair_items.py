@@ -15,22 +15,23 @@ from simllm.io.strict_loading import build
 
 @dataclass(frozen=True)
 class RepairItem:
-    """An incorrect program with tests, or code with the reference of its summary.
+    """An item that a model repairs: an incorrect program with tests, or code to summarize.
 
     Attributes:
         id: The unique name of the item.
         code: The incorrect program, or the code to summarize.
         language: The language of the code; programs are in cpp, python or java.
         description: The task that the program should solve.
-        tests: The tests of the program; empty for a summary.
-        fix: A correct program. The size of a patch is compared with the change that leads to this program.
-        guidance: A hint of a tutor.
+        tests: The tests of the program; empty for code to summarize.
+        fix: A correct program. The changes that a model makes to `code` are compared in size with the changes
+            that lead to this program.
+        guidance: A hint from a tutor.
         solution: A description of a correct solution.
-        time: The time limit in seconds.
-        memory: The memory limit in MiB.
-        files: The files that the program reads and writes, instead of standard input and output.
-        group: The group of the item, for figures by group.
-        reference: The reference of the summary; None for a program.
+        time: The time limit in seconds; None for the default limit.
+        memory: The memory limit in MiB; None for the default limit.
+        files: The files that the program reads and writes; None for standard input and output.
+        group: The name of a group of items for which separate results are reported; None for no group.
+        reference: The reference summary of the code; None for a program.
     """
 
     id: str
@@ -57,21 +58,21 @@ class RepairItem:
 
     @property
     def limits(self) -> Limits:
-        """The limits of time and memory for each test."""
+        """The limits for each test: the time and memory of the item, and defaults for all else."""
         given = {"time": self.time, "memory": self.memory}
         return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
 def read_items(file: Path, are_summaries: bool = False) -> list[RepairItem]:
-    """Read items from JSON lines, one per line.
+    """Read the items that a model repairs from a file of JSON lines.
 
     Args:
-        file: The file.
+        file: The file, with one item per line.
         are_summaries: Whether the items are code to summarize, not programs to repair.
 
     Raises:
-        InputError: The file is empty, or a line has a wrong, unknown or missing key, or an id for the second
-            time. The message names the line.
+        InputError: The file is empty, a key is unknown or missing, a value is wrong, or two items have the
+            same id. The message names the line.
     """
     found: dict[str, RepairItem] = {}
     for where, row in files.objects(file):

@@ -1,4 +1,4 @@
-"""The report of runs of repair: a page with figures, and a page for each item."""
+"""The HTML report of runs in which models repaired programs: a main page, and a page for each item."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _MOST_LINES, _MOST_IN_LINE = 2000, 1000  # lines of a difference on a page, and 
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run of repair, as the report shows it.
+    """A run in which a model repaired programs, with all data for the report.
 
     Attributes:
         name: The name of the run, made of its model and its strategy.
-        settings: The settings.
-        summary: The content of `summary.json`.
-        items: The items.
-        attempts: All attempts.
+        settings: The settings of the run.
+        summary: The content of `summary.json`, such as pass rates and costs.
+        items: The items: incorrect programs with tests, or code to summarize.
+        attempts: The results of all attempts at all items.
     """
 
     name: str
@@ -55,15 +55,16 @@ class ReportedRun:
 
 
 def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
-    """Write the report of runs: `report.html`, `report.json`, and a page for each item.
+    """Write the report of runs in which models repaired programs.
 
-    The pages of a run and of its replay are equal. An earlier report is replaced; files that simllm did not
-    write are kept.
+    The report has the files `report.html` and `report.json`, and a page for each item. An earlier report is
+    replaced, but files that simllm did not write are kept.
 
     Args:
         runs: The folders of the runs, all with the same items.
         folder: The folder of the report.
-        rpsr: The definition of RPSR that is shown: "mean" or "published".
+        rpsr: The definition of RPSR (size of the model's patches relative to that of the known fixes) that is
+            shown: "mean" (of the accepted replies) or "published" (by the authors of the method CREF).
 
     Raises:
         InputError: A run cannot be read, the runs have different items, or the report cannot be written.
@@ -103,7 +104,10 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
 
 
 def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
-    """Read runs; runs with the same model and strategy get the names of their folders, too.
+    """Read the runs for a report from their folders.
+
+    A run is named after its model and its strategy. If several runs have the same ones, the names of their
+    folders are added.
 
     Raises:
         InputError: A run cannot be read.
@@ -119,7 +123,7 @@ def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
 
 
 def _check_items(runs: Sequence[ReportedRun]) -> None:
-    """Check that items with the same id are the same.
+    """Check that an id stands for the same item in all runs.
 
     Raises:
         InputError: An item differs between two runs.
@@ -133,11 +137,11 @@ def _check_items(runs: Sequence[ReportedRun]) -> None:
 
 
 def item_page(item: RepairItem, attempts: Mapping[str, Sequence[AttemptResult]]) -> str:
-    """Render the page of an item.
+    """Render the HTML page that shows an item, and the model's replies in all attempts at it.
 
     Args:
-        item: The item.
-        attempts: The attempts of each run, by the name of the run.
+        item: The incorrect program, or the code to summarize.
+        attempts: The attempts at this item in each run, by the name of the run.
     """
     return _render(
         "repair_item.html",
@@ -154,7 +158,13 @@ def _render(template: str, **values: Any) -> str:
 
 
 def _diff(old: str, new: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a unified diff, each with its kind: "-", "+", "@" or a blank."""
+    """Yield the lines of a unified diff between two texts, without the header.
+
+    Long diffs and long lines are cut.
+
+    Yields:
+        The kind of a line ("-", "+", "@" or " "), and the line.
+    """
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
     for number, line in enumerate(lines):
         if number > _MOST_LINES:
@@ -181,7 +191,18 @@ def _row(
     runs: Sequence[ReportedRun],
     attempts: Mapping[str, Mapping[str, Sequence[AttemptResult]]],
 ) -> dict[str, Any]:
-    """Return what the table of items says about an item."""
+    """Return the row of an item in the report's table of items.
+
+    Args:
+        item: The item.
+        page: The relative path of the item's page.
+        runs: The runs.
+        attempts: For the name of each run, the attempts by the id of their item.
+
+    Returns:
+        The variables for the template: `id`, `page`, `group`, and `marks`, which has a text for each run with
+        the outcomes of its attempts.
+    """
     marks = []
     for run in runs:
         own = attempts[run.name].get(item.id, [])
@@ -190,7 +211,10 @@ def _row(
 
 
 def _mark(attempt: AttemptResult) -> str:
-    """Return how an attempt ended: its verdict, or the score of a summary."""
+    """Return a short text for the end of an attempt: the verdict on the last program, such as "AC" or "WA".
+
+    For a summary, the text is its score. For an unfinished attempt, it is "open".
+    """
     if attempt.open is not None:
         return "open"
     last = attempt.rounds[-1] if attempt.rounds else None
@@ -200,14 +224,18 @@ def _mark(attempt: AttemptResult) -> str:
 
 
 def _cell(value: float | str | None) -> str:
-    """Format a cell of a table; "n/a" stands for a figure that is not defined."""
+    """Format the value of a table cell with up to three decimals; None, an undefined value, becomes "n/a"."""
     if value is None:
         return "n/a"
     return value if isinstance(value, str) else f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
 def draw_rounds(runs: Sequence[ReportedRun]) -> str:
-    """Draw the share of attempts that were accepted by each round, a line for each run; return the SVG."""
+    """Plot the share of attempts that were accepted in a round or earlier, against the number of the round.
+
+    Returns:
+        The figure as an SVG element, with a line for each run.
+    """
     with style():
         figure = Figure(figsize=(7, 2.6))
         axes = figure.subplots()

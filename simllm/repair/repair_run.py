@@ -1,6 +1,7 @@
-"""A run of repair: several attempts at each item, with a record of all replies.
+"""A run, in which a model makes several attempts to repair each of many programs.
 
-With the record, a stopped run can be resumed, and a finished run can be replayed without a model.
+All replies of the model are recorded. Therefore a stopped run can be resumed, and a finished run can be
+replayed without a model.
 """
 
 from __future__ import annotations
@@ -48,12 +49,14 @@ class Source:
     """The source of the model's replies: an endpoint, or the record of another run.
 
     Attributes:
-        base_url: The address of the endpoint; None means that of OPENAI_BASE_URL.
-        retries: How often a failed request is repeated.
+        base_url: The address of the endpoint; None means the value of the environment variable
+            OPENAI_BASE_URL.
+        retries: The largest number of times that a failed request is repeated.
         parallel: The number of attempts at the same time.
         rate: The largest number of requests in a minute; None for no limit.
-        most_cost: The cost in all after which no more requests are sent; None for no limit.
-        replay: The folder of a run whose replies are used, without an endpoint.
+        most_cost: The total cost after which no more requests are sent; None for no limit.
+        replay: The folder of a run whose recorded replies are used instead of an endpoint; None for an
+            endpoint.
     """
 
     base_url: str | None = None
@@ -67,7 +70,7 @@ class Source:
         """Check the number of attempts at the same time.
 
         Raises:
-            InputError: It is not positive.
+            InputError: `parallel` is not positive.
         """
         if self.parallel < 1:
             raise InputError(f"--parallel {self.parallel}: expected a whole number from 1")
@@ -80,24 +83,25 @@ def run_items(
     folder: Path,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Make all attempts at all items, and write the results into a folder.
+    """Let a model make all attempts at all items, and write the results into a folder.
 
-    If the folder has a part of the same run, the run is resumed: replies on record are not asked for again.
+    If the folder has an unfinished run with the same items and settings, that run is resumed, and its
+    recorded replies are reused.
 
     Args:
-        items: The items.
+        items: The items: incorrect programs with tests, or code to summarize.
         settings: The settings of the run.
-        source: Where replies come from.
+        source: The source of the model's replies: an endpoint or an earlier run.
         folder: The folder of the run.
-        progress: A function that is called after each attempt with the number of attempts that are done and
-            the number of all attempts.
+        progress: A function that is called after each attempt with the number of done attempts and the number
+            of all attempts.
 
     Returns:
         The content of `summary.json`.
 
     Raises:
-        InputError: An option or file is wrong, programs are not contained, the endpoint refuses all
-            requests, or a replay lacks a reply.
+        InputError: An option or file is wrong, the sandbox does not isolate programs, the endpoint refuses
+            all requests, or a replay lacks a reply.
     """
     prompts = Prompts(settings.prompts)
     prompts.check()
@@ -148,10 +152,20 @@ def _client(source: Source) -> ChatClient:
 def _make_judge(
     items: Sequence[RepairItem], settings: RunSettings, sandbox: Sandbox | None, verdicts: KeptValues
 ) -> tuple[ReplyJudge, dict[str, Any]]:
-    """Make the judge of replies, and describe it by facts for the summary of the run."""
+    """Make the judge, which decides whether a reply of the model is accepted.
+
+    Args:
+        items: The items.
+        settings: The settings of the run.
+        sandbox: The sandbox for programs; None if a metric judges summaries.
+        verdicts: The cache of verdicts or scores.
+
+    Returns:
+        The judge; and a dict with the one key "judge", whose value describes the judge in `summary.json`.
+    """
     if sandbox is None:
         metric = registry.load(settings.judge or "")
-        if isinstance(metric, CachedMetric):  # the scores of the run are kept in its folder
+        if isinstance(metric, CachedMetric):  # scores are cached in the folder of the run instead
             metric = metric.metric
         judge = SummaryJudge(metric, settings.bar or 0.0, verdicts)
         return judge, {
@@ -168,7 +182,14 @@ def _make_judge(
 
 
 class _Replies:
-    """The model's replies: taken from the record, or asked of the endpoint and then recorded.
+    """Source of the model's replies: the recorded ones, and new ones from the endpoint, which are recorded.
+
+    Args:
+        model: The name of the model.
+        known: The recorded replies by their place (request, item, attempt and round).
+        budget: The limits for the cost and the number of requests.
+        client: The client of the endpoint; None for a replay.
+        records: The record to which new replies are added; None for a replay.
 
     Attributes:
         stopped: An event; after it is set, no more requests are sent.
@@ -187,7 +208,13 @@ class _Replies:
         self.stopped = threading.Event()
 
     def ask(self, messages: Sequence[Message], item: str, attempt: int, round_: int) -> ChatReply:
-        """Return the reply to some messages; a new reply is on the disk before it is returned.
+        """Return the model's reply to messages; a new reply is written to the disk first.
+
+        Args:
+            messages: The conversation so far.
+            item: The id of the item.
+            attempt: The number of the attempt, from 1.
+            round_: The number of the round, from 1.
 
         Raises:
             LostReplyError: No reply came.
@@ -201,13 +228,13 @@ class _Replies:
             raise InputError(f"the records have no reply to {place}")
         self._budget.wait(self.stopped)
         raw = self._client.ask(request)
-        reply = parse_reply(raw)  # before it is kept: a reply that cannot be read is asked for again
+        reply = parse_reply(raw)  # before it is recorded: a reply that cannot be parsed is not recorded
         self._records.keep(place, raw)
         self._budget.spend(reply)
         return reply
 
     def stop(self) -> None:
-        """Send no more requests, and end those that are being sent."""
+        """Send no more requests, and cancel those without a reply."""
         self.stopped.set()
         if self._client is not None:
             self._client.close()
@@ -221,9 +248,20 @@ def _hold_all(
     stop: Callable[[], None],
     progress: Callable[[int, int], None],
 ) -> list[AttemptResult]:
-    """Make all attempts, several at the same time; return them in order.
+    """Make all attempts at all items, several at the same time.
 
-    After an error or Ctrl+C, `stop` ends what the attempts wait for.
+    Args:
+        conversation: The conversations; each attempt is one.
+        items: The items.
+        attempts: The number of attempts at each item.
+        parallel: The number of attempts at the same time.
+        stop: A function that is called after an error or Ctrl+C. It cancels all requests and programs, so
+            that no attempt has to wait for them.
+        progress: A function that is called after each attempt with the number of done attempts and the number
+            of all attempts.
+
+    Returns:
+        The results of the attempts, in the order of the items and of the attempts' numbers.
     """
     tasks = [(item, attempt) for item in items for attempt in range(1, attempts + 1)]
     finished = iter(range(1, len(tasks) + 1))
@@ -251,7 +289,16 @@ def _with_items(
 
 
 def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> AttemptResult:
-    """Add the sizes of the final reply's patch and of the fix to an attempt at a program."""
+    """Add the sizes of two changes of the item's program to the result of an attempt.
+
+    The changes are those that lead to the program in the final reply, and to the item's fix. Nothing is added
+    to an unfinished attempt, or to an attempt at a summary.
+
+    Args:
+        attempt: The result of the attempt.
+        item: The item.
+        patches: The cache of sizes.
+    """
     if item.reference is not None or attempt.open or not attempt.rounds:
         return attempt
     made = _patch(item, attempt.rounds[-1].code or "", patches)
@@ -261,7 +308,11 @@ def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> 
 
 
 def _patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSize | None:
-    """Measure the patch from the code of an item to other code; the result is kept."""
+    """Measure the size of the change from an item's code to other code, and cache the size.
+
+    Returns:
+        The size; None if a syntax tree is too large, or parsing takes too long.
+    """
 
     def measure() -> dict[str, int] | None:
         try:

@@ -1,4 +1,4 @@
-"""Judges of replies: tests for programs, a metric for summaries."""
+"""Judges of a model's replies: programs are judged by tests, summaries of code by a metric."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from simllm.repair.repair_items import RepairItem
 from simllm.repair.round_messages import Feedback
 from simllm.repair.run_results import TestResult
 
-_MOST_OUTPUT = 2000  # characters of a program's output that are kept
-_MOST_LOG = 4000  # characters of the compiler's messages that are kept
+_MOST_OUTPUT = 2000  # characters of a program's output that are stored
+_MOST_LOG = 4000  # characters of the compiler's messages that are stored
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Judged:
     """The judgement of a program or summary.
 
     Attributes:
-        code: The program or summary; None if there is none.
-        accepted: Whether it is accepted.
-        verdict: The verdict of a program; None for a summary.
-        tests: The result of each test.
-        compile_log: The messages of the compiler, if it refused the program.
-        score: The score of a summary; None if it has none.
+        code: The program or summary; None if the model's reply has none.
+        accepted: Whether the program or summary is accepted.
+        verdict: The verdict on a program, such as "WA" (wrong answer); None for a summary.
+        tests: The result of each test; empty if the program did not run, and for a summary.
+        compile_log: The messages of the compiler if the program does not compile; otherwise "".
+        score: The score of a summary; None for a program, and if the score is not finite.
     """
 
     code: str | None
@@ -47,29 +47,30 @@ class Judged:
 
 
 class ReplyJudge(Protocol):
-    """Interface of a judge of replies."""
+    """Interface of a judge, which decides whether a model's reply to an item is accepted."""
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Judge a reply."""
+        """Judge the program or summary in a model's reply."""
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Judge the code of the item itself."""
+        """Judge the item's own code, as if it were a reply."""
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Say what is wrong with a judged program or summary."""
+        """Return feedback for the model: what is wrong with a judged program or summary."""
 
 
 class ProgramJudge:
-    """Judge that runs programs on the tests of their item.
+    """Judge that runs programs on the tests of their item; a program is accepted if it passes all tests.
 
-    As many programs run at the same time as there are processors, so that they do not slow each other down.
+    At most as many programs run at the same time as there are processors, so that they do not slow each other
+    down.
 
     Args:
-        sandbox: Compiles and runs programs.
+        sandbox: The sandbox in which programs are compiled and run.
         languages: The languages of the programs.
         verdicts: The cache of verdicts, so that no program is tested twice.
-        compare: How outputs are compared, as in `output_comparison.comparison`.
-        shows_output: Whether the feedback has the actual output.
+        compare: The rule that compares outputs, as in `output_comparison.comparison`.
+        shows_output: Whether the feedback contains the actual output of failed tests.
 
     Raises:
         InputError: The tools of a language are not installed.
@@ -110,7 +111,10 @@ class ProgramJudge:
         return self._judge(item, item.code)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """List the failed tests, or the messages of the compiler; a reply without code fails all tests."""
+        """Return the failed tests, or the messages of the compiler, as feedback for the model.
+
+        A reply without code fails all tests.
+        """
         failed = [
             {
                 "number": number,
@@ -138,7 +142,12 @@ class ProgramJudge:
         return Judged(code, value["verdict"] == "AC", value["verdict"], tests, value["compile_log"])
 
     def _run(self, item: RepairItem, code: str) -> dict[str, Any]:
-        """Run a program on all tests."""
+        """Run a program on all tests of an item.
+
+        Returns:
+            A JSON object: `verdict`; `tests`, which has the verdict and the beginning of the output for each
+            test; and `compile_log`.
+        """
         language, limits = item.language or "", item.limits
         with self._processors:
             found = judge(self._sandbox, language, code, item.tests, limits, item.files, self._compare)
@@ -153,7 +162,7 @@ class ProgramJudge:
 
 
 class SummaryJudge:
-    """Judge that compares summaries to their reference by a metric.
+    """Judge that compares summaries of code with their reference summaries by a metric.
 
     Args:
         metric: The metric.
@@ -166,15 +175,15 @@ class SummaryJudge:
         self._lock = threading.Lock()  # a metric need not allow threads
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Judge a reply, which is a summary as a whole."""
+        """Judge a reply; the whole reply is taken as the summary."""
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return that nothing is accepted yet: an item has no summary of its own."""
+        """Return a judgement that accepts nothing, because an item has no summary before the first reply."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Return the score and the bar as feedback. The reference stays secret."""
+        """Return the score and the lowest accepted score as feedback, but not the reference summary."""
         return Feedback(score=judged.score, bar=self._bar)
 
     def _judge(self, item: RepairItem, summary: str) -> Judged:

@@ -1,4 +1,4 @@
-"""The records of a run: every reply of the endpoint, kept before it is used."""
+"""The record of a model's replies: each reply is written to the disk before it is used."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NAME = "replies.jsonl"
 
 @dataclass(frozen=True)
 class ReplyPlace:
-    """The place of a reply in a run.
+    """The place of a model's reply in a run, by which the recorded reply is found again.
 
     Attributes:
-        request: The SHA-256 of the canonical request.
+        request: The SHA-256 of the request in canonical JSON (see `chat_client.request_key`).
         item: The id of the item.
         attempt: The number of the attempt, from 1.
         round: The number of the round, from 1.
@@ -36,10 +36,13 @@ class ReplyPlace:
 
 
 class ReplyRecords:
-    """The replies of a run by their place; new ones go into `replies.jsonl`.
+    """The record of a model's replies in a run, stored in the file `replies.jsonl`.
 
     Args:
         folder: The folder of the run.
+
+    Attributes:
+        known: The recorded replies by their place.
 
     Raises:
         InputError: The records are damaged, or cannot be written.
@@ -50,20 +53,23 @@ class ReplyRecords:
         self.known = _by_place(self._log.rows)
 
     def keep(self, place: ReplyPlace, raw: RawReply) -> None:
-        """Write a reply to the disk."""
+        """Add a reply to the record, and wait until it is on the disk."""
         self._log.append({**vars(place), **vars(raw)})
         self.known[place] = raw
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the record."""
         self._log.close()
 
 
 def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
-    """Read the replies of a run that is replayed.
+    """Read the recorded replies of an earlier run from its folder.
+
+    Returns:
+        The replies by their place.
 
     Raises:
-        InputError: The run has no records, or they are damaged.
+        InputError: The folder has no record of replies, or the record is damaged.
     """
     if not (run / NAME).is_file():
         raise InputError(f"{run / NAME}: does not exist; expected the folder of a run")

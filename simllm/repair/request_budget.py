@@ -1,4 +1,4 @@
-"""Limits for requests to a model: requests in a minute, and cost in all."""
+"""Limits for requests to a model: the number of requests in a minute, and the total cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simllm.repair.chat_client import ChatReply, LostReplyError
 
 @dataclass(frozen=True)
 class Price:
-    """The price of a model.
+    """The prices of the tokens of a language model.
 
     Attributes:
         input: Price of a million tokens of requests.
@@ -34,14 +34,14 @@ class Price:
             raise InputError("a price cannot be negative")
 
     def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """Return the cost of some tokens; None if their number is not known."""
+        """Return the cost of requests and replies with these numbers of tokens; None if a number is None."""
         if prompt_tokens is None or completion_tokens is None:
             return None
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
 
 
 def read_price(file: Path, model: str) -> Price:
-    """Read the price of a model from a JSON file, which has a price for each model.
+    """Read the price of a model from a JSON file, such as `{"M": {"input": 3, "output": 15}}` for model M.
 
     Raises:
         InputError: The file is wrong, or lacks the model.
@@ -53,7 +53,7 @@ def read_price(file: Path, model: str) -> Price:
 
 
 class RequestBudget:
-    """The limits for the requests of a run. Several threads may use them at the same time.
+    """Limits for the requests of a run to a model. Several threads may use them at the same time.
 
     Args:
         price: The price of the model.
@@ -79,6 +79,9 @@ class RequestBudget:
     def wait(self, stopped: threading.Event) -> None:
         """Wait until a request may be sent.
 
+        Args:
+            stopped: An event that is set when the run stops; it ends the wait.
+
         Raises:
             LostReplyError: The largest cost is reached, or the run has stopped.
         """
@@ -92,7 +95,7 @@ class RequestBudget:
             raise LostReplyError("the run has stopped")
 
     def spend(self, reply: ChatReply) -> None:
-        """Add the cost of a reply.
+        """Add the cost of a reply and its request to the total cost.
 
         Raises:
             InputError: The cost is limited, but the endpoint does not report tokens.

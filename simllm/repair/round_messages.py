@@ -1,4 +1,4 @@
-"""The messages of a round of repair."""
+"""The messages that ask a model to repair a program, made for each round (request) of a conversation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from simllm.repair.repair_items import RepairItem
 from simllm.repair.strategies import SCORE, Round
 
 Message = dict[str, str]  # role and content
-# What a template may know of an item: never its fix, its reference or tests that were not failed.
+# The attributes of an item that templates can use. The fix, the reference and passed tests stay secret.
 _SHOWN = ("description", "language", "code", "files", "time", "memory")
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """What is wrong with a program or summary.
+    """Feedback for a model on its program or summary. Unknown facts are None.
 
     Attributes:
-        verdict: The verdict of a program.
-        failed: The failed tests, each with `number`, `input`, `output` and, if it is shown, `actual`.
-        compile_log: The messages of the compiler, if it refused the program.
+        verdict: The verdict on a program, such as "WA" (wrong answer).
+        failed: The failed tests, each with these keys: `number` (from 1), `input`, `output` (the expected
+            output) and `actual` (the program's output; None if it is not shown to the model).
+        compile_log: The messages of the compiler if the program does not compile.
         score: The score of a summary.
         bar: The lowest score of an accepted summary.
     """
@@ -37,17 +38,18 @@ class Feedback:
 def round_messages(
     prompts: Prompts, round_: Round, item: RepairItem, feedback: Feedback, is_first: bool
 ) -> list[Message] | None:
-    """Write the messages that are sent to the model in a round.
+    """Make the messages that are sent to the model in a round (request) of a conversation.
 
     Args:
-        prompts: The templates.
-        round_: The round.
-        item: The item.
-        feedback: What is wrong with the last reply or, in a new conversation, with the code of the item.
+        prompts: The templates of the messages.
+        round_: The round: which templates it uses, and which help it adds, such as a tutor's hint.
+        item: The incorrect program, or the code to summarize.
+        feedback: The feedback on the last reply; in a new conversation, on the item's own code.
         is_first: Whether this is the first round.
 
     Returns:
-        The messages; None for a later round that adds nothing.
+        The messages. None for a later round if the item and the feedback have none of the help that the round
+        adds; the round is then skipped.
 
     Raises:
         InputError: A template is wrong.

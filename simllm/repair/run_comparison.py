@@ -1,4 +1,4 @@
-"""Comparison of runs on the same items: paired tests with Holm's correction."""
+"""Comparison of runs in which models repaired the same items, by paired tests with Holm's correction."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from simllm.repair.run_results import AttemptResult
 from simllm.stats.pass_rates import average_pass_rate, pass_at_k
 
 Attempts = Sequence[AttemptResult]
-Figure = Callable[[Attempts], float | None]  # of the finished attempts at one item
+Figure = Callable[[Attempts], float | None]  # takes the finished attempts at one item; None if undefined
 
 
 def compare_runs(runs: Mapping[str, Attempts]) -> dict[str, Comparison]:
-    """Compare runs by AVG (mean pass rate), TOP-k (pass@k) and RPSR (relative size of patches).
+    """Compare runs in which models repaired the same items, by three measures.
 
-    The k of TOP-k is the largest number of attempts that all runs have made at each item.
+    The measures are AVG (share of accepted attempts), TOP-k (pass@k: the probability that one of k attempts
+    is accepted) and RPSR (size of the model's patches relative to that of the known fixes). The k of TOP-k is
+    the number of attempts at each item, or the smallest such number if the runs differ.
 
-    An item is compared by a figure if the figure is defined for this item in every run.
+    An item takes part in the comparison by a measure if the measure is defined for this item in every run.
 
     Args:
         runs: The attempts of each run, by the name of the run.
 
     Returns:
-        The comparison by each figure; figures that no item has are left out. Empty for one run.
+        The comparison of the runs by each measure ("AVG", "TOP-5", "RPSR"). TOP-k is left out if k is 1,
+        because it then equals AVG. A measure that is defined for no item is left out, too. With fewer than
+        two runs, the dict is empty.
 
     Raises:
         InputError: The runs have different items.
@@ -67,6 +71,13 @@ def _top(each: Attempts, k: int) -> float | None:
 
 
 def _mean_ratio(each: Attempts) -> float | None:
-    """Return the mean RPSR of the accepted replies to an item; None without one."""
+    """Return the mean RPSR (relative size of the patch) of the accepted attempts at an item.
+
+    Args:
+        each: The finished attempts at the item.
+
+    Returns:
+        The mean; None if no accepted attempt has an RPSR.
+    """
     ratios = [ratio for one in each if one.accepted and (ratio := patch_ratio(one)) is not None]
     return sum(ratios) / len(ratios) if ratios else None

@@ -1,4 +1,4 @@
-"""The figures of attempts: correctness, size of the patches, and cost."""
+"""Figures of a run in which a model repaired programs: pass rates, sizes of the patches, and costs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ from simllm.stats.paired_resampling import SEED, interval, resampled_means
 from simllm.stats.pass_rates import average_pass_rate, pass_at_k
 
 Items = Mapping[str, Sequence[AttemptResult]]  # the finished attempts at each item
-RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the two definitions
+RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the names of its two definitions in the summary
 
 
 def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
-    """Return for each item its finished attempts; items without a finished attempt are left out."""
+    """Group finished attempts by the id of their item. Items without a finished attempt are left out.
+
+    Args:
+        attempts: The attempts, sorted by item; unfinished ones are ignored.
+    """
     finished = [attempt for attempt in attempts if attempt.open is None]
     return {id_: list(group) for id_, group in groupby(finished, key=lambda attempt: attempt.item)}
 
@@ -30,15 +34,19 @@ def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
 def figures(
     attempts: Sequence[AttemptResult], most_attempts: int, most_rounds: int, price: Price | None
 ) -> dict[str, Any]:
-    """Compute all figures of some attempts.
+    """Compute the figures of attempts to repair items: pass rates, sizes of the patches, and costs.
 
     Attempts that are open (not finished) count only for requests, tokens and cost.
 
     Args:
-        attempts: The attempts, in order of the items.
+        attempts: The attempts, sorted by item.
         most_attempts: The number of attempts at each item.
-        most_rounds: The largest number of rounds.
-        price: The price of the model.
+        most_rounds: The largest number of rounds in an attempt.
+        price: The price of the model; None if it is not known.
+
+    Returns:
+        The figures by name, as in `summary.json`, such as "AVG" and "cost". A figure is None if it is not
+        defined or not known.
     """
     items = finished_by_item(attempts)
     finished = [attempt for each in items.values() for attempt in each]
@@ -65,7 +73,17 @@ def _top(passed: Mapping[str, Sequence[bool]], k: int) -> float | None:
 
 
 def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[str, Any]]:
-    """Count for each round how many attempts reached it, and how many were accepted in it."""
+    """Count how many attempts reached each round, and how many were accepted in it.
+
+    Args:
+        finished: The finished attempts.
+        most_rounds: The largest number of rounds in an attempt.
+
+    Returns:
+        A dict for each round. Its "rate" is the share of the attempts in the round that were accepted in it.
+        Its "share by then" is the share of all attempts that were accepted in this round or earlier. A share
+        is None if there are no attempts.
+    """
     rows, before = [], 0
     for number in range(1, most_rounds + 1):
         found = [one for attempt in finished for one in attempt.rounds if one.round == number]
@@ -85,7 +103,10 @@ def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[s
 
 
 def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
-    """Count the verdicts of final replies and of all replies; summaries have none."""
+    """Count how often each verdict, such as "WA", was given to final replies and to all replies.
+
+    Summaries of code have no verdicts, so they are not counted.
+    """
     last = Counter(attempt.rounds[-1].verdict for attempt in finished if attempt.rounds)
     every = Counter(one.verdict for attempt in finished for one in attempt.rounds)
     return {
@@ -96,7 +117,22 @@ def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
 
 
 def patch_figures(items: Items) -> dict[str, Any]:
-    """Compute the mean sizes of patches: RPS and RPSR of accepted replies, and RPSR as published."""
+    """Compute the mean relative sizes of patches, which are the changes that a model made to programs.
+
+    A size is a number of edits of the syntax tree. Only accepted attempts count, except in the last figure.
+
+    Args:
+        items: The finished attempts at each item, by the id of the item.
+
+    Returns:
+        These figures by name; None if a mean is not defined:
+
+        - "RPS": The mean of (edits of the patch) / (nodes of the tree).
+        - "RPSR": The mean of (edits of the patch) / (edits of the known fix).
+        - "RPSR, counted" and "RPSR, left out, ...": The numbers of attempts with and without an RPSR.
+        - "RPSR published": RPSR by the published definition (see `tree_distances.ratio_of_sizes`), which
+          counts all finished attempts.
+    """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]
     ratios = [ratio for attempt in accepted if (ratio := patch_ratio(attempt)) is not None]
@@ -115,7 +151,11 @@ def patch_figures(items: Items) -> dict[str, Any]:
 
 
 def patch_ratio(attempt: AttemptResult) -> float | None:
-    """Return the RPSR of one attempt: (edits of its patch) / (edits of the fix); None if undefined."""
+    """Return the RPSR of an attempt: (edits of its patch) / (edits of the item's fix).
+
+    Edits are those of the syntax tree. None is returned if there is no fix, if the fix has no edits, or if a
+    program is too large to be measured.
+    """
     made, wanted = attempt.patch, attempt.fix_patch
     return made.edits / wanted.edits if made and wanted and wanted.edits else None
 
@@ -123,7 +163,17 @@ def patch_ratio(attempt: AttemptResult) -> float | None:
 def _intervals(
     items: Items, passed: Mapping[str, Sequence[bool]], most_attempts: int
 ) -> dict[str, list[float] | None]:
-    """Compute the 95% bootstrap intervals over items."""
+    """Compute the 95% bootstrap intervals of AVG, TOP-k and RPSR, by resampling of the items.
+
+    Args:
+        items: The finished attempts at each item, by the id of the item.
+        passed: For each item, whether each of its finished attempts was accepted.
+        most_attempts: The largest k of TOP-k.
+
+    Returns:
+        The lower and the upper end of each interval, by name ("AVG", "TOP-1", ..., "RPSR"). An interval is
+        None if the figure is not defined, or if there are fewer than two items.
+    """
     sums: dict[str, list[tuple[float, int]]] = {  # for each item, a numerator and a denominator
         "AVG": [(average_pass_rate([each]), 1) for each in passed.values()]
     }
@@ -146,16 +196,25 @@ def _intervals(
 
 
 def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]) -> list[float] | None:
-    """Return the 95% interval of a quotient from its resampled numerators and denominators.
+    """Return the 95% interval of a quotient of two sums over resampled items.
 
-    Resamples whose denominator is 0 are left out.
+    Args:
+        numerators: (n,) the numerator in each of n resamples.
+        denominators: (n,) the denominator in each resample. Resamples with denominator 0 are left out.
+
+    Returns:
+        The lower and the upper end; None if no resample is left.
     """
     some = denominators > 0
     return list(interval(numerators[some] / denominators[some])) if some.any() else None
 
 
 def _cost(attempts: Sequence[AttemptResult], price: Price | None) -> dict[str, Any]:
-    """Sum the tokens and the cost of all requests; None if the tokens of one are not reported."""
+    """Count the requests, and sum their tokens and costs.
+
+    A sum of tokens is None if the endpoint did not report the tokens of every request. The cost is then None,
+    too, and also without a price.
+    """
     rounds = [one for attempt in attempts for one in attempt.rounds]
     prompt = _sum([one.prompt_tokens for one in rounds])
     completion = _sum([one.completion_tokens for one in rounds])

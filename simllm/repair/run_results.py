@@ -1,4 +1,4 @@
-"""The results of a run: attempts and their rounds, as they stand in `results.jsonl`."""
+"""The results of a run: attempts to repair items, and their rounds, as stored in `results.jsonl`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ OVERFLOW = "context overflow"  # in place of a verdict: the conversation was too
 
 @dataclass(frozen=True)
 class TestResult:
-    """The verdict of one test, and the beginning of the program's output."""
+    """The result of one test of a program.
+
+    Attributes:
+        verdict: The verdict, such as "AC" (accepted).
+        output: The beginning of the program's output.
+    """
 
     __test__ = False  # for pytest
 
@@ -28,18 +33,20 @@ class TestResult:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """A round: what was asked, replied and judged.
+    """The result of one round of an attempt: the messages to the model, its reply, and the judgement.
 
     Attributes:
         round: The number of the round in the strategy, from 1.
-        messages: The messages of the user in this round, with role and content.
+        messages: The messages that were sent in this round, each with the keys "role" and "content". Messages
+            of earlier rounds are not repeated.
         reply: The text of the reply; None if the conversation was too long for the model.
         code: The program, or the summary, in the reply; None if there is none.
-        verdict: The verdict of a program; None for a summary.
+        verdict: The verdict on a program, such as "WA" (wrong answer); None for a summary. It is "context
+            overflow" if the conversation was too long for the model.
         accepted: Whether the reply was accepted.
-        tests: The result of each test.
-        compile_log: The messages of the compiler, if it refused the program.
-        score: The score of a summary; None if it has none.
+        tests: The result of each test; empty if the program did not run, and for a summary.
+        compile_log: The messages of the compiler if the program does not compile; otherwise "".
+        score: The score of a summary; None for a program, and if the score is not finite.
         prompt_tokens: Tokens of the request; None if they are not reported.
         completion_tokens: Tokens of the reply; None if they are not reported.
     """
@@ -59,17 +66,19 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """An attempt at an item.
+    """The result of one attempt of a model to repair an item, in one or more rounds.
 
     Attributes:
         item: The id of the item.
         attempt: The number of the attempt, from 1.
-        rounds: The rounds that were asked.
-        skipped: The numbers of the rounds that were left out, because they had nothing new to tell the model.
+        rounds: The results of the rounds in which the model was asked.
+        skipped: The numbers of the rounds that were skipped, because they had nothing new to tell the model.
         open: The reason why the attempt is not finished; None if it is finished.
-        patch: The size of the final reply's patch; None for summaries and very large programs. A reply
-            without code stands for the empty program.
-        fix_patch: The size of the fix; None without a fix.
+        patch: The size of the change from the item's program to the program in the final reply. A reply
+            without code counts as an empty program. None for a summary, for an unfinished attempt and for
+            very large programs.
+        fix_patch: The size of the change from the item's program to the item's fix; None without a fix, and
+            in the cases above.
     """
 
     item: str
@@ -92,10 +101,10 @@ def to_json_lines(attempts: Iterable[AttemptResult]) -> str:
 
 
 def read_results(run: Path) -> list[AttemptResult]:
-    """Read the results of a run.
+    """Read the results of all attempts of a run from its folder.
 
     Raises:
-        InputError: There are none, or a line is wrong.
+        InputError: The folder has no file `results.jsonl`, or a line of the file is wrong.
     """
     if not (run / RESULTS).is_file():
         raise InputError(f"{run}: has no {RESULTS}; expected the folder of a run")

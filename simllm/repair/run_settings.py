@@ -1,4 +1,4 @@
-"""The settings of a run, which decide its requests and verdicts."""
+"""The settings of a run in which a model repairs programs, and the folder of the run."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ SETTINGS, ITEMS = "settings.json", "items.jsonl"
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The settings of a run.
+    """The settings of a run in which a model repairs programs, or writes summaries of code.
 
     Attributes:
         model: The name of the model at the endpoint.
-        strategy: The name of the strategy.
-        parts: What the strategy "single" adds to the request, such as "tests".
+        strategy: The name of the strategy, which decides what the model is told in each round: "single",
+            "multi-regenerate" or "cref".
+        parts: The help that the strategy "single" gives the model: any of "guidance", "solution" and "tests".
         attempts: The number of attempts at each item.
-        rounds: The largest number of rounds; None for those of the strategy.
+        rounds: The largest number of rounds in an attempt; None for the number in the strategy.
         shows_output: Whether the model is shown the actual output of failed tests.
-        compare: How outputs are compared.
-        judge: The metric that judges summaries; None for programs.
-        bar: The lowest score of an accepted summary.
-        price: The price of the model.
-        unsafe: Whether programs run without bubblewrap.
-        prompts: The texts of the prompts, by file name.
+        compare: The rule that compares outputs, such as "lines".
+        judge: The name of the metric that judges summaries; None for programs.
+        bar: The lowest score of an accepted summary; None for programs.
+        price: The price of the model; None if it is not known.
+        unsafe: Whether programs run without the sandbox.
+        prompts: The content of each file with prompts or strategies, by file name.
     """
 
     model: str
@@ -65,7 +66,7 @@ class RunSettings:
 
     @property
     def label(self) -> str:
-        """A name of the run for tables: model, strategy and parts."""
+        """A name of the run for tables, such as "M, single with guidance"."""
         parts = f" with {', '.join(self.parts)}" if self.parts else ""
         return f"{self.model}, {self.strategy}{parts}"
 
@@ -82,15 +83,22 @@ def read_settings(run: Path) -> RunSettings:
 
 
 def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
-    """Read the items of a run from its folder."""
+    """Read the items of a run from its folder.
+
+    Args:
+        run: The folder of the run.
+        settings: The settings of the run.
+    """
     return read_items(run / ITEMS, settings.judge is not None)
 
 
 def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
-    """Make the folder of a run, or check that it is that of the same run.
+    """Make the folder of a run, or check that an existing folder belongs to the same run.
+
+    It is the same run if all settings and items are equal.
 
     Raises:
-        InputError: The folder holds another run or other files.
+        InputError: The folder has another run, or files that simllm did not write.
     """
     folders.own(folder)
     texts = {
@@ -112,5 +120,5 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
 
 
 def _given(values: dict[str, object]) -> dict[str, object]:
-    """Return the keys of an item, without those that have no value."""
+    """Return the keys and values of an item without the empty values, None and ()."""
     return {name: value for name, value in values.items() if value not in (None, ())}

@@ -1,4 +1,4 @@
-"""The summary of a run, `summary.json`: its settings and figures."""
+"""The summary of a run in which a model repaired programs: settings and figures, as in `summary.json`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ def summarize(
     most_rounds: int,
     about: dict[str, Any],
 ) -> dict[str, Any]:
-    """Summarize a run.
+    """Summarize a run in which a model repaired programs.
 
     Args:
-        attempts: All attempts, in order of the items.
+        attempts: The results of all attempts, sorted by item.
         items: All items.
         settings: The settings of the run.
-        most_rounds: The largest number of rounds.
-        about: What is known about the judge, under "judge".
+        most_rounds: The largest number of rounds in an attempt.
+        about: A dict with the one key "judge", whose value describes the judge of the replies.
 
     Returns:
-        A JSON object.
+        The content of `summary.json`. "figures" has the figures of all attempts, and "groups" has the figures
+        of each group of items.
     """
 
     def of(chosen: Sequence[AttemptResult]) -> dict[str, Any]:
@@ -64,20 +65,20 @@ def summarize(
 
 
 def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
-    """Name the first open attempt, and why it is open."""
+    """Describe the first open (unfinished) attempt and the reason; return None if there is no attempt."""
     return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
 
 
 def to_json(summary: dict[str, Any]) -> str:
-    """Return the text of `summary.json`."""
+    """Format a summary as the text of `summary.json`."""
     return json.dumps(tables.finite(summary), indent=1, ensure_ascii=False) + "\n"
 
 
 def read_summary(run: Path) -> dict[str, Any]:
-    """Read the summary of a run.
+    """Read the summary of a run from its folder.
 
     Raises:
-        InputError: It is missing or wrong.
+        InputError: The file `summary.json` is missing or wrong.
     """
     found = read_json(run / SUMMARY)
     if missing := [name for name in ("complete", "judge", "figures", "groups") if name not in found]:

@@ -1,4 +1,4 @@
-"""Strategies of repair: the rounds of a conversation, as data."""
+"""Strategies for asking a model to repair a program; a strategy is a list of rounds (requests)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _ALL_PARTS = "single with guidance, solution and tests"
 
 @dataclass(frozen=True)
 class Round:
-    """A round: one request.
+    """A round of a strategy: one request to the model, with one or more messages.
 
     Attributes:
-        messages: The names of the templates of its messages.
-        adds: What the round adds to the conversation, such as "guidance". If an item has none of it, the
-            round is skipped, unless it is the first.
+        messages: The names of the templates from which the messages are made.
+        adds: The help that the round adds: any of "guidance", "solution", "tests" and "score". A round after
+            the first one is skipped if no such help is available for the item.
         keeps_history: Whether the messages follow those of earlier rounds. Otherwise, they begin a new
             conversation.
-        repeats: Whether the round is repeated if more rounds are asked for.
+        repeats: Whether the round, as the last of its strategy, may be repeated to get more rounds.
     """
 
     messages: tuple[str, ...]
@@ -44,14 +44,17 @@ def load_strategy(
     """Load the rounds of a strategy.
 
     Args:
-        prompts: The texts of the prompts, which include the file of strategies.
-        name: The name of the strategy.
-        parts: The parts that a single request adds: any of `PARTS`.
+        prompts: The texts of the prompts, which include the file `strategies.json`.
+        name: The name of the strategy, such as "cref".
+        parts: The help that the strategy "single" adds: any of `PARTS`. Empty for other strategies.
         rounds: The number of rounds; None for the number in the file.
-        is_summary: Whether summaries are asked for, not programs.
+        is_summary: Whether the model writes summaries of code. Otherwise it repairs programs.
+
+    Returns:
+        The rounds in order.
 
     Raises:
-        InputError: The file or an option is wrong.
+        InputError: The file `strategies.json`, or an argument, is wrong.
     """
     if unknown := [part for part in parts if part not in PARTS]:
         raise InputError(f"--with {unknown[0]}: expected any of {', '.join(PARTS)}")
@@ -71,7 +74,7 @@ def load_strategy(
 
 
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
-    """Cut or extend a list of rounds to a number of rounds."""
+    """Cut a list of rounds to a number of rounds, or repeat its last round up to this number."""
     if rounds < 1:
         raise InputError(f"--rounds {rounds}: expected a whole number from 1")
     if rounds > len(found) and not found[-1].repeats:
@@ -80,7 +83,7 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
 
 
 def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
-    """Read all strategies: their rounds by kind of item and by name."""
+    """Return the rounds of each strategy: by kind of item ("programs" or "summaries"), then by name."""
     try:
         return {
             kind: {name: [_round(row, prompts) for row in rounds] for name, rounds in strategies.items()}

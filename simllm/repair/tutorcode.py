@@ -1,4 +1,7 @@
-"""Items of TutorCode (Yang et al., CREF, ISSTA 2024): incorrect C++ programs of students, with guidance."""
+"""Import of TutorCode, a data set of students' incorrect C++ programs with hints from tutors.
+
+It was published with CREF (Yang et al., ISSTA 2024).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from simllm.io import files
 from simllm.io.strict_loading import read_json
 
 _CASES = "cases"
-# The key of a published item for each text of an item; "groudTruthCode" is spelt so.
+# The texts of an item, and their keys in TutorCode, where "groudTruthCode" is misspelt.
 _TEXTS = {
     "description": "problemDescription",
     "code": "incorrectCode",
@@ -27,11 +30,12 @@ _OPTIONAL = ("fix", "guidance", "solution")
 
 @dataclass(frozen=True)
 class _Cases:
-    """The tests of a problem.
+    """The tests of a programming problem.
 
     Attributes:
         folder: The folder with a file for each test.
-        tests: The tests, in the order of their file names; numbers in names count as numbers.
+        tests: The tests, each with the keys "input" and "output". They are sorted by their file names; names
+            that are numbers are sorted by number.
     """
 
     folder: Path
@@ -39,14 +43,14 @@ class _Cases:
 
 
 def read_tutorcode(folder: Path) -> Iterator[str]:
-    """Convert published items into JSON lines.
+    """Convert the published files of TutorCode into the items that `simllm repair run` reads.
 
     Args:
-        folder: A folder with an item in each file `NAME.json`, and the tests of each problem in the files
-            `cases/PROBLEM/*.json`.
+        folder: A folder with an incorrect program in each file `NAME.json`, and the tests of each problem in
+            the files `cases/PROBLEM/*.json`.
 
     Yields:
-        The items, one line each, in the order of their names.
+        Each item as a line of JSON, sorted by name.
 
     Raises:
         InputError: There are no items, or a file is wrong.
@@ -80,7 +84,17 @@ def _read_cases(folder: Path) -> _Cases:
 
 
 def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[str, Any]:
-    """Convert one published item."""
+    """Convert an incorrect program of TutorCode into an item.
+
+    Args:
+        row: The content of the published file.
+        path: The path of the published file; the name of the file becomes the id of the item.
+        problem: The id of the problem, which becomes the group of the item.
+        cases: The tests of the problem.
+
+    Returns:
+        The item, as a JSON object.
+    """
     where = str(path)
     judged = files.value_under(row, "judgeResult", where, "a JSON object")
     if not isinstance(judged, dict):
