@@ -61,14 +61,13 @@ _MOST_PARSED = 1_000_000  # characters; the search for a run of lines that parse
 def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | None:
     """Find the code in a language model's reply.
 
-    If the reply has Markdown code fences, the longest of those with the right language label or without a
-    label is the code. If the reply has no fences:
+    If the reply has Markdown code fences, the code is the block with the most lines, among those with the
+    right language label or without a label. If the reply has no fences:
 
     - A reply that parses as a whole is the code.
     - Otherwise, a whole program (`is_program`) is not found.
-    - Otherwise, the code is the part from the first to the last definition of a function or class. If there
-    are
-      no definitions in the reply, they are searched in its longest run of lines that parses.
+    - Otherwise, the code is the part from the first to the last definition of a function or class. If the
+      reply has no definitions, the code is searched in its longest run of lines that parses.
 
     Args:
         reply: The reply, in Markdown.
