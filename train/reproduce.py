@@ -217,7 +217,7 @@ def _meaning_stages(
     started = [train, "configs/items.yaml", f"model={mixed}", f"positives.3.source={wordnet}", *overrides]
     return [
         [train, "configs/meaning.yaml", f"out={second}", f"positives.2.source={wordnet}", *overrides],
-        [mix, str(second), str(mixed), "--start", str(_DISTILLED), "--share", _SHARE],
+        [mix, str(second), str(mixed), "--start", f"{_DISTILLED}/model", "--share", _SHARE],
         *([*started, f"seed={seed}", f"out={run}"] for seed, run in enumerate(third, 1)),
     ]
 

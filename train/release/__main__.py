@@ -43,7 +43,11 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument(
         "--start-share", type=float, default=0.0, metavar="S",
-        help="share of the first run's weights in the released weights; default: %(default)s",
+        help="share of other weights in the released weights; default: %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--start", type=Path, metavar="MODEL",
+        help="the model folder with these weights, the start of the last run; default: the first run's",
     )  # fmt: skip
     parser.add_argument(
         "--held-out", type=Path, metavar="RUN",

@@ -37,7 +37,9 @@ class Release:
         calibrate: Two files for the score scale: held-out comments, and rated text pairs.
         calibrate_meaning: A file of held-out labelled pairs. They calibrate the probability of the meaning
             head.
-        start_share: Share of the first run's weights in the released weights, from 0 to below 1.
+        start: The model folder whose weights are mixed into the released weights. None: that of the first
+            run.
+        start_share: Share of these weights in the released weights, from 0 to below 1.
         held_out: The folder of a run like the last one, but trained without the words that decide the
             contrast set.
         seeds: Folders of runs like the last one, with other seeds. The best of these runs and the last run
@@ -52,15 +54,16 @@ class Release:
     centre: Path | None = None
     calibrate: Sequence[Path] | None = None
     calibrate_meaning: Path | None = None
+    start: Path | None = None
     start_share: float = 0.0
     held_out: Path | None = None
     seeds: Sequence[Path] = ()
     ablations: Path | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start_share < 1 or (self.start_share and len(self.runs) < 2):
+        if not 0 <= self.start_share < 1 or (self.start_share and not self.start and len(self.runs) < 2):
             raise InputError(
-                f"--start-share {self.start_share:g}: expected 0 to below 1, and two or more runs"
+                f"--start-share {self.start_share:g}: expected 0 to below 1, and --start or two or more runs"
             )
 
 
@@ -90,10 +93,13 @@ def write_release(release: Release) -> None:
     training = describe_training(stages)
     if share:
         training.append(
-            f"The released weights are {1 - share:g} of the last run's and {share:g} of the first's."
+            f"The released weights are {1 - share:g} of the last run's and {share:g} of "
+            + ("those from which it started." if release.start else "the first's.")
         )
     comments = [line for _, line in files.lines(release.centre)] if release.centre else []
-    write_model = partial(postprocess, start=runs[0], share=share, comments=comments)
+    write_model = partial(
+        postprocess, start=release.start or runs[0] / "model", share=share, comments=comments
+    )
     with folders.replacing(release.out) as candidate:
         write_model(run, candidate)
         if release.calibrate:

@@ -1,6 +1,6 @@
 """Postprocess a trained model for its release: mix weights, centre embeddings, round to 8 bits.
 
-    python -m train.release.released_weights runs/meaning runs/mixed --start runs/distill --share 0.35
+    python -m train.release.released_weights runs/meaning runs/mixed --start runs/distill/model --share 0.35
 
 The command writes a model folder without card and figures, as the start of a further training.
 `python -m train.release` makes the folder that is released.
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("run", type=Path, help="the folder of the training run")
     parser.add_argument("folder", type=Path, help="the model folder to write")
     parser.add_argument(
-        "--start", required=True, type=Path, metavar="RUN", help="the run whose weights are mixed in"
+        "--start", required=True, type=Path, metavar="MODEL", help="the model folder that is mixed in"
     )
     parser.add_argument(
         "--share", required=True, type=float, metavar="S", help="share of those weights, from 0 to 1"
@@ -67,14 +67,14 @@ def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Se
     Args:
         run: The folder of the training run.
         folder: The model folder to write.
-        start: The folder of the other training run, whose weights are mixed in.
+        start: The model folder whose weights are mixed in.
         share: The share of the weights from `start` in the mixture, from 0 (no mixing) to 1.
         comments: Embeddings are shifted so that the mean embedding of these comments is about 0. Without
             comments, embeddings are not shifted.
     """
     model = checkpoint.load(run / "model")
     if share:
-        model = interpolate_weights(model, checkpoint.load(start / "model"), share)
+        model = interpolate_weights(model, checkpoint.load(start), share)
     for network in (model.encoder, model.head):
         if network:
             round_to_blocks(network)

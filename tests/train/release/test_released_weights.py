@@ -29,7 +29,7 @@ def runs(model_folder, tmp_path):
 
 
 def test_weights_are_interpolated_with_the_start(runs, tmp_path):
-    postprocess(runs[1], tmp_path / "out", runs[0], 0.2, [])
+    postprocess(runs[1], tmp_path / "out", runs[0] / "model", 0.2, [])
     first, mean = (
         load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
     )
@@ -40,7 +40,7 @@ def test_weights_are_interpolated_with_the_start(runs, tmp_path):
 
 
 def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(runs, tmp_path):
-    postprocess(runs[1], tmp_path / "out", runs[0], 0.0, [])
+    postprocess(runs[1], tmp_path / "out", runs[0] / "model", 0.0, [])
     trained, released = (load_file(f / "model.safetensors") for f in (runs[1] / "model", tmp_path / "out"))
     for name, tensor in trained.items():
         if tensor.ndim < 2 or tensor.shape[1] % BLOCK:
@@ -52,7 +52,7 @@ def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(runs, tmp_path):
 
 def test_the_command_writes_a_model_folder_and_replaces_only_its_own(call, runs, tmp_path):
     out = tmp_path / "mixed"
-    arguments = [runs[1], out, "--start", runs[0], "--share", "0.2"]
+    arguments = [runs[1], out, "--start", runs[0] / "model", "--share", "0.2"]
     for _ in range(2):
         assert call(released_weights, *arguments).returncode == 0
     assert checkpoint.load(out).info.provenance["start_share"] == 0.2
@@ -64,7 +64,7 @@ def test_the_command_writes_a_model_folder_and_replaces_only_its_own(call, runs,
 
 
 def test_a_share_above_one_is_an_error(call, runs, tmp_path):
-    done = call(released_weights, runs[1], tmp_path / "out", "--start", runs[0], "--share", "1.5")
+    done = call(released_weights, runs[1], tmp_path / "out", "--start", runs[0] / "model", "--share", "1.5")
     assert (done.returncode, done.stderr) == (2, "error: --share 1.5: expected 0 to 1\n")
 
 
