@@ -236,7 +236,8 @@ def test_head_only_training_changes_the_head_and_not_the_encoder(update_folder, 
     config = settings(update_folder, *options, "evaluate_every=2", "learning_rate=0.01")
     model = train(config, World(), StopRequest())
     start, end = (checkpoint.load(folder) for folder in (update_folder / "model", model))
-    assert start.hash == end.hash
+    for name, weight in start.encoder.state_dict().items():
+        assert torch.equal(weight, end.encoder.state_dict()[name])
     torch.manual_seed(config.seed)
     fresh = type(end.head)(end.head.config, end.encoder.config)
     assert any(
