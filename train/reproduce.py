@@ -38,8 +38,10 @@ _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
-_MEANING, _MIXED, _ITEMS = _RUNS / "meaning", _RUNS / "mixed", _RUNS / "items"
-_SHARE = "0.35"  # of the distilled model's weights in the start model of the third stage
+# The stages after distillation, and between them mixtures with the start of the stage before.
+_MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD = "meaning", "mixed", "items", "mixed-2", "head"
+_CONTROL = "-control"  # ends the names of the control model's folders
+_HEAD_ONLY = ["head_only=true", "updates=600", "warmup_updates=30", "learning_rate=3.0e-4"]
 
 
 def main() -> int:
@@ -93,8 +95,10 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    trained = (_MEANING, _MIXED, *_third_runs(recipe.seeds), *map(_control, (_MEANING, _MIXED, _ITEMS)))
-    for folder in (_CORPUS, _DISTILLED, *trained, recipe.out):
+    suffixes = [*_seed_suffixes(recipe.seeds), _CONTROL]
+    stages = [_MEANING, _MIXED, *(stage + end for stage in (_ITEMS, _MIXED_2, _HEAD) for end in suffixes)]
+    stages += [_MEANING + _CONTROL, _MIXED + _CONTROL]
+    for folder in (_CORPUS, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         folders.check(folder)
     repositories = read_repositories(Path("configs/repositories.tsv"))
     data = str(recipe.data or data_root())
@@ -127,17 +131,9 @@ def is_up_to_date(output: Path, source: Path) -> bool:
     return True
 
 
-def _third_runs(seeds: int) -> list[Path]:
-    """Return the folders of the runs of the third stage, one for each seed."""
-    return [_ITEMS, *(_RUNS / f"items-{seed}" for seed in range(2, seeds + 1))]
-
-
-def _control(folder: Path) -> Path:
-    """Return the folder of the control model, given that of the same stage of the released model.
-
-    The control model is trained without the words that decide the contrast set.
-    """
-    return folder.with_name(f"{folder.name}-control")
+def _seed_suffixes(seeds: int) -> list[str]:
+    """Return the ends of the folder names of the last stages' runs, one for each seed."""
+    return ["", *(f"-seed{seed}" for seed in range(2, seeds + 1))]
 
 
 def read_repositories(file: Path) -> list[tuple[str, str]]:
@@ -194,31 +190,51 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     teachers = [str(recipe.teachers / name) for name in _TEACHERS]
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
-    steps += _meaning_stages(_MEANING, _MIXED, _third_runs(recipe.seeds), _WORDNET, [])
-    controls, without_words = map(_control, (_MEANING, _MIXED, _ITEMS)), ["hold_out_contrast=true"]
-    second, mixed, third = controls
-    steps += _meaning_stages(second, mixed, [third], _CONTROL_WORDNET, without_words)
+    steps += _second_stage("", _WORDNET, [])
+    for seed, suffix in enumerate(_seed_suffixes(recipe.seeds), 1):
+        steps += _last_stages("", suffix, _WORDNET, [f"seed={seed}"])
+    without_words = ["hold_out_contrast=true"]
+    steps += _second_stage(_CONTROL, _CONTROL_WORDNET, without_words)
+    steps += _last_stages(_CONTROL, _CONTROL, _CONTROL_WORDNET, without_words)
     return [*steps, _release_command(recipe, rated[1])]
 
 
-def _meaning_stages(
-    second: Path, mixed: Path, third: list[Path], wordnet: Path, overrides: list[str]
-) -> list[list[str]]:
-    """Return the commands of the second and the third stage.
+def _mix(run: str, mixed: str, start: Path, share: str) -> list[str]:
+    """Return the command that mixes the model of a run with the model `start`, which gets this share."""
+    command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
+    return [*command, "--start", str(start), "--share", share]
+
+
+def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
+    """Return the commands of the second stage, which trains encoder and meaning head, and of its mixture.
 
     Args:
-        second: The folder of the second stage's run.
-        mixed: The folder of the start model of the third stage.
-        third: The folders of the third stage's runs. The first run has the seed 1, the next one 2, and so on.
+        suffix: The end of the folder names.
         wordnet: The file of pairs of words and definitions.
-        overrides: Further settings of all runs.
+        overrides: Further settings.
     """
-    train, mix = "train.contrastive", "train.release.released_weights"
-    started = [train, "configs/items.yaml", f"model={mixed}", f"positives.3.source={wordnet}", *overrides]
+    out = f"out={_RUNS / _MEANING}{suffix}"
     return [
-        [train, "configs/meaning.yaml", f"out={second}", f"positives.2.source={wordnet}", *overrides],
-        [mix, str(second), str(mixed), "--start", f"{_DISTILLED}/model", "--share", _SHARE],
-        *([*started, f"seed={seed}", f"out={run}"] for seed, run in enumerate(third, 1)),
+        ["train.contrastive", "configs/meaning.yaml", out, f"positives.2.source={wordnet}", *overrides],
+        _mix(_MEANING + suffix, _MIXED + suffix, _DISTILLED / "model", "0.35"),
+    ]
+
+
+def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
+    """Return the commands of the stages with meaning items: of the encoder, then of the meaning head alone.
+
+    Args:
+        start: The end of the folder name of the start model.
+        suffix: The end of the folder names.
+        wordnet: The file of pairs of words and definitions.
+        overrides: Further settings.
+    """
+    command = ["train.contrastive", "configs/items.yaml", f"positives.3.source={wordnet}", *overrides]
+    mixed = _RUNS / (_MIXED + start)
+    return [
+        [*command, f"model={mixed}", f"out={_RUNS / _ITEMS}{suffix}"],
+        _mix(_ITEMS + suffix, _MIXED_2 + suffix, mixed, "0.75"),
+        [*command, f"model={_RUNS / _MIXED_2}{suffix}", f"out={_RUNS / _HEAD}{suffix}", *_HEAD_ONLY],
     ]
 
 
@@ -229,9 +245,10 @@ def _release_command(recipe: Recipe, rated: str) -> list[str]:
         recipe: The recipe.
         rated: The rated pairs that the score scale is fitted to.
     """
-    test, (first, *others) = str(_TEST), map(str, _third_runs(recipe.seeds))
-    release = ["train.release", str(_DISTILLED), str(_MEANING), first]
-    release += ["--out", str(recipe.out), "--held-out", str(_control(_ITEMS))]
+    test = str(_TEST)
+    first, *others = (f"{_RUNS / _HEAD}{suffix}" for suffix in _seed_suffixes(recipe.seeds))
+    release = ["train.release", str(_DISTILLED), f"{_RUNS / _MEANING}", f"{_RUNS / _ITEMS}", first]
+    release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
     release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]
     if others:

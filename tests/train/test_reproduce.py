@@ -91,16 +91,19 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, *third, second_control, third_control = runs
-    assert [run.seed for run in third] == [1, 2]
-    assert [run.hold_out_contrast for run in runs] == [False, False, False, True, True]
-    assert {run.model for run in (second, second_control)} == {f"{distilled.out}/model"}
-    mixes = [step for step in steps if step[0] == "train.release.released_weights"]
-    assert [mix[1] for mix in mixes] == [second.out, second_control.out]
-    assert [mix[2] for mix in mixes] == [third[0].model, third_control.model]
-    assert third[0].model == third[1].model
+    second, items, head, items_2, head_2, *controls = runs
+    assert [run.seed for run in runs] == [1, 1, 1, 2, 2, 1, 1, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 5 + [True] * 3
+    assert [run.head_only for run in runs] == [False, False, True, False, True, False, False, True]
+    assert {run.model for run in (second, controls[0])} == {f"{distilled.out}/model"}
+    mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
+    mixed = {mix[2]: mix[1] for mix in mixes}  # the run that each mixture is made from
+    assert [mixed[run.model] for run in (items, head)] == [second.out, items.out]
+    assert [mixed[run.model] for run in (items_2, head_2)] == [second.out, items_2.out]
+    assert [mixed[run.model] for run in controls[1:]] == [controls[0].out, controls[1].out]
     (release,) = (step for step in steps if step[0] == "train.release")
-    assert {distilled.out, second.out, third_control.out, *(run.out for run in third)} <= set(release)
+    used = {distilled.out, second.out, items.out, head.out, head_2.out, controls[2].out}
+    assert used <= set(release)
 
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):
@@ -195,7 +198,7 @@ def test_finished_files_are_not_made_again(call, checkout):
         (checkout.folder / "runs" / name).write_text("{}\n")
     checkout.steps.clear()
     assert recipe(call, checkout).returncode == 0
-    trained = {"train.distill", "train.contrastive", "train.release.released_weights", "train.release"}
+    trained = {"train.distill", "train.contrastive", "train.release.mix_weights", "train.release"}
     assert set(checkout.steps) == trained
 
     os.utime(corpus / "train.txt", (2**32, 2**32))  # because the corpus was built again
@@ -207,7 +210,7 @@ def test_finished_files_are_not_made_again(call, checkout):
 
 
 @pytest.mark.parametrize(
-    "name", ["distill", "mixed", "items-3", "meaning-control", "default", "repositories"]
+    "name", ["distill", "mixed", "head-seed3", "items-control", "default", "repositories"]
 )
 def test_user_files_are_refused_before_the_first_step(call, checkout, name):
     (checkout.folder / "runs" / name).mkdir()

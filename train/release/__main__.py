@@ -42,14 +42,6 @@ def main() -> int:
         help="output of train.data.hold_out_pairs: calibrates the probability of the meaning head",
     )  # fmt: skip
     parser.add_argument(
-        "--start-share", type=float, default=0.0, metavar="S",
-        help="share of other weights in the released weights; default: %(default)s",
-    )  # fmt: skip
-    parser.add_argument(
-        "--start", type=Path, metavar="MODEL",
-        help="the model folder with these weights, the start of the last run; default: the first run's",
-    )  # fmt: skip
-    parser.add_argument(
         "--held-out", type=Path, metavar="RUN",
         help="a run like the last one, without the deciding words of the contrast set",
     )  # fmt: skip

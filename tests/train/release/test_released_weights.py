@@ -13,8 +13,9 @@ from simllm import InputError
 from simllm.model import checkpoint
 from simllm.model.tokenizer import Tokenizer
 from simllm.model.weight_blocks import BLOCK, are_blocks
-from train.release import released_weights
-from train.release.released_weights import interpolate_weights, postprocess
+from train.release import mix_weights
+from train.release.mix_weights import interpolate_weights, write_mixed
+from train.release.released_weights import postprocess
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def runs(model_folder, tmp_path):
 
 
 def test_weights_are_interpolated_with_the_start(runs, tmp_path):
-    postprocess(runs[1], tmp_path / "out", runs[0] / "model", 0.2, [])
+    write_mixed(runs[1], tmp_path / "out", runs[0] / "model", 0.2)
     first, mean = (
         load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
     )
@@ -40,7 +41,7 @@ def test_weights_are_interpolated_with_the_start(runs, tmp_path):
 
 
 def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(runs, tmp_path):
-    postprocess(runs[1], tmp_path / "out", runs[0] / "model", 0.0, [])
+    postprocess(runs[1], tmp_path / "out", [])
     trained, released = (load_file(f / "model.safetensors") for f in (runs[1] / "model", tmp_path / "out"))
     for name, tensor in trained.items():
         if tensor.ndim < 2 or tensor.shape[1] % BLOCK:
@@ -54,17 +55,17 @@ def test_the_command_writes_a_model_folder_and_replaces_only_its_own(call, runs,
     out = tmp_path / "mixed"
     arguments = [runs[1], out, "--start", runs[0] / "model", "--share", "0.2"]
     for _ in range(2):
-        assert call(released_weights, *arguments).returncode == 0
+        assert call(mix_weights, *arguments).returncode == 0
     assert checkpoint.load(out).info.provenance["start_share"] == 0.2
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("years of work")
-    done = call(released_weights, runs[1], tmp_path / "mine", *arguments[2:])
+    done = call(mix_weights, runs[1], tmp_path / "mine", *arguments[2:])
     assert done.returncode == 2
     assert "holds files that simllm did not write" in done.stderr
 
 
 def test_a_share_above_one_is_an_error(call, runs, tmp_path):
-    done = call(released_weights, runs[1], tmp_path / "out", "--start", runs[0] / "model", "--share", "1.5")
+    done = call(mix_weights, runs[1], tmp_path / "out", "--start", runs[0] / "model", "--share", "1.5")
     assert (done.returncode, done.stderr) == (2, "error: --share 1.5: expected 0 to 1\n")
 
 

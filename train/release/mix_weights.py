@@ -1,0 +1,90 @@
+"""Mix the weights of two models, as the start of a further training.
+
+    python -m train.release.mix_weights runs/meaning runs/mixed --start runs/distill/model --share 0.35
+
+The command writes a model folder: the weighted mean of both encoders, with the meaning head of the first run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io import folders
+from simllm.model import checkpoint
+from simllm.model.checkpoint import Checkpoint
+from train.release.released_weights import save_rounded
+from train.runtime.command_line import run_tool
+
+
+def main() -> int:
+    """Parse the command line, write the model folder, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.release.mix_weights",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", type=Path, help="the folder of the training run")
+    parser.add_argument("folder", type=Path, help="the model folder to write")
+    parser.add_argument(
+        "--start", required=True, type=Path, metavar="MODEL", help="the model folder that is mixed in"
+    )
+    parser.add_argument(
+        "--share", required=True, type=float, metavar="S", help="share of its weights, from 0 to 1"
+    )
+    options = parser.parse_args()
+    return run_tool(lambda: write_mixed(**vars(options)))
+
+
+def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
+    """Mix the model of a training run with another model, and write the result as a model folder.
+
+    Args:
+        run: The folder of the training run.
+        folder: The model folder to write.
+        start: The model folder whose weights are mixed in.
+        share: The share of the weights from `start`, from 0 to 1.
+
+    Raises:
+        InputError: `share` is out of range, the models differ in shape or vocabulary, or the folder exists
+            and simllm did not write it.
+    """
+    if not 0 <= share <= 1:
+        raise InputError(f"--share {share:g}: expected 0 to 1")
+    folders.check(folder)
+    folders.check_apart(folder, [run, start])
+    mixed = interpolate_weights(checkpoint.load(run / "model"), checkpoint.load(start), share)
+    with folders.replacing(folder) as candidate:
+        save_rounded(mixed, candidate)
+
+
+def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
+    """Mix the weights of two models: share * start + (1 - share) * end.
+
+    See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022.
+
+    Args:
+        end: The model to change; its encoder is changed in place.
+        start: The model whose weights are mixed in.
+        share: The share of `start`, 0 to 1.
+
+    Returns:
+        The model `end` with the mixed weights; its provenance names the share.
+
+    Raises:
+        InputError: The two models differ in shape or vocabulary.
+    """
+    if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
+        raise InputError("the start has another shape or vocabulary; its weights cannot be mixed in")
+    before = start.encoder.state_dict()
+    mixed = {name: share * before[name] + (1 - share) * x for name, x in end.encoder.state_dict().items()}
+    end.encoder.load_state_dict(mixed)
+    facts = {**end.info.provenance, "start_share": share}
+    return replace(end, info=replace(end.info, provenance=facts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
