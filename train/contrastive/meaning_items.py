@@ -86,13 +86,15 @@ def read_items(
 def make_triples(items: list[MeaningItem]) -> Triples:
     """Make a triple of each text with another meaning, with the item's text as the reference.
 
-    The rewordings take turns. So each form of rewording, close or free, meets every kind of change.
+    The rewordings take turns. So each form of rewording, close or free, meets every kind of change. The text of
+    the next item is one more change, of the kind "unrelated".
     """
-    rows = [
-        (item.same[0], item.same[1 + number % (len(item.same) - 1)], changed, kind, "written")
-        for item in items
-        for number, (changed, kind) in enumerate(zip(item.different, item.kinds, strict=True))
-    ]
+    rows = []
+    for item, other in zip(items, [*items[1:], items[0]], strict=True):
+        changes = [*zip(item.different, item.kinds, strict=True), (other.same[0], "unrelated")]
+        for number, (changed, kind) in enumerate(changes):
+            rewording = item.same[1 + number % (len(item.same) - 1)]
+            rows.append((item.same[0], rewording, changed, kind, "written"))
     return Triples(*(list(column) for column in zip(*rows, strict=True)))
 
 

@@ -23,6 +23,7 @@ from train.corpus.sources import match_files
 from train.runtime.select_rows import select_rows
 
 SAME, DIFFERENT = 1.0, 0.0
+_NEAR = 30  # items that follow an item in its file, from which unrelated texts are drawn
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,11 @@ class LabelledPairs:
 
 
 class ItemPairs:
-    """Labelled text pairs from meaning items; both labels are drawn equally often."""
+    """Labelled text pairs from meaning items.
+
+    Texts of different items are pairs, too. Otherwise the head would learn that texts without common words
+    have the same meaning, because in an item only rewordings share few words with the text.
+    """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
         self.items = items
@@ -104,10 +109,17 @@ class ItemPairs:
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Draw one labelled pair with a random generator."""
-        item = self.items[int(random.integers(len(self.items)))]
-        if random.random() < 0.5:
+        number, chance = int(random.integers(len(self.items))), random.random()
+        item = self.items[number]
+        if chance < 0.45:
             return MeaningPair(*item.draw_same(random), SAME)
-        return MeaningPair(*item.draw_different(random), DIFFERENT)
+        if chance < 0.8:
+            return MeaningPair(*item.draw_different(random), DIFFERENT)
+        # Half of the other items are near in the file, and so from the same field of work.
+        farthest = _NEAR if chance < 0.9 else len(self.items) - 1
+        other = self.items[(number + int(random.integers(1, farthest + 1))) % len(self.items)]
+        texts = [each.same[int(random.integers(len(each.same)))] for each in (item, other)]
+        return MeaningPair(*texts, DIFFERENT)
 
 
 class RuleMadePairs:
@@ -122,7 +134,7 @@ class RuleMadePairs:
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Draw one labelled pair with a random generator.
 
-        About 45% of the pairs are rewordings, 50% are changes of meaning, and 5% are unrelated texts. Texts
+        About 40% of the pairs are rewordings, 45% are changes of meaning, and 15% are unrelated texts. Texts
         that the rules cannot edit are drawn again.
 
         Raises:
@@ -132,9 +144,9 @@ class RuleMadePairs:
             text = self.texts[int(random.integers(len(self.texts)))]
             chance = random.random()
             second, label = text, SAME
-            if chance < 0.05:
+            if chance < 0.15:
                 second, label = self.texts[int(random.integers(len(self.texts)))], DIFFERENT
-            elif chance < 0.5:
+            elif chance < 0.55:
                 second = reword(text, self.lexicon, random)
             elif changed := change(text, self.lexicon, random):
                 # A change is often reworded, too, so that few changed words are no sign of either label.

@@ -26,7 +26,7 @@ from simllm.model.score_scale import ScoreScale, Values
 from simllm.perturb.summaries import lexicon
 from simllm.stats.probability_calibration import fit_platt
 from train.contrastive.meaning_items import read_items
-from train.contrastive.meaning_pairs import DIFFERENT, SAME, MeaningPair, RuleMadePairs
+from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command_line import run_tool
 
@@ -122,8 +122,8 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
 def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:
     """Collect held-out pairs of texts, half with the same meaning and half with different meanings.
 
-    Before this balancing, as many pairs come from `labelled` as are made from comments by rule. Two more
-    pairs come from each held-out meaning item. Labels of natural language inference are used with care: an
+    Before this balancing, as many pairs come from `labelled` as are made from comments by rule. Four pairs are
+    drawn for each held-out meaning item. Labels of natural language inference are used with care: an
     entailment may say less than the first text. It counts as the same meaning only in the set
     `breaking_nli`, where a synonym replaces a word.
 
@@ -144,10 +144,10 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
             pairs.append(MeaningPair(first, second, SAME if is_same else DIFFERENT))
     rules = RuleMadePairs(list(dict.fromkeys(line for _, line in files.lines(comments))), lexicon.load())
     pairs += [rules.draw(random) for _ in range(len(pairs))]
-    for split in ("dev", "test") if items else ():
-        for item in read_items(str(items), split, ExcludedTexts([]), lexicon.load().held_out_words):
-            pairs.append(MeaningPair(*item.draw_same(random), SAME))
-            pairs.append(MeaningPair(*item.draw_different(random), DIFFERENT))
+    if items:
+        nothing, words = ExcludedTexts([]), lexicon.load().held_out_words
+        held_out = ItemPairs([i for s in ("dev", "test") for i in read_items(items, s, nothing, words)])
+        pairs += [held_out.draw(random) for _ in range(4 * len(held_out))]
     by_label = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
     count = min(map(len, by_label))
     chosen = [group[i] for group in by_label for i in random.permutation(len(group))[:count]]

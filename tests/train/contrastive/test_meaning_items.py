@@ -127,5 +127,6 @@ def test_the_shipped_items_are_sound_and_share_no_text_with_the_contrast_set(spl
     for each in items:
         assert not tested & {*each.same, *each.different}
     made = make_triples(items)
-    assert len(made.references) == sum(len(each.different) for each in items)
+    assert len(made.references) == sum(len(each.different) + 1 for each in items)
+    assert made.kinds.count("unrelated") == len(items)
     assert {"negation", "roles", "quantifier", "condition", "exception", "scope"} <= set(made.kinds)
