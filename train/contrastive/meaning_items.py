@@ -86,8 +86,8 @@ def read_items(
 def make_triples(items: list[MeaningItem]) -> Triples:
     """Make a triple of each text with another meaning, with the item's text as the reference.
 
-    The rewordings take turns. So each form of rewording, close or free, meets every kind of change. The text of
-    the next item is one more change, of the kind "unrelated".
+    The rewordings take turns. So each form of rewording, close or free, meets every kind of change. The text
+    of the next item is one more change, of the kind "unrelated".
     """
     rows = []
     for item, other in zip(items, [*items[1:], items[0]], strict=True):

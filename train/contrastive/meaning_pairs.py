@@ -113,13 +113,13 @@ class ItemPairs:
         item = self.items[number]
         if chance < 0.45:
             return MeaningPair(*item.draw_same(random), SAME)
-        if chance < 0.8:
+        if chance < 0.8 or len(self.items) == 1:
             return MeaningPair(*item.draw_different(random), DIFFERENT)
         # Half of the other items are near in the file, and so from the same field of work.
-        farthest = _NEAR if chance < 0.9 else len(self.items) - 1
+        farthest = min(_NEAR if chance < 0.9 else len(self.items), len(self.items) - 1)
         other = self.items[(number + int(random.integers(1, farthest + 1))) % len(self.items)]
-        texts = [each.same[int(random.integers(len(each.same)))] for each in (item, other)]
-        return MeaningPair(*texts, DIFFERENT)
+        first, second = (each.same[int(random.integers(len(each.same)))] for each in (item, other))
+        return MeaningPair(first, second, DIFFERENT)
 
 
 class RuleMadePairs:

@@ -122,8 +122,8 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
 def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:
     """Collect held-out pairs of texts, half with the same meaning and half with different meanings.
 
-    Before this balancing, as many pairs come from `labelled` as are made from comments by rule. Four pairs are
-    drawn for each held-out meaning item. Labels of natural language inference are used with care: an
+    Before this balancing, as many pairs come from `labelled` as are made from comments by rule. Four pairs
+    are drawn for each held-out meaning item. Labels of natural language inference are used with care: an
     entailment may say less than the first text. It counts as the same meaning only in the set
     `breaking_nli`, where a synonym replaces a word.
 
