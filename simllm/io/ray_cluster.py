@@ -10,21 +10,29 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from simllm.errors import InputError
 
 _PATIENCE = 10.0  # seconds to wait for a connection
 RERUN = "rerun the same command to resume"
+# The first bytes of an HTTP/2 connection, with empty settings. Ray's servers (gRPC) answer with settings.
+_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+_SETTINGS = 4
 
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
     """Connect to a Ray cluster for a `with` block.
+
+    Until then, standard output goes to standard error, because Ray prints warnings there. A line on standard
+    error tells if the cluster has no processors, or if Ray ends this process.
 
     Args:
         address: The address of the cluster, or "auto" for the cluster that runs on this machine; None starts
@@ -43,27 +51,30 @@ def connected(address: str | None) -> Iterator[Any]:
         raise InputError("ray is not installed; install simllm with its extra `ray`") from None
     _check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        ray.init(
-            address or "local", log_to_driver=False, logging_level=logging.ERROR,
-            include_dashboard=False, configure_logging=False,
-        )  # fmt: skip
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise InputError(f"no Ray cluster: {_first_line(error)}") from None
-    try:
-        yield ray
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, InputError):
-            raise error.cause from None
-        raise
-    except ray.exceptions.RayError as error:
-        raise InputError(f"the Ray cluster is lost ({_first_line(error)}); {RERUN}") from None
-    finally:
-        ray.shutdown()
+    logging.getLogger("ray").setLevel(logging.ERROR)  # `logging_level` comes after the first message
+    with redirect_stdout(sys.stderr), _last_words():
+        try:
+            ray.init(
+                address or "local", log_to_driver=False, logging_level=logging.ERROR,
+                include_dashboard=False, configure_logging=False,
+            )  # fmt: skip
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise InputError(f"no Ray cluster: {_first_line(error)}") from None
+        try:
+            with _warnings(ray):
+                yield ray
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, InputError):
+                raise error.cause from None
+            raise
+        except ray.exceptions.RayError as error:
+            raise InputError(f"the Ray cluster is lost ({_first_line(error)}); {RERUN}") from None
+        finally:
+            ray.shutdown()
 
 
 def _check_address(address: str | None) -> None:
-    """Check that a server answers at the address of a cluster; None and "auto" are not checked.
+    """Check that Ray's server answers at the address of a cluster; None and "auto" are not checked.
 
     Without this check, Ray would try to connect for minutes, and then end the process.
     """
@@ -71,9 +82,56 @@ def _check_address(address: str | None) -> None:
     if not port.isdecimal():
         return  # None or "auto"
     try:
-        socket.create_connection((host, int(port)), _PATIENCE).close()
+        with socket.create_connection((host, int(port)), _PATIENCE) as server:
+            server.sendall(_HTTP2)
+            answer = server.recv(4)
     except OSError as error:
         raise InputError(f"no Ray cluster at {address} ({error})") from None
+    if answer[3:] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS", "0") == "0":
+        raise InputError(f"no Ray cluster at {address} (another program answers)")
+
+
+@contextmanager
+def _last_words() -> Iterator[None]:
+    """Open a context; if this process ends in the context, another process prints a line on standard error.
+
+    If the cluster or the node of this process is lost, Ray's C++ code ends the process without an exception.
+    """
+    line = f"error: this process was ended, perhaps because the Ray cluster is lost; {RERUN}"
+    command = ["sh", "-c", 'read -r line || echo "$0" >&2', line]
+    watcher = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        yield
+    finally:
+        watcher.communicate(b"\n")
+
+
+@contextmanager
+def _warnings(ray: Any) -> Iterator[None]:
+    """Open a context in which a line on standard error tells if the cluster has no processors.
+
+    Ray waits for new nodes, which an autoscaler may start.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        warned = False
+        while not ended.wait(_PATIENCE):
+            try:
+                lacking = not ray.cluster_resources().get("CPU")
+            except Exception:  # the cluster is lost; the main thread gets an error, too
+                return
+            if lacking and not warned:
+                print("warning: the Ray cluster has no processors; waiting for a node", file=sys.stderr)
+            warned = lacking
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(_PATIENCE)
 
 
 def _first_line(error: Exception) -> str:

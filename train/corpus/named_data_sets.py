@@ -6,9 +6,12 @@ that memory does not grow with the data set.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -25,10 +28,13 @@ if TYPE_CHECKING:
 
 PREFIX = "hf:"
 _SOURCE = re.compile(r"hf:(?P<name>[^:#]+)(:(?P<first>[^:#]*))?(:(?P<second>[^:#]+))?(#(?P<field>.+))?")
+_BATCH = 1000  # rows of a parquet file that are read at once
 _SAVED = ("dataset_dict.json", "dataset_info.json")  # of `save_to_disk`
 # The columns of code in The Stack (Kocetkov et al., 2022) and in similar data sets.
 _CONTENT = "content"
 _PATHS = ("path", "max_stars_repo_path", "file_path")
+_SUFFIX = "ext"
+_CODE = {*_PATHS, _SUFFIX}  # columns that tell code from other contents
 _REPOSITORIES = ("repo_name", "max_stars_repo_name", "repository_name", "repo")
 _LICENCES = ("license", "licence", "licenses", "max_stars_repo_licenses", "detected_licenses")
 
@@ -81,7 +87,7 @@ def data_files(source: DataSetSource) -> list[Path]:
     return sorted(path for path in source.folder.rglob("*") if path.is_file())
 
 
-def rows(source: DataSetSource, allow_download: bool = False) -> Iterator[tuple[str, Row]]:
+def rows(source: DataSetSource, allow_download: bool = False) -> Generator[tuple[str, Row], None, None]:
     """Stream the rows of a data set.
 
     Args:
@@ -97,17 +103,24 @@ def rows(source: DataSetSource, allow_download: bool = False) -> Iterator[tuple[
     found = _open(source, allow_download)
     # pyarrow reads far ahead in a shard. Make each group of rows of a parquet file a shard of its own.
     stream = iter(found.reshard() if hasattr(found, "reshard") else found)
-    number = 0
-    while True:
-        number += 1
-        where = f"{source.text}, row {number}"
-        try:
-            row = next(stream)
-        except StopIteration:
-            return
-        except Exception as error:  # the readers of each format raise errors of their own
-            raise InputError(f"{where}: cannot be read ({_first_line(error)})") from None
-        yield where, row
+    number, problem = 0, ""
+    try:
+        while True:
+            number += 1
+            where = f"{source.text}, row {number}"
+            try:
+                row = next(stream)
+            except StopIteration:
+                return
+            except Exception as error:  # the readers of each format raise errors of their own
+                problem = f"{where}: cannot be read ({_one_line(error)})"
+                break
+            yield where, row
+    finally:
+        # An open reader of pyarrow would crash Python at its end (apache/arrow issue 45214).
+        del stream, found
+        gc.collect()
+    raise InputError(problem)
 
 
 def read_code_or_texts(
@@ -127,26 +140,30 @@ def read_code_or_texts(
     Raises:
         InputError: The data set cannot be read, or has no such column.
     """
-    for where, row in rows(source, allow_download):
-        if source.field is not None:
-            text = _column(row, source.field, source)
-            if isinstance(text, str):
-                yield Comment(text)
+    with closing(rows(source, allow_download)) as found:
+        for where, row in found:
+            if source.field is not None:
+                text = _column(row, source.field, source)
+                if isinstance(text, str):
+                    yield Comment(text)
+                else:
+                    tally.add("row without a text", f"{where}: {source.field} is {type(text).__name__}")
+            elif _CONTENT in row and row.keys() & _CODE:
+                yield from _code(row, where, tally)
             else:
-                tally.add("row without a text", f"{where}: {source.field} is {type(text).__name__}")
-        elif isinstance(row.get(_CONTENT), str | bytes):
-            yield from _code(row, where, tally)
-        else:
-            yield row
+                yield row
 
 
 def _code(row: Row, where: str, tally: Tally) -> Iterator[Code]:
     """Yield the source file in a row, if its suffix names a known language and it is not too large."""
+    content = row[_CONTENT]
+    if not isinstance(content, str | bytes):
+        tally.add("row without a text", f"{where}: {_CONTENT} is {type(content).__name__}")
+        return
     path = _first(row, _PATHS)
-    language = LANGUAGES.get(PurePosixPath(path).suffix or f".{row.get('ext')}")
+    language = LANGUAGES.get(PurePosixPath(path).suffix or f".{row.get(_SUFFIX)}")
     if language is None:
         return
-    content = row[_CONTENT]
     data = content if isinstance(content, bytes) else content.encode(errors="replace")
     if len(data) > LARGEST:
         tally.add("file too large", f"{where}: {len(data):,} bytes")
@@ -179,6 +196,7 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
     except ModuleNotFoundError:
         raise InputError(f"source {source.text!r}: needs datasets: pip install '.[train]'") from None
     datasets.disable_progress_bars()
+    datasets.logging.set_verbosity(datasets.logging.CRITICAL)  # errors are reported here, in one line
     folder = source.folder
     name = str(folder.resolve()) if folder else source.name  # "csv" alone would name a file format
     try:
@@ -187,9 +205,12 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
             found = datasets.load_from_disk(name)
         else:
             config, split = _config_and_split(source, name)
-            found = datasets.load_dataset(name, config, streaming=True)
+            builder = datasets.load_dataset_builder(name, config)
+            if getattr(builder.config, "batch_size", 0) is None:  # parquet; or empty files would be an error
+                builder.config.batch_size = _BATCH
+            found = builder.as_streaming_dataset()
     except Exception as error:  # errors of the hub, of builders and of files have no common class
-        raise InputError(f"source {source.text!r}: cannot be opened ({_first_line(error)})") from None
+        raise InputError(f"source {source.text!r}: cannot be opened ({_one_line(error)})") from None
     return _split(found, split, source)
 
 
@@ -224,5 +245,5 @@ def _split(
     return found[name]
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
+def _one_line(error: Exception) -> str:
+    return textwrap.shorten(str(error), 300, placeholder=" …") or type(error).__name__

@@ -158,6 +158,44 @@ def test_rows_without_a_text_are_counted(tmp_path):
     assert (found, tally.counts) == ([Comment("adds two")], {"row without a text": 1})
 
 
+def test_code_without_content_is_counted(tmp_path):
+    write_parquet(tmp_path / "set", {"content": [documented("Adds two."), None], "path": ["a.py", "b.py"]})
+    found, tally = read(f"hf:{tmp_path}/set")
+    assert [code.path for code in found] == ["a.py"]
+    assert tally.counts == {"row without a text": 1}
+
+
+def test_content_without_a_path_is_no_code(tmp_path):
+    write_parquet(tmp_path / "set", {"content": ["adds two"]})
+    with pytest.raises(InputError, match="has the columns content; name one"):
+        read(f"hf:{tmp_path}/set")
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+def test_empty_files_are_skipped(empty, tmp_path):
+    texts = [TEXTS, TEXTS]
+    texts[empty] = pyarrow.array([], pyarrow.string())
+    for number, column in enumerate(texts):
+        write_parquet(tmp_path / "set", {"text": column}, f"train-{number}.parquet")
+    assert read(f"hf:{tmp_path}/set#text")[0] == [Comment(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [("words", "no column 'words'"), ("text", "row 3001: cannot be read (Couldn't cast other: string to")],
+)
+def test_error_in_the_middle_of_a_data_set_is_one_line(column, message, tmp_path, command):
+    """pyarrow must not crash at the end of the process, nor may `datasets` print more lines."""
+    texts = pyarrow.table({"text": [f"adds the number {n}" for n in range(3000)]})
+    (tmp_path / "set").mkdir()
+    parquet.write_table(texts, tmp_path / "set" / "train-0.parquet", row_group_size=500)
+    write_parquet(tmp_path / "set", {"other": ["adds two"]}, "train-1.parquet")
+    done = command("build", f"hf:{tmp_path}/set#{column}", "--out", tmp_path / "corpus")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_pairs_come_from_data_sets_too(tmp_path):
     write_parquet(tmp_path / "set", {"a": ["adds two", "opens it"], "b": ["sums two", "opens a file"]})
     config = PositivesConfig(source=f"hf:{tmp_path}/set", share=1.0, fields=("a", "b"), max_overlap=1.0)

@@ -1,6 +1,10 @@
 """A corpus that a Ray cluster builds."""
 
+import os
 import random
+import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -9,12 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simllm.errors import InputError
+from tests.conftest import ROOT
 from train.corpus import build, part_workers
 from train.corpus.config import CorpusConfig
+from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals
 from train.corpus.one_machine import OneMachine
 from train.corpus.part_file import TEXT
 from train.corpus.ray_engine import Group, RayEngine, SignaturesOnCluster, cluster
+from train.corpus.skip_counts import Tally
 
 FILES = ("train.txt", "test.txt", "comments.jsonl", "pairs.jsonl", "report.json")
 
@@ -94,6 +102,57 @@ def test_a_cluster_builds_the_same_corpus_though_a_node_is_lost(ray_nodes, comme
     assert built["counts"]["near duplicate"] > 10
     for name in FILES:
         assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_lost_cluster_is_one_line_and_the_same_command_continues(ray_nodes, tmp_path):
+    chance = random.Random(0)
+    names = ["".join(chance.choices("abcdefgh", k=6)) for _ in range(2000)]
+    lines = (" ".join(chance.choices(names, k=9)) + "\n" for _ in range(200_000))
+    source = tmp_path / "many.txt"
+    source.write_text("".join(lines))
+    head, _ = ray_nodes
+    words = [sys.executable, "-m", "train.corpus", "build", str(source), "--out", "corpus", "--engine", "ray"]
+    parts = tmp_path / ".corpus.parts"
+    with subprocess.Popen(
+        [*words, "--address", head.address], cwd=tmp_path, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as build_:  # fmt: skip
+        while build_.poll() is None and not list(parts.glob("[0-9]*.npz")):
+            time.sleep(0.01)
+        head.shutdown()
+        output, errors = build_.communicate(timeout=120)
+    assert build_.returncode in (1, 2)
+    assert output == ""
+    assert errors.count("\nerror: ") + errors.startswith("error: ") == 1
+    assert errors.endswith("rerun the same command to resume\n")
+    assert not (tmp_path / "corpus").exists()
+    kept = {file.name: file.stat().st_mtime_ns for file in parts.glob("[0-9]*.npz")}
+    assert kept
+    config = CorpusConfig((str(source),))
+    made = part_workers.make_parts(config, parts, OneMachine(1), ExcludedTexts(()), Tally())
+    assert kept.items() <= {part.file.name: part.file.stat().st_mtime_ns for part in made}.items()
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.0 400 Bad Request\r\n\r\n", b""])
+def test_an_address_of_another_program_is_refused(answer, monkeypatch):
+    monkeypatch.delenv("RAY_USE_TLS", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def reply():
+            client, _ = server.accept()
+            with client:
+                client.recv(100)
+                client.sendall(answer)
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        with (
+            pytest.raises(InputError, match="another program answers"),
+            cluster(f"127.0.0.1:{server.getsockname()[1]}"),
+        ):
+            pass
+        thread.join()
 
 
 @pytest.mark.parametrize(
