@@ -1,4 +1,4 @@
-"""The playground: a static page that scores texts in the browser, with the model beside it."""
+"""The playground: a static web page that scores texts in the browser, in a folder with the model's files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"  # ONNX Runtime Web
 
 
 def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the playground into a folder, which any web server can serve.
+    """Write the playground (a web page that scores texts in the browser) into a folder for a web server.
 
     Args:
-        metric: A metric with mean pooling and cosine.
-        folder: The folder. It is replaced if simllm wrote it.
-        int8: Store all large weights as int8, also those that are not rounded to 8 bits yet.
+        metric: A metric with mean pooling and cosine similarity.
+        folder: The folder to write. An existing folder is replaced if simllm wrote it.
+        int8: Whether to store all large weights as int8. Otherwise, only weights that are already rounded to
+            8 bits are stored as int8, and the others as float16.
 
     Raises:
         InputError: The metric has another pooling or similarity, a package that the export needs is not
@@ -39,12 +40,13 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
 
 
 def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the model and its settings beside the page of the playground.
+    """Write the model and its settings into the folder `model`, beside the page of the playground.
 
     Args:
-        metric: A metric with mean pooling and cosine.
-        folder: The folder of the page.
-        int8: Store all large weights as int8, also those that are not rounded to 8 bits yet.
+        metric: A metric with mean pooling and cosine similarity.
+        folder: The folder of the page, in which the folder `model` is made.
+        int8: Whether to store all large weights as int8. Otherwise, only weights that are already rounded to
+            8 bits are stored as int8, and the others as float16.
 
     Raises:
         InputError: The metric has another pooling or similarity, a package that the export needs is not
@@ -75,10 +77,10 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
 
 
 def page_folder() -> Path:
-    """Find the page of the playground, in the installed package or in the source checkout.
+    """Find the folder of the playground's page, in the installed package or in the source checkout.
 
     Raises:
-        InputError: Neither place has the page.
+        InputError: Neither the package nor the checkout has the page.
     """
     installed = Path(str(resources.files("simllm"))) / "playground_page"
     checkout = Path(__file__).parents[2] / "docs" / "playground"
@@ -89,12 +91,14 @@ def page_folder() -> Path:
 
 
 def _unicode_classes() -> dict[str, str]:
-    """List the characters that the package `tokenizers` decomposes, and the marks that it removes.
+    """List the characters that the package `tokenizers` decomposes, and the accents that it removes.
 
-    Browsers know newer versions of Unicode than the package. With these lists, they clean texts alike.
+    Browsers know newer versions of Unicode than the package. With these lists, the page cleans texts in the
+    same way as the package.
 
     Returns:
-        The two lists as the inner part of a character class of a JavaScript regular expression.
+        A dict with the keys `decomposed` and `marks` (accents). Each value is a list of characters, written
+        like the inside of `[...]` in a JavaScript regular expression.
     """
     from tokenizers import normalizers
 
@@ -109,7 +113,7 @@ def _unicode_classes() -> dict[str, str]:
 
 
 def _ranges(characters: Iterable[str]) -> str:
-    r"""Write characters, in the order of their numbers, as ranges such as `\u{300}-\u{36f}`."""
+    r"""Format characters, which are sorted by code point, as ranges such as `\u{300}-\u{36f}`."""
     ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:

@@ -1,9 +1,10 @@
 """Comparison of systems (summarizers) by their scores, with intervals and significance tests.
 
-Each two systems are compared on the same items (references). The paired bootstrap counts how often
-random resamples of the items reverse the sign of the difference. The paired permutation test
-exchanges the two systems' scores for random sets of items, and counts how often the difference is at
-least as large. The p-values are two-sided. Holm's method corrects them for the number of comparisons.
+Every two systems are compared by the difference between their mean scores on the same items (references).
+Two tests are used. The paired bootstrap counts how often random resamples of the items reverse the sign of
+the difference. The paired permutation test swaps the two systems' scores for random sets of items. It counts
+how often the difference after a swap is at least as large as the observed one. The p-values are two-sided.
+Holm's method corrects them for the number of comparisons.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class System:
     Attributes:
         name: The name of the system.
         mean: The mean score over all items.
-        low: Lower bound of the 95% bootstrap interval; NaN if there is only one item.
-        high: Upper bound of the 95% bootstrap interval; NaN if there is only one item.
+        low: Lower bound of the mean's 95% bootstrap interval; NaN if there is only one item.
+        high: Upper bound of the mean's 95% bootstrap interval; NaN if there is only one item.
     """
 
     name: str
@@ -51,8 +52,8 @@ class Difference:
         a: The name of the first system.
         b: The name of the second system.
         difference: Mean score of `a` minus mean score of `b`.
-        low: Lower bound of the 95% bootstrap interval; NaN if there is only one item.
-        high: Upper bound of the 95% bootstrap interval; NaN if there is only one item.
+        low: Lower bound of the difference's 95% bootstrap interval; NaN if there is only one item.
+        high: Upper bound of the difference's 95% bootstrap interval; NaN if there is only one item.
         bootstrap_p: The p-value of the paired bootstrap test, corrected by Holm's method.
         permutation_p: The p-value of the paired permutation test, corrected by Holm's method.
     """
@@ -72,8 +73,8 @@ class Comparison:
 
     Attributes:
         systems: The mean score of each system.
-        differences: The difference between each two systems.
-        wins: (s, s) matrix: the share of items for which the row's system scores higher than the
+        differences: The difference between the mean scores of every two systems.
+        wins: (s, s) matrix. An entry is the share of items for which the row's system scores higher than the
             column's system. An item with equal scores counts as half.
         n: Number of items.
         signature: Text that names everything that can change a score.
@@ -96,16 +97,17 @@ def compare(
 
     Args:
         metric: The metric.
-        systems: For each system's name, its n candidates.
+        systems: A dict from each system's name to its n texts (candidates).
         references: One or more lists of n references.
-        over: `max` or `mean`: how to combine a candidate's scores against several references.
+        over: The function that combines a candidate's scores against several references: `max` or `mean`.
 
     Returns:
-        The mean scores with intervals, and the differences with intervals and p-values.
+        Each system's mean score with its interval. For every two systems, the difference between their mean
+        scores, with its interval and p-values.
 
     Raises:
-        InputError: `over` is unknown, there are fewer than two systems or no items, or the lists differ
-            in length.
+        InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of
+            candidates and references differ in length.
     """
     scores = score_systems(metric, systems, references, over)
     signature = next(iter(scores.values())).signature
@@ -122,13 +124,14 @@ def score_systems(
 
     Args:
         metric: The metric.
-        systems: For each system's name, its n candidates.
+        systems: A dict from each system's name to its n texts (candidates).
         references: One or more lists of n references.
-        over: `max` or `mean`: how to combine a candidate's scores against several references.
+        over: The function that combines a candidate's scores against several references: `max` or `mean`.
 
     Returns:
-        For each system's name, the scores of its n candidates. Their counts, such as that of truncated
-        texts, are those of all systems together. With several references there is no calibration.
+        A dict from each system's name to the scores of its n candidates. The counts in each `Scores` object,
+        such as the number of truncated texts, are totals over all systems. With several lists of references,
+        the scores have no calibration (map to percentiles and human ratings).
 
     Raises:
         InputError: As for `compare`.
@@ -162,8 +165,12 @@ def compare_scores(scores: dict[str, Values], signature: str = "") -> Comparison
     """Compare systems (summarizers) by given scores.
 
     Args:
-        scores: For each system's name, its (n,) scores; all systems are scored on the same n items.
-        signature: Text that names everything that can change a score.
+        scores: A dict from each system's name to its (n,) scores. All systems are scored on the same n items.
+        signature: Text that names everything that can change a score; it is stored in the result.
+
+    Returns:
+        Each system's mean score with its interval. For every two systems, the difference between their mean
+        scores, with its interval and p-values.
     """
     names, values = list(scores), np.stack(list(scores.values()))
     n = values.shape[1]

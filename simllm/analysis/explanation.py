@@ -21,7 +21,7 @@ from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # first character of a token that begins a word
 Values = NDArray[np.float64]
-SMALLEST_GAIN = 0.2  # smallest gain of the probability that makes a word a reason
+SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability without the word is higher by this
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Explanation:
         rest: What the tokens <s> and </s> contribute: first for the candidate, then for the reference.
         signature: Text that names everything that can change a score.
         same: Probability that the texts have the same meaning; None if the model cannot estimate it.
-        changed: Whether the texts are similar but probably differ in meaning.
+        changed: Whether the texts have a high score but probably differ in meaning.
     """
 
     score: float
@@ -99,6 +99,9 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
     Raises:
         InputError: The metric has another pooling or similarity, a text is empty after cleaning, or the
             metric splits a text into several windows because the text is long.
+
+    Returns:
+        The score, and the contribution of each word of the two texts.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
@@ -156,6 +159,9 @@ def _with_probabilities(metric: SimLLM, explanation: Explanation) -> Explanation
     Args:
         metric: The metric, with a model that can estimate the probability.
         explanation: The explanation without these probabilities.
+
+    Returns:
+        A copy of the explanation with these probabilities.
     """
     sides = [explanation.candidate, explanation.reference]
     texts = [[word.text for word in side] for side in sides]

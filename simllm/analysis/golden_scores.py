@@ -42,7 +42,7 @@ class GoldenScores:
 
     Attributes:
         model: The hash of the model.
-        scores: The score of each pair.
+        scores: The expected score of each pair, in the order of `PAIRS`.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Scoring of many files on a Ray cluster: each actor loads the model once, and scores file after file."""
+"""Scoring of many files on a Ray cluster. Each actor (worker process) loads the model once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from simllm.analysis.sharded_scoring import Shard, ShardScorer, ShardSettings
 from simllm.errors import InputError
 from simllm.io import ray_cluster
 
-_CPUS = 1  # of an actor: actors share nothing, so that more actors are faster than more threads
+_CPUS = 1  # processors for each actor; more actors are faster than more threads, as actors share nothing
 
 
 @dataclass(frozen=True)
 class RayScoring:
-    """The engine that scores shards on a Ray cluster. All nodes see the same files.
+    """Callable that scores many files (shards) on a Ray cluster.
+
+    All machines of the cluster must see the same files.
 
     Attributes:
-        address: The address of the cluster, or "auto" for the one of this machine; None starts Ray here.
-        actors: The number of actors; None for one on each processor of the cluster.
+        address: The address of the cluster. "auto" means the cluster that this machine belongs to. None
+            starts a cluster on this machine.
+        actors: The number of actors (worker processes); None for one per processor of the cluster.
     """
 
     address: str | None = None
@@ -29,12 +32,19 @@ class RayScoring:
     def __call__(
         self, settings: ShardSettings, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Score shards; yield each with its summary when its table is complete.
+        """Score shards: input files, each with the path of its table of scores.
 
-        If a node is lost, the other actors score the files of its actors.
+        If a machine of the cluster is lost, the actors (worker processes) on other machines score its files.
+
+        Args:
+            settings: The settings for reading, scoring and writing the pairs.
+            shards: The input files, and the paths of their tables.
+
+        Yields:
+            Each shard when its table is complete, with the table's summary (mean score and so on).
 
         Raises:
-            InputError: Ray is not installed, there is no cluster, or it is lost; or an input file is wrong.
+            InputError: Ray is not installed, the cluster is missing or lost, or an input file is wrong.
         """
         if not shards:
             return
@@ -45,7 +55,7 @@ class RayScoring:
     def _score(
         self, ray: Any, settings: ShardSettings, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Give each free actor the next shard."""
+        """Give the next shard to each free actor (worker process); yield finished shards with summaries."""
         total = int(ray.cluster_resources().get("CPU", 1))
         actor = ray.remote(num_cpus=_CPUS)(ShardScorer)
         count = min(len(shards), self.actors or max(1, total // _CPUS))
@@ -70,6 +80,6 @@ class RayScoring:
 
 
 def _absolute(settings: ShardSettings) -> ShardSettings:
-    """Make paths absolute, because actors have another working folder."""
+    """Return the settings with absolute paths, because Ray actors have another working folder."""
     paths = {name: getattr(settings, name) for name in ("model", "frequencies")}
     return replace(settings, **{name: str(Path(path).absolute()) for name, path in paths.items() if path})

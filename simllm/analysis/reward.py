@@ -15,11 +15,14 @@ def reward(metric: SimLLM, column: str = "reference") -> Callable[..., list[floa
     TRL calls `reward(completions, **columns)`, where `columns` holds the columns of the data set. A
     completion is a text, or a list of chat messages, whose last message is scored. The reward is the
     score of the completion against its reference. The function raises InputError if the data set lacks
-    the column. Threads may share the function.
+    the column. Several threads may call it at the same time.
 
     Args:
         metric: The metric.
         column: The name of the column with the references.
+
+    Returns:
+        The reward function. It returns a list with one reward for each completion.
     """
 
     def simllm_reward(completions: Sequence[Any], **columns: Any) -> list[float]:

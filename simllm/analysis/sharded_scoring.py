@@ -1,4 +1,4 @@
-"""Scoring of many files of pairs: each input file gives one table, which is complete or absent."""
+"""Scoring of many files of text pairs. Each input file gets its own table, complete or absent."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ SUMMARY = "summary.json"
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """How the pairs of all files are read, scored and written.
+    """Settings for reading, scoring and writing the text pairs of all input files.
+
+    `simllm.metric.SimLLM` describes the values of `pooling`, `similarity`, `mode` and `on_long`.
 
     Attributes:
-        model: The model folder; None for the included model.
-        pooling: As for `SimLLM`.
-        similarity: As for `SimLLM`.
-        mode: As for `SimLLM`.
-        on_long: As for `SimLLM`.
-        frequencies: A file of document frequencies.
-        candidate_field: The key of the candidate in a line.
-        reference_field: The key of the reference in a line.
-        id_field: The key of the id in a line; None for pairs without ids.
-        scale: The scale on which scores are shown.
-        format: "tsv" or "json".
+        model: The path of the model folder; None for the included model.
+        pooling: The pooling of tokens into an embedding; None for the model's own.
+        similarity: The similarity of embeddings or tokens; None for the model's own.
+        mode: The precision of the encoder, such as "exact".
+        on_long: The treatment of too long texts, such as "truncate".
+        frequencies: The path of a file with document frequencies; None for no file.
+        candidate_field: The key of the candidate in each JSON line.
+        reference_field: The key of the reference in each JSON line.
+        id_field: The key of the pair's id in each JSON line; None for pairs without ids.
+        scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
+        format: The format of the tables: "tsv" or "json".
     """
 
     model: str | None = None
@@ -51,20 +53,21 @@ class ShardSettings:
 
 
 class Shard(NamedTuple):
-    """An input file, and the file for its table."""
+    """One of many input files (`source`), and the path of the table to write for it (`table`)."""
 
     source: Path
     table: Path
 
 
 class ShardScorer:
-    """Scores files; the model is loaded once.
+    """Scorer of many files, which loads the model only once.
 
     Args:
-        settings: How pairs are read, scored and written.
+        settings: The settings for reading, scoring and writing the pairs.
 
     Raises:
-        InputError: A setting is wrong, or token-level similarities have no frequencies.
+        InputError: A setting is wrong. Or `similarity` compares tokens (`precision`, `recall` or `f1`), but
+            `frequencies` names no file.
     """
 
     def __init__(self, settings: ShardSettings) -> None:
@@ -83,14 +86,17 @@ class ShardScorer:
 
     @property
     def signature(self) -> str:
-        """The signature of the scores."""
+        """Text that names everything that can change a score."""
         return self.metric.signature
 
     def score(self, shard: Shard) -> dict[str, Any]:
-        """Score a file, and write its table atomically.
+        """Score an input file, and write its table when it is complete.
+
+        Args:
+            shard: The input file, and the path of its table.
 
         Returns:
-            The summary of the table.
+            The summary of the table, such as the number of pairs and the mean score.
 
         Raises:
             InputError: The file has no pairs or a wrong line, or the table cannot be written.
@@ -115,12 +121,12 @@ class ShardScorer:
         return summary()
 
 
-# Scores shards in any order; yields each with its summary when its table is complete.
+# A function that scores shards in any order. It yields each shard, with the summary of its complete table.
 ScoreAll = Callable[[ShardSettings, Sequence[Shard]], Iterator[tuple[Shard, dict[str, Any]]]]
 
 
 def score_here(settings: ShardSettings, shards: Sequence[Shard]) -> Iterator[tuple[Shard, dict[str, Any]]]:
-    """Score shards one after the other in this process; see `ScoreAll`."""
+    """Score shards (input files) one after the other in this process; yield each with its table's summary."""
     scorer = ShardScorer(settings)
     for shard in shards:
         yield shard, scorer.score(shard)
@@ -133,23 +139,26 @@ def score_shards(
     score_all: ScoreAll = score_here,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Score many files of pairs (JSON lines), and write a table for each into a folder.
+    """Score many files of text pairs (JSON lines), and write a table for each file into a folder.
 
-    The same call continues a run that was stopped: files whose tables are complete are not scored again.
+    The same call resumes a run that was stopped: files whose tables are complete are not scored again.
 
     Args:
-        sources: The input files. `NAME.jsonl` and `NAME.jsonl.gz` give the table `NAME.tsv`.
-        folder: The output folder: missing, empty, or of the same run.
-        settings: How pairs are read, scored and written.
-        score_all: The engine: `score_here`, or `simllm.analysis.ray_scoring.RayScoring`.
-        progress: A function that is called after each file with the number of done and of all files.
+        sources: The input files. The table of `NAME.jsonl` or `NAME.jsonl.gz` is `NAME.tsv` or `NAME.json`.
+        folder: The output folder: a new or empty folder, or that of the run to resume.
+        settings: The settings for reading, scoring and writing the pairs.
+        score_all: The function that scores the files: `score_here` (in this process), or an instance of
+            `simllm.analysis.ray_scoring.RayScoring`.
+        progress: A function that is called at the start and after each file, with the number of finished
+            files and the number of all files.
 
     Returns:
-        The content of `summary.json`: the settings, and the summary of each table by its name.
+        The content of `summary.json`: `settings`, and `tables`, a dict from the name of each table to its
+        summary and input file.
 
     Raises:
-        InputError: An input file is wrong or missing, two files have one name, the folder holds something
-            else, or the engine is lost. Complete tables are kept.
+        InputError: An input file is wrong or missing, two tables would have the same name, the folder holds
+            other files or a run with other settings, or the Ray cluster is lost. Complete tables stay.
     """
     folders.check_apart(folder, sources)
     shards = _plan(sources, folder, settings.format)
@@ -171,7 +180,11 @@ def score_shards(
 
 
 def _plan(sources: Sequence[Path], folder: Path, format_: str) -> list[Shard]:
-    """Name the table of each input file."""
+    """Assign a table in the output folder to each input file.
+
+    Raises:
+        InputError: Two tables would have the same name, or a table would replace the summary.
+    """
     shards: dict[str, Shard] = {}
     for source in sources:
         name = f"{source.name.removesuffix('.gz').removesuffix('.jsonl')}.{format_}"
@@ -184,10 +197,13 @@ def _plan(sources: Sequence[Path], folder: Path, format_: str) -> list[Shard]:
 
 
 def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
-    """Return the summaries of complete tables, by name.
+    """Read the summaries of the tables that an earlier run completed.
+
+    Returns:
+        A dict from the name of each table to its summary; empty if there was no earlier run.
 
     Raises:
-        InputError: The folder holds a run with other settings.
+        InputError: The earlier run had other settings, or its file of summaries is damaged.
     """
     file = folder / SUMMARY
     if not file.exists():
@@ -206,7 +222,16 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
 
 
 def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None:
-    """Check that a new table has the signature of the tables before it: a model may have changed."""
+    """Check that a new table was scored by the same model as the tables before it.
+
+    Args:
+        signature: The signature of the new table's scores, which changes with the model.
+        done: A dict from the name of each earlier table to its summary.
+        folder: The output folder, for the error message.
+
+    Raises:
+        InputError: The signature differs from that of an earlier table.
+    """
     for name, row in done.items():
         if row["signature"] != signature:
             raise InputError(f"{folder / name}: was scored by another model ({row['signature']})")

@@ -1,4 +1,4 @@
-"""The report of scored pairs: one HTML page to look at the scores of one system or of several."""
+"""The report of scored pairs: an HTML page that shows the texts and scores of one or several systems."""
 
 from simllm.analysis.run_report.pairs_page import render_report
 from simllm.analysis.run_report.scored_run import ScoredRun

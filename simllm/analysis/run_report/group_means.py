@@ -1,4 +1,4 @@
-"""Means of groups of pairs, and tests of whether a group differs from all other pairs."""
+"""Mean scores of groups of text pairs, and tests of whether a group's mean differs from all other pairs."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from simllm.metrics.protocol import Floats
 from simllm.stats.multiple_testing import holm
 
 LENGTH = "words in the reference"
-_MOST = 25  # groups of one field; smaller groups are joined
-_FEWEST = 3  # pairs of a group that is tested
+_MOST = 25  # groups for one field; all smaller groups are joined into one more group
+_FEWEST = 3  # pairs that a group must have to be tested
 
 
 @dataclass(frozen=True)
 class GroupMean:
-    """The mean score of a group of pairs, compared with the mean of all other pairs.
+    """The mean score of a group of text pairs, compared with the mean score of all other pairs.
+
+    The pairs of a group have the same value of a field, such as "java" for the field `language`. Pairs whose
+    score is NaN do not count.
 
     Attributes:
-        name: The value of the field.
-        n: Number of pairs.
-        mean: The mean score.
-        low: Lower bound of the 95% interval of the mean (Student's t); None with one pair.
-        high: Upper bound of the interval; None with one pair.
-        difference: The mean minus that of all other pairs; None without others.
-        p: The p-value of Welch's t-test of this difference, corrected for the number of groups of the field
-            by Holm's method; None for a group with fewer than three pairs.
+        name: The name of the group, such as "java".
+        n: Number of pairs in the group.
+        mean: The mean score of the group; NaN if n is 0.
+        low: Lower bound of the mean's 95% interval (Student's t); None if n is less than 2.
+        high: Upper bound of the mean's 95% interval; None if n is less than 2.
+        difference: The mean score of the group minus that of all other pairs; None if there are no others.
+        p: The p-value of Welch's t-test of this difference. Holm's method corrects it for the number of
+            groups. None if there are fewer than three pairs in the group or outside it.
     """
 
     name: str
@@ -42,7 +45,12 @@ class GroupMean:
 
 
 def mean_with_interval(name: str, values: Floats) -> GroupMean:
-    """Return the mean of n scores with its 95% interval; scores that are NaN do not count."""
+    """Compute the mean of (n,) scores and its 95% interval; scores that are NaN do not count.
+
+    Args:
+        name: The name that the result gets.
+        values: (n,) scores.
+    """
     from scipy.stats import t
 
     known = values[~np.isnan(values)]
@@ -55,15 +63,15 @@ def mean_with_interval(name: str, values: Floats) -> GroupMean:
 
 
 def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
-    """Compare the groups of pairs that have the same value of a field.
+    """Group n text pairs by a field, such as their language, and compare the mean scores of the groups.
 
     Args:
-        values: The value of each of n pairs.
-        scores: (n,) scores.
+        values: The value of the field for each of the n pairs. Pairs with the same value form a group.
+        scores: (n,) scores of the pairs.
 
     Returns:
-        The groups in the order of their names; lengths such as "4 to 6" in the order of their numbers. All
-        groups beyond the 25 largest are one group.
+        The groups, sorted by name; ranges such as "4 to 6" are sorted by their first number. Only the 25
+        largest groups are separate. All smaller groups together are one group, the last one.
     """
     sizes = Counter(values)
     kept = {name for name, _ in sizes.most_common(_MOST)}
@@ -86,10 +94,10 @@ def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
 
 
 def number_ranges(numbers: Sequence[int]) -> list[str]:
-    """Sort n whole numbers into up to four ranges with similar counts.
+    """Assign each of n whole numbers to one of up to four ranges, which hold about equally many numbers.
 
     Returns:
-        The range of each number, such as "4 to 6".
+        For each number, the name of its range, such as "4 to 6".
     """
     edges = np.unique(np.quantile(numbers, [0, 0.25, 0.5, 0.75, 1]).astype(int))
     starts = edges[:-1] if len(edges) > 1 else edges
@@ -99,13 +107,18 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
 
 
 def _order(name: str) -> tuple[float, str]:
-    """Return a sorting key: by the number with which a name begins, otherwise by the name."""
+    """Return a sorting key for a name. Names that begin with a number sort by it, before all other names."""
     first = name.partition(" ")[0]
     return (float(first), name) if re.fullmatch(r"-?[0-9]+", first) else (float("inf"), name)
 
 
 def _welch(a: Floats, b: Floats) -> float:
-    """Return the p-value of Welch's t-test; 1 if there is no spread to compare a difference with."""
+    """Return the p-value of Welch's t-test of two samples; 1 if neither sample has different values.
+
+    Args:
+        a: The first sample; NaN values do not count.
+        b: The second sample, without NaN.
+    """
     from scipy.stats import ttest_ind
 
     a = a[~np.isnan(a)]

@@ -1,4 +1,4 @@
-"""The choice of the pairs that a report shows with their texts."""
+"""Choice of the text pairs that a report shows in its table, if there are too many for one page."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from numpy.typing import NDArray
 from simllm.analysis.run_report.scored_run import ScoredRun
 
 MOST = 5_000  # pairs that a page shows; more make it slow
-_OF_A_KIND = 500  # pairs with the lowest score, with the highest score, and so on
+_OF_A_KIND = 500  # pairs with the lowest scores, as many with the highest scores, and so on
 _SEED = 12345
 
 
 def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
-    """Choose up to 5,000 pairs to show: all of them, or the most telling ones and a random sample.
+    """Choose the pairs that the report shows: all pairs, or 5,000 of them if there are more.
 
-    Of more than 5,000 pairs, the choice has 500 pairs of each kind: the lowest and the highest scores, the
-    most and the least common words for the score, changed meanings, and the largest differences between
-    systems. Random pairs fill it up.
+    If there are more than 5,000 pairs, up to 500 pairs are chosen for each of these properties:
+
+    - the lowest scores, and the highest scores
+    - many common words but a low score, and few common words but a high score
+    - a high score although the meaning may have changed
+    - the largest differences between systems, if there are several systems
+
+    The other pairs, up to 5,000, are chosen at random.
 
     Args:
         run: n scored pairs.
@@ -44,7 +49,7 @@ def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
 
 
 def describe_choice(run: ScoredRun) -> str:
-    """Say in a sentence or two which pairs the page shows."""
+    """Write a sentence or two for the report about which pairs the page shows."""
     if len(run) <= MOST:
         return f"All {len(run):,} pairs are here."
     systems = ", the largest differences between systems" if run.has_systems else ""

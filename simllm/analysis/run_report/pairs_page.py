@@ -1,4 +1,4 @@
-"""The page of a report: the numbers and sentences that the template shows, and the pairs for its script."""
+"""The HTML page of a report: the numbers and sentences for its template, and the pairs for its script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
 from simllm.metrics.protocol import Floats
 
-_NONE = "\u2013"  # a dash, for a number that there is not
+_NONE = "\u2013"  # a dash, in place of a missing number
 _LONGEST = 2_000  # characters of a text that the page shows
 
 
@@ -36,6 +36,9 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         run: n scored pairs, at least one.
         command: The command line, to be shown on the page.
         comparison: The comparison of the systems; None for a single system.
+
+    Returns:
+        The HTML text of the page.
     """
     means = [mean_with_interval(name, values) for name, values in run.scores.items()]
     fields = {**run.groups, LENGTH: number_ranges([len(text.split()) for text in run.references])}
@@ -58,11 +61,11 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
 
 
 def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | None) -> list[str]:
-    """Write the main results as English sentences.
+    """Write the main results as English sentences, one in each item of the list.
 
     Args:
         run: The scored pairs.
-        mean: The mean of the main metric; not used for several systems.
+        mean: The mean score by the main metric (the first column of scores); not used for several systems.
         comparison: The comparison of the systems; None for a single system.
     """
     n = len(run)
@@ -86,7 +89,7 @@ def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | No
 
 
 def _on_the_best(comparison: Comparison) -> str:
-    """Name the system with the highest mean, and say whether its lead may be chance."""
+    """Write a sentence about the system with the highest mean score, and whether its lead may be chance."""
     best = max(comparison.systems, key=lambda system: system.mean)
     text = f"{best.name} has the highest mean score, {format_number(best.mean)}"
     own = [one for one in comparison.differences if best.name in (one.a, one.b)]
@@ -97,13 +100,16 @@ def _on_the_best(comparison: Comparison) -> str:
 
 
 def _p_text(p: float) -> str:
-    """Return a p-value with its sign, such as "= .012" or "< .001"."""
+    """Format a p-value with the sign before it, such as "= .012" or "< .001"."""
     text = format_p_value(p)
     return text if text.startswith("<") else f"= {text}"
 
 
 def _on_the_scale(run: ScoredRun) -> list[str]:
-    """Say what the scores mean on the model's scale: beside random pairs, and as human ratings."""
+    """Write sentences that compare the scores with those of random pairs, and convert them to human ratings.
+
+    The list is empty if the model has no calibration (map from scores to percentiles and ratings).
+    """
     if run.calibration is None:
         return []
     scale, n = run.calibration, len(run)
@@ -121,14 +127,19 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
 
 
 def _share(count: int, n: int) -> str:
-    """Describe a number of pairs and its share, such as "12 pairs (3%)"."""
+    """Describe a count of pairs and its share of all n pairs, such as "12 pairs (3%)"."""
     percent = 100 * count / n
     shown = "less than 1%" if 0 < percent < 1 else f"{percent:.0f}%"
     return f"{count:,} pair{'' if count == 1 else 's'} ({shown})"
 
 
 def _scatters(run: ScoredRun) -> list[tuple[str, float, str]]:
-    """Draw the main metric against each other one: its name, Spearman's correlation, and the figure."""
+    """Draw scatter plots of the main metric's scores against those of each other metric.
+
+    Returns:
+        For each other metric: its name, Spearman's correlation with the main metric, and the figure as SVG.
+        The list is empty for several systems.
+    """
     if run.has_systems:
         return []
     main, *others = run.scores.items()
@@ -136,7 +147,12 @@ def _scatters(run: ScoredRun) -> list[tuple[str, float, str]]:
 
 
 def _spearman(a: Floats, b: Floats) -> float:
-    """Return Spearman's correlation over the pairs that have both scores; NaN if it is not defined."""
+    """Return Spearman's correlation of two metrics, over the pairs that both scored; NaN if it is undefined.
+
+    Args:
+        a: (n,) scores by one metric; NaN for a pair without a score.
+        b: (n,) scores by the other metric.
+    """
     from scipy.stats import spearmanr
 
     known = ~np.isnan(a) & ~np.isnan(b)
@@ -147,7 +163,7 @@ def _spearman(a: Floats, b: Floats) -> float:
 
 
 def _script_data(run: ScoredRun) -> str:
-    """Return the pairs of the table as JSON that may stand in a script element of an HTML page."""
+    """Return the pairs that the page shows as JSON, escaped for a script element of an HTML page."""
     chosen = choose_pairs(run)
     data = {
         "columns": list(run.scores),
@@ -164,7 +180,7 @@ def _script_data(run: ScoredRun) -> str:
 
 
 def _pair(run: ScoredRun, i: int) -> dict[str, Any]:
-    """Return what the page's script needs to show pair `i` (counted from 0)."""
+    """Return the data of pair `i` (counted from 0) for the page's script, as a JSON object."""
     return {
         "number": i + 1,
         **({"id": run.ids[i]} if run.ids is not None else {}),
@@ -181,5 +197,5 @@ def _pair(run: ScoredRun, i: int) -> dict[str, Any]:
 
 
 def _cut(text: str) -> str:
-    """Cut a text after 2,000 characters, and say how long it is."""
+    """Cut a text after 2,000 characters; append the full length to a text that was cut."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … ({len(text):,} characters)"

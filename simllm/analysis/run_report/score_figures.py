@@ -15,9 +15,13 @@ _SEED = 12345
 
 
 def draw_distribution(run: ScoredRun) -> str:
-    """Draw the distribution of the scores, beside that of random pairs if the model knows it.
+    """Draw a histogram of the scores, and one of the scores of random pairs if the model folder has them.
 
-    With several systems, each has a line. Only the first metric of a single system is drawn.
+    For several systems, each system has its own line. For a single system, only the scores by the first
+    metric are drawn.
+
+    Returns:
+        The figure as an SVG element for an HTML page.
     """
     columns = dict(run.scores) if run.has_systems else {"these pairs": run.main}
     known = {name: values[~np.isnan(values)] for name, values in columns.items()}
@@ -46,11 +50,16 @@ def draw_distribution(run: ScoredRun) -> str:
 
 
 def draw_scatter(first: tuple[str, Floats], second: tuple[str, Floats]) -> str:
-    """Draw two metrics' scores of the same n pairs, of which 2,000 at most are shown.
+    """Draw a scatter plot of two metrics' scores for the same n pairs.
+
+    If there are more than 2,000 pairs, 2,000 random ones are shown.
 
     Args:
-        first: The name of a metric, and its (n,) scores.
-        second: The same of the other metric.
+        first: The name of the metric on the y-axis, and its (n,) scores.
+        second: The name of the metric on the x-axis, and its (n,) scores.
+
+    Returns:
+        The figure as an SVG element for an HTML page.
     """
     known = np.flatnonzero(~np.isnan(first[1]) & ~np.isnan(second[1]))
     if len(known) > _POINTS:

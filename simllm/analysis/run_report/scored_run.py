@@ -1,4 +1,4 @@
-"""Scored pairs: the texts, the scores of one system or of several, and fields to group them by."""
+"""Scored text pairs of one or several systems: the texts, their scores, and fields to group pairs by."""
 
 from __future__ import annotations
 
@@ -18,20 +18,24 @@ from simllm.text_cleaning import clean
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """n scored pairs of one system (source of candidates), or of several systems with the same references.
+    """n references with the candidates of one or several systems (sources of candidates), and their scores.
 
     Attributes:
-        references: n references. With several references for an item, they are joined by " / ".
-        candidates: For each system's name, its n candidates. A single system has the name "".
-        scores: For each column's name, (n,) scores. Of a single system, the columns are metrics, and the
-            first metric is the main one. Of several systems, each column is the score of one system.
-        same: For each column that has them, the (n,) probabilities that the two texts have the same meaning.
-        changed: For each of these columns, (n,) bool: similar texts that probably differ in meaning.
+        references: n references. Several references for one item are joined by " / ".
+        candidates: A dict from each system's name to its n candidates. A single system has the name "".
+        scores: Columns of scores: a dict from each column's name to (n,) scores. For a single system, each
+            column is a metric, and the first metric is the main one. For several systems, each column is a
+            system.
+        same: A dict from a column's name to the (n,) probabilities that the two texts have the same meaning.
+            It has only the columns of metrics that can estimate the probability.
+        changed: A dict with the same keys as `same`. Each value is (n,) bool, true for similar texts that
+            probably differ in meaning.
         truncated: Number of texts that are longer than the model's longest input.
         signature: Text that names everything that can change a score.
         calibration: The map from scores to percentiles and human ratings; None if there is none.
-        ids: n identifiers that the user chose; None without them.
-        groups: For each field's name, its n values.
+        ids: n identifiers of the pairs, from the user's file; None if the user named no field with ids.
+        groups: A dict from the name of each field, such as "language", to its n values. The report groups
+            pairs by these values.
     """
 
     references: Sequence[str]
@@ -50,24 +54,24 @@ class ScoredRun:
 
     @property
     def has_systems(self) -> bool:
-        """True if the columns are systems, and not metrics."""
+        """True if there are several systems. The columns of `scores` are then systems, otherwise metrics."""
         return len(self.candidates) > 1
 
     @cached_property
     def main(self) -> Floats:
-        """(n,) main scores: those of the first metric, or the means over all systems."""
+        """(n,) main score of each item: by the first metric, or the mean over several systems."""
         columns = list(self.scores.values())
         return np.mean(columns, axis=0) if self.has_systems else columns[0]
 
     @property
     def ranking(self) -> Floats:
-        """(n,) main scores, in which the median replaces NaN: pairs without a score rank in the middle."""
+        """(n,) main scores for sorting: the median replaces NaN, which pairs without a score have."""
         known = self.main[~np.isnan(self.main)]
         return np.nan_to_num(self.main, nan=float(np.median(known)) if len(known) else 0.0)
 
     @cached_property
     def overlap(self) -> Floats:
-        """(n,) shares of common words (Jaccard index); with several systems, the mean over them."""
+        """(n,) word overlap of candidate and reference (Jaccard index), or its mean over several systems."""
         jaccard = registry.load("jaccard")
         values = [
             jaccard.score([Example(*texts) for texts in zip(own, self.references, strict=True)]).values
@@ -77,9 +81,10 @@ class ScoredRun:
 
     @cached_property
     def surprise(self) -> Floats:
-        """(n,) rank of the word overlap minus rank of the score, both as shares of all pairs.
+        """(n,) rank by word overlap minus rank by score, both divided by n.
 
-        Near 1: many common words, but a low score. Near -1: few common words, but a high score.
+        A value near 1 means many common words, but a low score. A value near -1 means few common words, but a
+        high score.
         """
         return _rank(self.overlap) - _rank(self.ranking)
 
@@ -91,18 +96,18 @@ class ScoredRun:
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if the meaning of a candidate may have changed."""
+        """(n,) bool, true if any candidate is similar to the reference but probably differs in meaning."""
         return _any([np.zeros(len(self), bool), *self.changed.values()])
 
 
 def _any(columns: Sequence[ArrayLike]) -> NDArray[np.bool_]:
-    """Return (n,) bool, true where any of several columns of n truth values is true."""
+    """Combine several columns of n truth values: return (n,) bool, true where any column is true."""
     flags: NDArray[np.bool_] = np.logical_or.reduce(np.array(columns))
     return flags
 
 
 def _rank(values: Floats) -> Floats:
-    """Return the ranks of n values as shares of n; equal values get their mean rank."""
+    """Return the (n,) ranks of n values, divided by n; equal values get their mean rank."""
     from scipy.stats import rankdata
 
     shares: Floats = rankdata(values) / len(values)
