@@ -38,8 +38,10 @@ _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
-_MEANING, _MIXED, _ITEMS = "meaning", "mixed", "items"  # second stage, start of the third, third stage
+# The stages after distillation, and between them mixtures with the start of the stage before.
+_MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD = "meaning", "mixed", "items", "mixed-2", "head"
 _CONTROL = "-control"  # ends the names of the control model's folders
+_HEAD_ONLY = ["head_only=true", "updates=600", "warmup_updates=30", "learning_rate=3.0e-4"]
 
 
 def main() -> int:
@@ -93,8 +95,9 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    stages = [_MEANING, _MIXED, *(_ITEMS + suffix for suffix in _seed_suffixes(recipe.seeds))]
-    stages += [stage + _CONTROL for stage in (_MEANING, _MIXED, _ITEMS)]
+    suffixes = [*_seed_suffixes(recipe.seeds), _CONTROL]
+    stages = [_MEANING, _MIXED, *(stage + end for stage in (_ITEMS, _MIXED_2, _HEAD) for end in suffixes)]
+    stages += [_MEANING + _CONTROL, _MIXED + _CONTROL]
     for folder in (_CORPUS, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         folders.check(folder)
     repositories = read_repositories(Path("configs/repositories.tsv"))
@@ -129,7 +132,7 @@ def is_up_to_date(output: Path, source: Path) -> bool:
 
 
 def _seed_suffixes(seeds: int) -> list[str]:
-    """Return the ends of the folder names of the third stage's runs, one for each seed."""
+    """Return the ends of the folder names of the last stages' runs, one for each seed."""
     return ["", *(f"-seed{seed}" for seed in range(2, seeds + 1))]
 
 
@@ -189,46 +192,50 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     steps.append(["train.distill", "configs/distill.yaml", *named])
     steps += _second_stage("", _WORDNET, [])
     for seed, suffix in enumerate(_seed_suffixes(recipe.seeds), 1):
-        steps.append(_third_stage(_MIXED, suffix, _WORDNET, [f"seed={seed}"]))
+        steps += _last_stages("", suffix, _WORDNET, [f"seed={seed}"])
     without_words = ["hold_out_contrast=true"]
     steps += _second_stage(_CONTROL, _CONTROL_WORDNET, without_words)
-    steps.append(_third_stage(_MIXED + _CONTROL, _CONTROL, _CONTROL_WORDNET, without_words))
+    steps += _last_stages(_CONTROL, _CONTROL, _CONTROL_WORDNET, without_words)
     return [*steps, _release_command(recipe, rated[1])]
 
 
+def _mix(run: str, mixed: str, start: Path, share: str) -> list[str]:
+    """Return the command that mixes the model of a run with the model `start`, which gets this share."""
+    command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
+    return [*command, "--start", str(start), "--share", share]
+
+
 def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
-    """Return the commands of the second stage, and of its mixture with the distilled model.
+    """Return the commands of the second stage, which trains encoder and meaning head, and of its mixture.
 
     Args:
         suffix: The end of the folder names.
         wordnet: The file of pairs of words and definitions.
         overrides: Further settings.
     """
-    run = f"{_RUNS / _MEANING}{suffix}"
-    mix = ["train.release.mix_weights", run, f"{_RUNS / _MIXED}{suffix}"]
+    out = f"out={_RUNS / _MEANING}{suffix}"
     return [
-        [
-            "train.contrastive",
-            "configs/meaning.yaml",
-            f"out={run}",
-            f"positives.2.source={wordnet}",
-            *overrides,
-        ],
-        [*mix, "--start", str(_DISTILLED / "model"), "--share", "0.35"],
+        ["train.contrastive", "configs/meaning.yaml", out, f"positives.2.source={wordnet}", *overrides],
+        _mix(_MEANING + suffix, _MIXED + suffix, _DISTILLED / "model", "0.35"),
     ]
 
 
-def _third_stage(start: str, suffix: str, wordnet: Path, overrides: list[str]) -> list[str]:
-    """Return the command of the third stage, which trains on meaning items.
+def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
+    """Return the commands of the stages with meaning items: of the encoder, then of the meaning head alone.
 
     Args:
-        start: The name of the start model's folder.
-        suffix: The end of the name of the run's folder.
+        start: The end of the folder name of the start model.
+        suffix: The end of the folder names.
         wordnet: The file of pairs of words and definitions.
         overrides: Further settings.
     """
     command = ["train.contrastive", "configs/items.yaml", f"positives.3.source={wordnet}", *overrides]
-    return [*command, f"model={_RUNS / start}", f"out={_RUNS / _ITEMS}{suffix}"]
+    mixed = _RUNS / (_MIXED + start)
+    return [
+        [*command, f"model={mixed}", f"out={_RUNS / _ITEMS}{suffix}"],
+        _mix(_ITEMS + suffix, _MIXED_2 + suffix, mixed, "0.75"),
+        [*command, f"model={_RUNS / _MIXED_2}{suffix}", f"out={_RUNS / _HEAD}{suffix}", *_HEAD_ONLY],
+    ]
 
 
 def _release_command(recipe: Recipe, rated: str) -> list[str]:
@@ -239,10 +246,9 @@ def _release_command(recipe: Recipe, rated: str) -> list[str]:
         rated: The rated pairs that the score scale is fitted to.
     """
     test = str(_TEST)
-    first, *others = (f"{_RUNS / _ITEMS}{suffix}" for suffix in _seed_suffixes(recipe.seeds))
-    release = ["train.release", str(_DISTILLED), str(_RUNS / _MEANING), first]
-    release += ["--start", str(_RUNS / _MIXED), "--start-share", "0.75"]
-    release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _ITEMS}{_CONTROL}"]
+    first, *others = (f"{_RUNS / _HEAD}{suffix}" for suffix in _seed_suffixes(recipe.seeds))
+    release = ["train.release", str(_DISTILLED), f"{_RUNS / _MEANING}", f"{_RUNS / _ITEMS}", first]
+    release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
     release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]
     if others:

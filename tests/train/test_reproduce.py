@@ -91,16 +91,18 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, items, items_2, *controls = runs
-    assert [run.seed for run in runs] == [1, 1, 2, 1, 1]
-    assert [run.hold_out_contrast for run in runs] == [False] * 3 + [True] * 2
+    second, items, head, items_2, head_2, *controls = runs
+    assert [run.seed for run in runs] == [1, 1, 1, 2, 2, 1, 1, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 5 + [True] * 3
+    assert [run.head_only for run in runs] == [False, False, True, False, True, False, False, True]
     assert {run.model for run in (second, controls[0])} == {f"{distilled.out}/model"}
     mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
     mixed = {mix[2]: mix[1] for mix in mixes}  # the run that each mixture is made from
-    assert [mixed[run.model] for run in (items, items_2)] == [second.out, second.out]
-    assert mixed[controls[1].model] == controls[0].out
+    assert [mixed[run.model] for run in (items, head)] == [second.out, items.out]
+    assert [mixed[run.model] for run in (items_2, head_2)] == [second.out, items_2.out]
+    assert [mixed[run.model] for run in controls[1:]] == [controls[0].out, controls[1].out]
     (release,) = (step for step in steps if step[0] == "train.release")
-    used = {distilled.out, second.out, items.out, items.model, items_2.out, controls[1].out}
+    used = {distilled.out, second.out, items.out, head.out, head_2.out, controls[2].out}
     assert used <= set(release)
 
 
@@ -208,7 +210,7 @@ def test_finished_files_are_not_made_again(call, checkout):
 
 
 @pytest.mark.parametrize(
-    "name", ["distill", "mixed", "items-seed3", "items-control", "default", "repositories"]
+    "name", ["distill", "mixed", "head-seed3", "items-control", "default", "repositories"]
 )
 def test_user_files_are_refused_before_the_first_step(call, checkout, name):
     (checkout.folder / "runs" / name).mkdir()

@@ -79,7 +79,10 @@ class ContrastiveTask:
                 config.precision,
                 world,
             )
-            self.model = nn.ModuleDict({"encoder": self.model, "head": self.meaning.head})
+            if config.head_only:
+                self.encoder.requires_grad_(False)
+            encoders = {} if config.head_only else {"encoder": self.model}
+            self.model = nn.ModuleDict({**encoders, "head": self.meaning.head})
             self.metric.meaning = checkpoint.MeaningInfo(config.meaning.head)
         # Without `meaning`, the new model has no meaning head, even if the initial model has one.
         self.metric.head = self.meaning.head if self.meaning else None
@@ -110,6 +113,8 @@ class ContrastiveTask:
             Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
             tokens in that part. The parts from all processes add up to the loss of the update.
         """
+        if self.config.head_only and self.meaning:
+            return self.meaning.losses(update)
         config, batch = self.config, self.batches[update]
         parts = embedding_loss_parts(
             batch.ids,

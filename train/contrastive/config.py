@@ -173,8 +173,12 @@ class ContrastiveConfig(TrainingConfig):
     meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
     # meaning items (file or glob pattern) for the same criterion; only those of the split "dev" are used
     dev_items: str | None = field(default=None, metadata=ADDED_LATER)
+    # whether only the meaning head is trained; the encoder stays as it is, and other losses are not computed
+    head_only: bool = field(default=False, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.positives or not self.dev:
             raise InputError("positives and dev must not be empty")
+        if self.head_only and (not self.meaning or self.language_model):
+            raise InputError("head_only needs meaning, and no language_model")

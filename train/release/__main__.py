@@ -42,13 +42,6 @@ def main() -> int:
         help="output of train.data.hold_out_pairs: calibrates the probability of the meaning head",
     )  # fmt: skip
     parser.add_argument(
-        "--start", type=Path, metavar="MODEL", help="the model folder from which the last run started"
-    )
-    parser.add_argument(
-        "--start-share", type=float, default=0.0, metavar="S",
-        help="share of its weights in the released weights; default: %(default)s",
-    )  # fmt: skip
-    parser.add_argument(
         "--held-out", type=Path, metavar="RUN",
         help="a run like the last one, without the deciding words of the contrast set",
     )  # fmt: skip

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import folders
 from simllm.model import checkpoint
-from train.release.released_weights import interpolate_weights, save_rounded
+from simllm.model.checkpoint import Checkpoint
+from train.release.released_weights import save_rounded
 from train.runtime.command_line import run_tool
 
 
@@ -57,6 +59,31 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
     mixed = interpolate_weights(checkpoint.load(run / "model"), checkpoint.load(start), share)
     with folders.replacing(folder) as candidate:
         save_rounded(mixed, candidate)
+
+
+def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
+    """Mix the weights of two models: share * start + (1 - share) * end.
+
+    See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022.
+
+    Args:
+        end: The model to change; its encoder is changed in place.
+        start: The model whose weights are mixed in.
+        share: The share of `start`, 0 to 1.
+
+    Returns:
+        The model `end` with the mixed weights; its provenance names the share.
+
+    Raises:
+        InputError: The two models differ in shape or vocabulary.
+    """
+    if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
+        raise InputError("the start has another shape or vocabulary; its weights cannot be mixed in")
+    before = start.encoder.state_dict()
+    mixed = {name: share * before[name] + (1 - share) * x for name, x in end.encoder.state_dict().items()}
+    end.encoder.load_state_dict(mixed)
+    facts = {**end.info.provenance, "start_share": share}
+    return replace(end, info=replace(end.info, provenance=facts))
 
 
 if __name__ == "__main__":

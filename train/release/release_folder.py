@@ -37,8 +37,6 @@ class Release:
         calibrate: Two files for the score scale: held-out comments, and rated text pairs.
         calibrate_meaning: A file of held-out labelled pairs. They calibrate the probability of the meaning
             head.
-        start: The model folder from which the last run started. Its weights are mixed into the released ones.
-        start_share: Share of these weights in the released weights, from 0 (no mixing) to below 1.
         held_out: The folder of a run like the last one, but trained without the words that decide the
             contrast set.
         seeds: Folders of runs like the last one, with other seeds. The best of these runs and the last run
@@ -53,15 +51,9 @@ class Release:
     centre: Path | None = None
     calibrate: Sequence[Path] | None = None
     calibrate_meaning: Path | None = None
-    start: Path | None = None
-    start_share: float = 0.0
     held_out: Path | None = None
     seeds: Sequence[Path] = ()
     ablations: Path | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.start_share < 1 or (self.start_share and not self.start):
-            raise InputError(f"--start-share {self.start_share:g}: expected 0 to below 1, with --start")
 
 
 def write_release(release: Release) -> None:
@@ -88,13 +80,8 @@ def write_release(release: Release) -> None:
     logs = {f"log-{n}-{stage.name}.jsonl": _text(stage / "log.jsonl") for n, stage in enumerate(stages, 1)}
     ablations = json.loads(_text(release.ablations)) if release.ablations else []
     training = describe_training(stages)
-    if share := release.start_share:
-        training.append(
-            f"The released weights are {1 - share:g} of the last run's and {share:g} of its start model's."
-        )
     comments = [line for _, line in files.lines(release.centre)] if release.centre else []
-    start = release.start or runs[-1] / "model"
-    write_model = partial(postprocess, start=start, share=release.start_share, comments=comments)
+    write_model = partial(postprocess, comments=comments)
     with folders.replacing(release.out) as candidate:
         write_model(run, candidate)
         if release.calibrate:

@@ -1,15 +1,13 @@
-"""Postprocessing of a trained model for its release: mixing, centring, and rounding to 8 bits."""
+"""Postprocessing of a trained model for its release: centring, and rounding to 8 bits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from simllm.errors import InputError
 from simllm.model import checkpoint, pooling
 from simllm.model.checkpoint import Checkpoint
 from simllm.model.inference import Engine
@@ -19,20 +17,16 @@ from simllm.scoring import encode
 _EVERY = 20  # every 20th comment is enough to compute the mean embedding
 
 
-def postprocess(run: Path, folder: Path, start: Path, share: float, comments: Sequence[str]) -> None:
+def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
     """Make the released model from the model of a training run.
 
     Args:
         run: The folder of the training run.
         folder: The model folder to write.
-        start: The model folder whose weights are mixed in.
-        share: The share of the weights from `start`, from 0 (no mixing) to 1.
         comments: Embeddings are shifted so that the mean embedding of these comments is about 0. Without
             comments, embeddings are not shifted.
     """
     model = checkpoint.load(run / "model")
-    if share:
-        model = interpolate_weights(model, checkpoint.load(start), share)
     save_rounded(model, folder, comments[::_EVERY])
 
 
@@ -51,31 +45,6 @@ def save_rounded(model: Checkpoint, folder: Path, comments: Sequence[str] = ()) 
     if comments:
         centre_embeddings(model, comments)
     checkpoint.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16, model.head)
-
-
-def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
-    """Mix the weights of two models: share * start + (1 - share) * end.
-
-    See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022.
-
-    Args:
-        end: The model to change; its encoder is changed in place.
-        start: The model whose weights are mixed in.
-        share: The share of `start`, 0 to 1.
-
-    Returns:
-        The model `end` with the mixed weights; its provenance names the share.
-
-    Raises:
-        InputError: The two models differ in shape or vocabulary.
-    """
-    if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
-        raise InputError("the start has another shape or vocabulary; its weights cannot be mixed in")
-    before = start.encoder.state_dict()
-    mixed = {name: share * before[name] + (1 - share) * x for name, x in end.encoder.state_dict().items()}
-    end.encoder.load_state_dict(mixed)
-    facts = {**end.info.provenance, "start_share": share}
-    return replace(end, info=replace(end.info, provenance=facts))
 
 
 def centre_embeddings(model: Checkpoint, texts: Sequence[str]) -> None:

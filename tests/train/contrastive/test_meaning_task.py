@@ -231,10 +231,31 @@ def test_head_of_the_start_model_is_dropped(update_folder, head_folder, tmp_path
     assert "same_edits" not in line
 
 
+def test_head_only_training_changes_the_head_and_not_the_encoder(update_folder, with_head, tmp_path):
+    options = [*with_head, f"out={tmp_path}", "head_only=true", "updates=2", "warmup_updates=1"]
+    config = settings(update_folder, *options, "evaluate_every=2", "learning_rate=0.01")
+    model = train(config, World(), StopRequest())
+    start, end = (checkpoint.load(folder) for folder in (update_folder / "model", model))
+    for name, weight in start.encoder.state_dict().items():
+        assert torch.equal(weight, end.encoder.state_dict()[name])
+    torch.manual_seed(config.seed)
+    fresh = type(end.head)(end.head.config, end.encoder.config)
+    assert any(
+        not torch.equal(a, b)
+        for a, b in zip(fresh.state_dict().values(), end.head.state_dict().values(), strict=True)
+    )
+
+
 def test_training_starts_from_the_head_of_the_start_model(update_folder, with_head, tmp_path):
-    first = settings(update_folder, *with_head, f"out={tmp_path}", "updates=1",
+    first = settings(update_folder, *with_head, f"out={tmp_path}", "head_only=true", "updates=1",
                      "warmup_updates=0", "evaluate_every=1", "learning_rate=0.01")  # fmt: skip
     model = train(first, World(), StopRequest())
     task = ContrastiveTask(settings(update_folder, *with_head, f"model={model}"), World())
     for name, value in checkpoint.load(model).head.state_dict().items():
         torch.testing.assert_close(task.meaning.head.state_dict()[name], value)
+
+
+@pytest.mark.parametrize("override", [["head_only=true"], ["head_only=true", "meaning=null"]])
+def test_head_only_without_a_head_is_an_error(update_folder, override):
+    with pytest.raises(InputError, match="head_only needs meaning"):
+        settings(update_folder, *override)

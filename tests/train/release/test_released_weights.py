@@ -14,8 +14,8 @@ from simllm.model import checkpoint
 from simllm.model.tokenizer import Tokenizer
 from simllm.model.weight_blocks import BLOCK, are_blocks
 from train.release import mix_weights
-from train.release.mix_weights import write_mixed
-from train.release.released_weights import interpolate_weights, postprocess
+from train.release.mix_weights import interpolate_weights, write_mixed
+from train.release.released_weights import postprocess
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_weights_are_interpolated_with_the_start(runs, tmp_path):
 
 
 def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(runs, tmp_path):
-    postprocess(runs[1], tmp_path / "out", runs[0] / "model", 0.0, [])
+    postprocess(runs[1], tmp_path / "out", [])
     trained, released = (load_file(f / "model.safetensors") for f in (runs[1] / "model", tmp_path / "out"))
     for name, tensor in trained.items():
         if tensor.ndim < 2 or tensor.shape[1] % BLOCK:
