@@ -41,7 +41,13 @@ _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # The stages after distillation, and between them mixtures with the start of the stage before.
 _MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD = "meaning", "mixed", "items", "mixed-2", "head"
 _CONTROL = "-control"  # ends the names of the control model's folders
-_HEAD_ONLY = ["head_only=true", "updates=600", "warmup_updates=30", "learning_rate=3.0e-4"]
+_HEAD_ONLY = [
+    "head_only=true",
+    "updates=250",
+    "warmup_updates=20",
+    "learning_rate=1.5e-4",
+    "evaluate_every=50",
+]
 
 
 def main() -> int:
