@@ -24,7 +24,7 @@ def add_options(export: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     export.add_argument(
         "--int8", action="store_true",
-        help="with --web: weights of 8 bits, not 16; half the size, scores differ by up to 0.01",
+        help="with --web: round all weights to 8 bits; half the size, scores differ by up to 0.01",
     )  # fmt: skip
 
 
