@@ -57,21 +57,23 @@ class SimLLM:
 
         Args:
             model: The path of the model folder; by default the model that comes with the package.
-            pooling: How to turn the tokens of a text into an embedding: `mean`, `cls` or `max`; by default
-                the pooling that the model folder names.
-            similarity: How to compare embeddings: `cosine` or `inverse-euclidean`. Or how to compare the
-                tokens of two texts: `precision`, `recall` or `f1`. By default the similarity that the
-                model folder names.
-            mode: `exact` (float32), `fast` (bfloat16), or `plain` (the unchanged encoder, for a model that
-                is being trained).
-            on_long: What to do with a text that is longer than the model's longest input: `truncate` cuts
+            pooling: The function that turns the hidden states of a text's tokens into one embedding: `mean`,
+                `cls` or `max`; by default the pooling that the model folder names.
+            similarity: The similarity of two texts. `cosine` and `inverse-euclidean` compare embeddings;
+                `precision`, `recall` and `f1` compare single tokens. By default the similarity that the model
+                folder names.
+            mode: `exact` (a float32 copy of the encoder), `fast` (a bfloat16 copy), or `plain` (the encoder
+                itself, so that its weights may change in training).
+            on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
                 the text, `window` splits it into consecutive windows, and `error` raises an error.
-            frequencies: Document frequencies for `precision`, `recall` and `f1`, which give rare tokens
-                more weight; by default `score` counts them in the references.
+            frequencies: Document frequencies: the number of texts that contain each token. With them,
+                `precision`, `recall` and `f1` give rare tokens more weight. By default `score` counts them
+                in the references.
             device: The torch device, such as "cpu"; by default a GPU if there is one.
 
         Raises:
-            InputError: The folder is not a model folder, or a name is unknown.
+            InputError: The folder is not a model folder, or the name of a pooling, similarity, mode or
+                treatment is unknown.
         """
         self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device)
         self.checkpoint = checkpoint.load(default_model() if model is None else model)
@@ -87,14 +89,19 @@ class SimLLM:
         self._similarity = None if self.by_token else get_similarity(self.similarity)
         is_calibrated = (self.pooling, self.similarity) == (info.pooling, info.similarity)
         self.calibration = info.calibration if is_calibrated else None
-        # The head reads the states of the encoder beside the pooled embeddings; token matching has none.
+        # Token matching (precision, recall, f1) does not use the meaning head.
         self.head, self.meaning = None, info.meaning
         if self.checkpoint.head and not self.by_token:
             self.head = prepare_module(self.checkpoint.head.to(device), mode)
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], **options: Any) -> SimLLM:
-        """Load the metric from a model folder; the same as `SimLLM(folder, **options)`."""
+        """Load the metric from a model folder.
+
+        Args:
+            folder: The path of the model folder.
+            **options: The other arguments of `SimLLM`, such as `pooling`.
+        """
         return cls(folder, **options)
 
     @overload
@@ -106,14 +113,14 @@ class SimLLM:
     def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
         """Score each candidate against the reference at the same index.
 
-        Exchanging candidates and references does not change scores, except that precision and recall swap.
-        A score depends only on its own pair (within 1e-5). Exceptions are `precision`, `recall` and
-        `f1` without given `frequencies`: they count token frequencies in all references. If a text is empty
-        after cleaning, the score is 1 if both texts are equal, otherwise 0.
+        If candidates and references are swapped, the scores stay the same, except that precision becomes
+        recall and the other way round. The score of a pair does not depend on other pairs (within 1e-5), with
+        one exception: `precision`, `recall` and `f1` without given `frequencies` count tokens in all
+        references. If a text is empty after cleaning, the score is 1 if both texts are equal, otherwise 0.
 
         Args:
-            candidates: n texts; or n `Example` objects, which hold a candidate and a reference.
-            references: n texts; None if `candidates` are examples.
+            candidates: n texts. Or n `Example` objects, each with a candidate and its reference.
+            references: n texts; None if `candidates` are `Example` objects.
 
         Returns:
             The n scores, with counts of empty and truncated texts.
@@ -143,11 +150,11 @@ class SimLLM:
         This method does not warn about truncated or unreadable texts; call `warn_about_texts` at the end.
 
         Args:
-            pairs: Tuples that begin with a candidate and its reference; they may hold more, such as an id.
-            first: The number of the first pair, for error messages.
+            pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
+            first: The number that error messages give to the first pair.
 
         Yields:
-            Lists of up to 1,024 pairs, each list with its scores, in input order.
+            Lists of up to 1,024 pairs in input order, each list with the scores of its pairs.
 
         Raises:
             InputError: The similarity is `precision`, `recall` or `f1`, but the metric was made without
@@ -192,12 +199,19 @@ class SimLLM:
         return {"mean_score": scores.mean, "scores": scores.values.tolist(), "signature": scores.signature}
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Clean n texts and turn them into token ids for the encoder."""
+        """Clean n texts and turn them into token ids for the encoder.
+
+        Args:
+            texts: n texts. Texts that are too long are treated as the argument `on_long` of `SimLLM` says.
+        """
         longest = self.checkpoint.encoder.config.max_length
         return encode.tokenize(self.checkpoint.tokenizer, texts, longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
-        """Count in how many references each token occurs; pass the result to `SimLLM` as `frequencies`."""
+        """Count, for each token, the references that contain it.
+
+        The result can be the argument `frequencies` of `SimLLM`.
+        """
         return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.checkpoint.tokenizer)
 
     @property
@@ -223,7 +237,7 @@ class SimLLM:
         """Build the signature: `key:value` pairs, joined by `|`, for everything that can change a score.
 
         Args:
-            frequencies: Document frequencies of tokens; None if they are counted in the references.
+            frequencies: Document frequencies of tokens; None if `score` counts them in the references.
             pooling: The name of the pooling; by default that of the metric.
             similarity: The name of the similarity; by default that of the metric.
         """
@@ -262,14 +276,14 @@ class SimLLM:
     def _scored(
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
-        """Score pairs in chunks.
+        """Score text pairs in chunks.
 
         Args:
             pairs: Tuples that begin with a candidate and its reference.
-            frequencies: Document frequencies of tokens; needed only if the similarity is `precision`,
-                `recall` or `f1`.
+            frequencies: The number of texts that contain each token; needed only if the similarity is
+                `precision`, `recall` or `f1`, otherwise None.
             size: Number of pairs in a chunk.
-            first: The number of the first pair, for error messages.
+            first: The number that error messages give to the first pair.
 
         Yields:
             For each chunk: its pairs and their scores.
@@ -303,7 +317,7 @@ class SimLLM:
 
 
 def _unpickle(model: Any, *options: Any) -> SimLLM:
-    """Make an unpickled metric: load its model folder again, with the same options.
+    """Unpickle a metric: load its model folder again, with the same options.
 
     Args:
         model: The model folder; None for the model that comes with the package.

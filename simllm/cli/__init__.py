@@ -1,6 +1,6 @@
 """The command `simllm`, with one module for each subcommand.
 
-A module declares the options of its subcommand, calls the Python API and prints the result.
+Each module declares the options of its subcommand, calls the Python API and prints the result.
 """
 
 from __future__ import annotations
@@ -32,12 +32,17 @@ from simllm.cli import (
 from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
-# The module of a command has HELP, EXAMPLES, FORMATS, run and, if it has own options, add_options. If its
-# option --model is not a model folder, it has MODEL: the placeholder of the value, and the help; None if it
-# has no such option. If its option -o names a folder, it has OUTPUT: the placeholder of the value, and the
-# help; such a command has no --overwrite, because it replaces only what simllm wrote. OUTPUT is None if it
-# has no option -o. Its run may return an exit status.
-# The module of a group of commands has HELP, EXAMPLES and COMMANDS.
+# The module of a command has:
+#   HELP, EXAMPLES   texts for --help
+#   FORMATS          the values of --format; empty if the command has no such option
+#   run              the function that runs the command; it may return an exit status
+#   add_options      only if the command has its own options
+#   MODEL            only if --model is not a model folder: the placeholder of its value, and its help; None
+#                    if the command has no --model
+#   OUTPUT           only if -o is not a file: the placeholder of its value, and its help; None if the command
+#                    has no -o. A command whose -o is a folder has no --overwrite, because it replaces only
+#                    folders that simllm wrote.
+# The module of a group of commands has HELP, EXAMPLES and COMMANDS (the modules of its commands).
 _WORK: tuple[ModuleType, ...] = (score, compare, explain, evaluate, perturb, repair, mine, split)
 _COMMANDS = (*_WORK, info, selftest, frequencies, export, playground)
 _MODEL = ("FOLDER", "a model folder; default: the included one")
@@ -48,14 +53,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command `simllm`, and return its exit status.
 
     Args:
-        arguments: The command-line words after `simllm`; None means the words of this process.
+        arguments: The command-line words after `simllm`; None for the command line of this process.
 
     Returns:
         0 for success, 1 for an incomplete result, 2 for bad input, 130 after Ctrl+C, and 141 if standard
         output is a pipe whose reader has ended.
 
     Raises:
-        SystemExit: The words ask for help or the version (status 0), or an option is wrong (status 2).
+        SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
     """
     options = _parser().parse_args(_with_correlation(sys.argv[1:] if arguments is None else arguments))
     with warnings.catch_warnings():
@@ -106,8 +111,8 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
 
     Args:
         parser: The parser of `simllm`, or of a command such as `simllm evaluate`.
-        modules: Modules of this package. A subcommand has the name of its module. If a module has a list
-            `COMMANDS`, the modules in this list become subcommands of the subcommand.
+        modules: Modules of this package, one for each subcommand. A subcommand has the name of its module. If
+            a module has a list `COMMANDS`, the modules in this list become subcommands of the subcommand.
     """
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     for module in modules:
@@ -143,8 +148,10 @@ def _add_common_options(
     Args:
         command: The parser of a subcommand.
         formats: The values that `--format` accepts; empty if the subcommand has no such option.
-        model: The placeholder for the value of `--model`, and its help; None for no such option.
-        output: The placeholder for the value of `-o`, and its help; None for no such option.
+        model: The placeholder for the value of `--model`, and the help text of the option; None if the
+            subcommand has no such option.
+        output: The placeholder for the value of `-o`, and the help text of the option; None if the subcommand
+            has no such option.
     """
     if model:
         command.add_argument("--model", metavar=model[0], help=model[1])
@@ -159,10 +166,13 @@ def _add_common_options(
 
 
 def _with_correlation(arguments: list[str]) -> list[str]:
-    """Insert `correlation` into `evaluate --ratings FILE`, a form that version 0.1 accepted.
+    """Insert `correlation` into the command line `evaluate --ratings FILE`, which version 0.1 accepted.
 
     Args:
-        arguments: The command-line words after `simllm`. All other forms are returned unchanged.
+        arguments: The command-line words after `simllm`.
+
+    Returns:
+        The changed words. Any other command line is returned unchanged.
     """
     short = arguments[:1] == ["evaluate"] and arguments[1:2] and arguments[1].startswith("--ratings")
     return ["evaluate", "correlation", *arguments[1:]] if short else arguments

@@ -84,9 +84,9 @@ def _json(comparison: Comparison) -> str:
 def _text(comparison: Comparison) -> str:
     """Format the comparison as three tables for a terminal.
 
-    A system is a source of candidates. The first table has each system's mean score, and the second has the
-    difference between each two systems. The third has the share of items on which one system scores higher
-    than another.
+    A system is a source of candidates. The first table has each system's mean score. The second table has the
+    difference between the mean scores of every two systems. The third table has, for every two systems, the
+    share of items for which the system of the row scores higher than the system of the column.
     """
     names = [system.name for system in comparison.systems]
     parts = [

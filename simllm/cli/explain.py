@@ -47,11 +47,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def to_text(explanation: Explanation, coloured: bool) -> str:
-    """Format the explanation of a score as lines for a terminal.
+    """Format the explanation of a score as text for a terminal.
 
     Args:
         explanation: The score of two texts, and each word's contribution to the score.
-        coloured: Whether to colour the words by their contributions (with terminal escape codes).
+        coloured: Whether to colour each word by its contribution, with terminal escape codes.
     """
     lines = [f"score {explanation.score:.4f}"]
     if explanation.same is not None:
@@ -70,7 +70,11 @@ def to_text(explanation: Explanation, coloured: bool) -> str:
 
 
 def to_html(explanation: Explanation) -> str:
-    """Format the explanation of a score as a self-contained HTML page."""
+    """Format the explanation of a score (each word's contribution) as a self-contained HTML page.
+
+    Raises:
+        InputError: A package of the extra `eval` is not installed.
+    """
     with metrics_option.require_eval_extra():
         from simllm.io.html_page import render
     most = _largest_contribution(explanation)
@@ -98,7 +102,7 @@ def _note(explanation: Explanation) -> str:
 
 
 def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
-    """List the two texts of an explanation: the candidate, then the reference.
+    """List the candidate and the reference of an explanation, each with its words.
 
     Returns:
         For each text: "candidate" or "reference", the words, and the contribution of the start and end
@@ -111,7 +115,7 @@ def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
 
 
 def _colour(weight: float) -> tuple[int, int, int]:
-    """Return an RGB colour for a `weight`: -1 gives red, 0 white and 1 green."""
+    """Return the RGB colour for a weight between -1 (red) and 1 (green); 0 gives white."""
     strongest = (120, 200, 140) if weight > 0 else (235, 120, 110)
     red, green, blue = (round(255 + (channel - 255) * abs(weight)) for channel in strongest)
     return red, green, blue

@@ -1,4 +1,4 @@
-"""`simllm frequencies`: count tokens in references, or frequent n-grams in code, for use as weights."""
+"""`simllm frequencies`: count tokens in references, or find frequent n-grams in code, for use by metrics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_options(frequencies: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm frequencies` with the parsed options: count, and write the counts as JSON."""
+    """Run `simllm frequencies` with the parsed options: count tokens or n-grams, and write them as JSON."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the table to")
     if (options.ngrams is None) != (options.language is None):
@@ -55,11 +55,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: bool) -> None:
-    """Write the most frequent n-grams in a file or folder of code.
+    """Write the most frequent n-grams of tokens in a file or folder of code, for the metric CrystalBLEU.
 
     Args:
-        place: The file, or the folder; of a folder, all files with a suffix of the language are read.
-        k: The number of n-grams.
+        place: The file or folder. In a folder, all files whose suffix belongs to the language are read.
+        k: The number of n-grams to write.
         language: The language of the code.
         output: The JSON file to write.
         overwrite: Whether an existing output file is replaced.
@@ -86,14 +86,14 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
 
 
 def _code_files(folder: Path, suffixes: set[str]) -> Iterator[Path]:
-    """Yield the files in a folder whose names end in one of the suffixes; hidden folders are left out."""
+    """Yield the files in a folder and its subfolders whose suffix is in `suffixes`; skip hidden folders."""
     for here, inner, names in os.walk(folder):
         inner[:] = [name for name in inner if not name.startswith(".")]
         yield from (Path(here, name) for name in names if Path(name).suffix in suffixes)
 
 
 def _texts(found: list[Path]) -> Iterator[str]:
-    """Yield the texts of code files; warn about files that are too large."""
+    """Yield the text of each code file; skip files of more than 1,000,000 bytes with a warning."""
     for file in found:
         try:
             if file.stat().st_size > _LARGEST:

@@ -28,7 +28,10 @@ def chosen_names(value: str | None) -> list[str]:
     """Split the value of the option `--metrics` into metric names.
 
     Args:
-        value: Names separated by commas; None means all metrics.
+        value: Names separated by commas; None for all metrics.
+
+    Returns:
+        The names, some with an argument, such as "word-vectors=corpus.jsonl".
 
     Raises:
         InputError: A name is unknown.
@@ -53,14 +56,20 @@ def add_code_options(command: argparse.ArgumentParser) -> None:
 
 
 def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """Turn the options of metrics for code into arguments of the metrics that have none.
+    """Add the options for metrics of code to the metrics' names, as arguments.
+
+    For example, "lemod" becomes "lemod=as-published", and "rpsr" becomes "rpsr=5000". A name that already has
+    an argument stays unchanged.
 
     Args:
         names: The names of the metrics.
         options: The parsed options; `as_published` and `largest_tree` are read.
 
     Returns:
-        The names, such as "lemod=as-published" or "rpsr=5000" in place of "lemod" and "rpsr".
+        The names, in the given order.
+
+    Raises:
+        InputError: The option `--largest-tree` is not positive.
     """
     from simllm.metrics.code import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
 
@@ -82,9 +91,9 @@ def compute_for_each(
 
     Args:
         metrics: The metrics.
-        missing: A dict that this function fills. It gets the name of each unavailable metric, and advice on
-            how to make the metric available.
-        compute: A function that takes a metric's scoring function and returns a result of any type.
+        missing: A dict that this function fills: from the name of each unavailable metric to advice on making
+            it available.
+        compute: The function to call. It takes a metric's scoring function and returns a result of any type.
 
     Yields:
         The name of an available metric, and the result of `compute`.
@@ -104,8 +113,9 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
 
     Args:
         table: The results of the available metrics.
-        missing: Advice on each unavailable metric, by name. It is also added to the table's summary.
-        options: The parsed options; `format` and `output` say how and where to write the table.
+        missing: A dict from the name of each unavailable metric to advice on making it available. The advice
+            is shown as a warning, and added to the table's summary.
+        options: The parsed options; `format` and `output` are read.
     """
     for name, remedy in missing.items():
         warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
@@ -114,26 +124,29 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
 
 
 def require_eval_extra() -> contextlib.AbstractContextManager[None]:
-    """Tell the user to install the extra `eval` if an import inside a `with` block fails."""
+    """Return a context manager that asks to install the extra `eval` if an import inside it fails."""
     return _require_extra("eval")
 
 
 def require_code_extra() -> contextlib.AbstractContextManager[None]:
-    """Tell the user to install the extra `code` if an import inside a `with` block fails."""
+    """Return a context manager that asks to install the extra `code` if an import inside it fails."""
     return _require_extra("code")
 
 
 def require_repair_extra() -> contextlib.AbstractContextManager[None]:
-    """Tell the user to install the extra `repair` if an import inside a `with` block fails."""
+    """Return a context manager that asks to install the extra `repair` if an import inside it fails."""
     return _require_extra("repair")
 
 
 @contextlib.contextmanager
 def _require_extra(extra: str) -> Iterator[None]:
-    """Tell the user what to install if an import inside a `with` block fails.
+    """Turn a failed import inside a `with` block into advice on installing simllm with an extra.
+
+    Args:
+        extra: The name of the extra, such as "eval".
 
     Raises:
-        InputError: A package is missing. The message asks to install simllm with the extra.
+        InputError: An imported package is missing.
     """
     try:
         yield

@@ -28,7 +28,7 @@ def add_options(playground: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm playground` with the parsed options: serve the page until Ctrl+C."""
+    """Run `simllm playground` with the parsed options: serve the page until the user presses Ctrl+C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the temporary folder is removed
     with tempfile.TemporaryDirectory(prefix="simllm-playground-") as parent:
         folder = Path(parent) / "playground"

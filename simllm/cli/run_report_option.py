@@ -1,4 +1,4 @@
-"""The options `--report` and `--group-by`: write an HTML page that shows the scored pairs."""
+"""The options `--report` (write an HTML page that shows the scored pairs) and `--group-by`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from simllm.analysis.run_report.scored_run import ScoredRun
     from simllm.scoring.scores import Scores
 
-Groups = Mapping[str, Sequence[str]]  # for each field's name, its value in each pair
-_FEW = 12  # different whole numbers, up to which each is a group
+Groups = Mapping[str, Sequence[str]]  # from each field's name to its value for each pair
+_FEW = 12  # up to so many different whole numbers, each number is a group; more numbers become ranges
 
 
 def add_option(command: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
         inputs: The input files of the command.
 
     Raises:
-        InputError: The file of the report must not be written, or a package is missing.
+        InputError: The report may not be written to its file, or a package is missing.
     """
     if options.report is None:
         return
@@ -62,16 +62,18 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
 
 
 def read_groups(options: argparse.Namespace) -> Groups:
-    """Read the fields in the option `--group-by` from the JSON lines, before the command does long work.
+    """Read the fields that the option `--group-by` names from the JSON lines with the pairs.
 
     Args:
         options: The parsed options; `group_by`, `report` and `jsonl` are read.
 
     Returns:
-        The value of each pair, for each field. Many different whole numbers become ranges.
+        A dict from each field's name to its value for each pair; empty without `--group-by`. If a field has
+        more than 12 different whole numbers and no other values, they become ranges such as "4 to 6".
 
     Raises:
-        InputError: There is no report, the JSON lines cannot be read twice, or a line lacks a field.
+        InputError: The option `--report` is missing, the JSON lines come from standard input or a pipe and
+            cannot be read twice, or a line lacks a field.
     """
     if options.group_by is None:
         return {}
@@ -88,7 +90,11 @@ def read_groups(options: argparse.Namespace) -> Groups:
 
 
 def _group_names(values: Sequence[Any]) -> list[str]:
-    """Return the name of the group of each of n JSON values: ranges of whole numbers, or the values."""
+    """Return, for each of n JSON values of a field, the name of the group to which its pair belongs.
+
+    The name is the value as text. If there are more than 12 different whole numbers and no other values, the
+    name is a range such as "4 to 6".
+    """
     from simllm.analysis.run_report.group_means import number_ranges
 
     are_numbers = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
@@ -98,10 +104,14 @@ def _group_names(values: Sequence[Any]) -> list[str]:
 
 
 def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
-    """Return those fields of a `ScoredRun` that the scores of the learned metric give.
+    """Collect attributes of a `ScoredRun` from scores of the learned metric.
 
     Args:
-        scores: For each column's name, the scores of n pairs. The counts are those of all columns together.
+        scores: A dict from the name of each column to the scores of n pairs.
+
+    Returns:
+        Keyword arguments of `ScoredRun`: `same` and `changed` of all columns that have them; `truncated`,
+        `signature` and `calibration` of the first column.
     """
     first = next(iter(scores.values()))
     return {
@@ -122,7 +132,7 @@ def write(options: argparse.Namespace, run: ScoredRun, comparison: Comparison | 
         comparison: The comparison of the systems; None for a single system.
 
     Raises:
-        InputError: The groups are not those of the pairs, because the file has changed.
+        InputError: The numbers of pairs and of group values differ, because the file was changed meanwhile.
     """
     from simllm.analysis.run_report import render_report
 

@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> None:
     if options.metrics is not None:
         score_with_metrics.run(options, source, groups)
         return
-    # A file is written when all pairs are scored. Standard output, pipes and devices get them as they come.
+    # A file is written when all pairs are scored. Standard output, pipes and devices get each pair at once.
     target = files.real(output) if output and (output.is_file() or not output.exists()) else None
     if target:
         files.check_output(partial_file.path_of(target), source.files, overwrite=True)
@@ -159,7 +159,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _choose_source(options: argparse.Namespace) -> PairSource:
-    """Choose where to read text pairs from, by the parsed options of `simllm score`.
+    """Return the source of the text pairs: the command line, two text files, or a file of JSON lines.
+
+    Args:
+        options: The parsed options of `simllm score`.
 
     Raises:
         InputError: The options name no source, several sources, or half of a source (`-c` without `-r`).
@@ -193,7 +196,7 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
         options: The parsed options of `simllm score`.
         scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
         metric: The metric that computes the scores.
-        chunks: All pairs in order, some thousand at a time, each time with their scores.
+        chunks: All pairs in order, in chunks; each chunk is a list of pairs with their scores.
 
     Returns:
         The scores of all pairs.
@@ -230,7 +233,7 @@ def _write_report(
 
     Args:
         options: The parsed options of `simllm score`.
-        groups: For each field's name, its n values.
+        groups: A dict from the name of each field of `--group-by` to its n values.
         pairs: The n pairs.
         scores: The scores of the n pairs.
     """
@@ -250,7 +253,7 @@ def _write_report(
 
 
 def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
-    """Pass on chunks of scored pairs, and advance a progress bar by the number of pairs in each chunk."""
+    """Yield chunks of scored pairs unchanged; advance a progress bar by the number of pairs in each chunk."""
     with bar:
         for chunk in chunks:
             yield chunk

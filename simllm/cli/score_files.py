@@ -1,4 +1,4 @@
-"""`simllm score --jsonl 'PATTERN' -o FOLDER`: score many files, one table for each."""
+"""`simllm score --jsonl 'PATTERN' -o FOLDER`: score many files, and write a table for each file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tqdm import tqdm
 from simllm.errors import InputError
 from simllm.io import tables
 
-# Options of `simllm score` that do not go with several files, with their defaults.
+# Options of `simllm score` that cannot be used with several files, with their defaults.
 _ONE_FILE_ONLY: dict[str, Any] = {
     "texts": [], "candidates": None, "references": None, "metrics": None, "resume": False, "overwrite": False,
     "report": None, "group_by": None,
@@ -31,10 +31,16 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 
 def matching_files(pattern: Path | None) -> list[Path] | None:
-    """Return the files that a glob pattern matches, sorted; None if it is the path of a single file.
+    """Find the files that a glob pattern matches.
+
+    Args:
+        pattern: The value of `--jsonl`, such as "*.jsonl"; None without this option.
+
+    Returns:
+        The files, sorted. None if the value is missing, is the path of an existing file, or has no wildcards.
 
     Raises:
-        InputError: Nothing matches.
+        InputError: No file matches.
     """
     if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
         return None
@@ -45,10 +51,14 @@ def matching_files(pattern: Path | None) -> list[Path] | None:
 
 
 def run(options: argparse.Namespace, sources: list[Path]) -> None:
-    """Score all files with the parsed options of `simllm score`, and print a table with a row for each.
+    """Score several files, write a table for each file, and print a table with the mean score of each file.
+
+    Args:
+        options: The parsed options of `simllm score`.
+        sources: The input files, as JSON lines.
 
     Raises:
-        InputError: An option is wrong or does not go with several files, or a file is wrong.
+        InputError: An option is wrong or cannot be used with several files, or a file is wrong.
     """
     for name, default in _ONE_FILE_ONLY.items():
         if getattr(options, name) != default:
@@ -95,7 +105,11 @@ def run(options: argparse.Namespace, sources: list[Path]) -> None:
 
 
 def _table(scored: dict[str, Any]) -> tables.Table:
-    """Make a table with a row for each file, and the mean over all pairs."""
+    """Make a table with the number of pairs and the mean score of each file; its summary has the total mean.
+
+    Args:
+        scored: A dict from the name of each written table to the summary of that table.
+    """
     rows = [[name, row["pairs"], row["mean"]] for name, row in scored.items()]
     pairs = sum(count for _, count, _ in rows)
     facts = {"pairs": pairs, "mean": sum(count * mean for _, count, mean in rows) / pairs}

@@ -1,4 +1,4 @@
-"""`simllm score --metrics A,B,…`: score examples by several metrics, one column for each metric."""
+"""`simllm score --metrics A,B,…`: score text pairs by several metrics, one column for each metric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simllm.io.read_text_pairs import PairSource, PairWithId, shown_id
 if TYPE_CHECKING:
     from simllm.metrics.protocol import Example, MetricScores
 
-# Options of `simllm score` that only the learned metric has, with their defaults.
+# Options of `simllm score` that only the learned metric has, with their defaults. They exclude --metrics.
 _LEARNED_ONLY: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
 _LEARNED_ONLY |= {"mode": "exact", "on_long": "truncate", "scale": "raw"}
 _LEARNED_ONLY |= {"measure": "similarity", "resume": False}
@@ -25,7 +25,7 @@ _LEARNED_ONLY |= {"measure": "similarity", "resume": False}
 
 @dataclass(frozen=True)
 class _Read:
-    """The examples to score, with their ids for the table, and facts for its summary."""
+    """The pairs to score: as table rows with ids, and as input of metrics; and facts for the summary."""
 
     rows: list[PairWithId]
     examples: list[Example]
@@ -33,15 +33,15 @@ class _Read:
 
 
 def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None:
-    """Score all examples by each metric in `--metrics`, and write a table with a column for each metric.
+    """Score all text pairs by each metric in `--metrics`, and write a table with a column for each metric.
 
     Args:
         options: The parsed options of `simllm score`.
         source: The text pairs. Metrics for code need JSON lines and read further keys from them.
-        groups: For the report: for each field's name, its n values.
+        groups: A dict from the name of each field of `--group-by` to its n values, for the report.
 
     Raises:
-        InputError: A metric is unknown or unavailable, or an option does not go with `--metrics`.
+        InputError: A metric is unknown or unavailable, or an option cannot be used with `--metrics`.
     """
     for name, default in _LEARNED_ONLY.items():
         if getattr(options, name) != default:
@@ -85,9 +85,9 @@ def _write_report(
 
     Args:
         options: The parsed options of `simllm score`.
-        groups: For each field's name, its n values.
+        groups: A dict from the name of each field of `--group-by` to its n values.
         rows: The n pairs.
-        scored: For each metric's name, its scores of the n pairs.
+        scored: A dict from the name of each metric to its scores of the n pairs.
     """
     from simllm.analysis.run_report import ScoredRun
     from simllm.scoring.scores import Scores
@@ -95,7 +95,7 @@ def _write_report(
     learned = {name: scores for name, scores in scored.items() if isinstance(scores, Scores)}
     fields = run_report_option.columns_of(learned) if learned else {}
     if next(iter(scored)) not in learned:
-        fields["calibration"] = None  # that of another metric
+        fields["calibration"] = None  # the calibration is not that of the main metric
     fields["signature"] = " ".join(f"{name}: {scores.signature}" for name, scores in scored.items())
     run = ScoredRun(
         [row.reference for row in rows],
@@ -109,7 +109,15 @@ def _write_report(
 
 
 def _score(name: str, examples: Sequence[Example], options: argparse.Namespace) -> MetricScores:
-    """Score examples by a metric; for a report also by the meaning head of the learned metric."""
+    """Score text pairs by a metric.
+
+    For a report, the scores of the learned metric also have the probabilities of the same meaning.
+
+    Args:
+        name: The name of the metric, such as "bleu", or "name=argument".
+        examples: The text pairs.
+        options: The parsed options of `simllm score`.
+    """
     from simllm.metrics import registry
 
     kind, _, argument = name.partition("=")
@@ -121,7 +129,18 @@ def _score(name: str, examples: Sequence[Example], options: argparse.Namespace) 
 
 
 def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:
-    """Read all examples; metrics for code need their language, and metrics of edits their source."""
+    """Read all text pairs, with the further fields that the chosen metrics need.
+
+    Metrics for code need the programming language. Metrics for edits also need the code before the edit.
+
+    Args:
+        options: The parsed options of `simllm score`.
+        source: The source of the pairs.
+        chosen: The names of the metrics.
+
+    Raises:
+        InputError: An option does not fit the metrics, or a field is missing.
+    """
     from simllm.metrics import registry
     from simllm.metrics.protocol import Example
 
@@ -148,7 +167,12 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
 
 
 def _facts(name: str, scores: MetricScores, lower_is_better: bool) -> dict[str, Any]:
-    """Summarize the scores of a metric: mean, signature, and examples without a score (NaN)."""
+    """Summarize the scores of a metric for the summary of the table.
+
+    Returns:
+        A dict with the mean score, the signature, the number of pairs without a score (NaN) if there are any,
+        and a note if lower scores are better.
+    """
     known = [value for value in scores.values.tolist() if not math.isnan(value)]
     facts: dict[str, Any] = {f"mean {name}": sum(known) / len(known) if known else math.nan}
     if left_out := len(scores.values) - len(known):

@@ -1,4 +1,4 @@
-"""`simllm selftest`: check that scores are right on this machine, and measure the speed."""
+"""`simllm selftest`: check that scores are correct on this machine, and measure the speed of scoring."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TEXTS = 500
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm selftest` with the parsed options: compare scores with known ones, and measure the speed.
+    """Run `simllm selftest` with the parsed options: check scores, measure the speed, and write a table.
 
-    The model folder holds golden scores: known scores of some text pairs. Each mode of the model ("exact",
-    "fast") must reproduce the golden scores.
+    The model folder has golden scores: the expected scores of some text pairs. Each mode of the model
+    ("exact" and "fast") must reproduce the golden scores.
 
     Raises:
         InputError: A score differs from its golden score by more than the mode's tolerance.

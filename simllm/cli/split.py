@@ -47,7 +47,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm split` with the parsed options: write the items with their split or fold."""
+    """Run `simllm split` with the parsed options: write the items with a new column, `split` or `fold`."""
     files.check_output(options.output, [options.items], options.overwrite)
     if options.method != "holdout" and (options.test is not None or options.validation is not None):
         raise InputError(f"--test and --validation go with --method holdout, not {options.method}")

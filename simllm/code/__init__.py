@@ -1,1 +1,1 @@
-"""Search for documented functions in the source code of several programming languages."""
+"""Analysis of source code: documented functions, syntax trees, git histories and code in model replies."""

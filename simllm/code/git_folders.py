@@ -13,18 +13,18 @@ from simllm.errors import InputError
 from simllm.io.files import real
 
 HASH = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-LARGEST_REFS = 1 << 26  # bytes
+LARGEST_REFS = 1 << 26  # bytes of a file with refs (branches and tags) that are read
 
 
 @dataclass(frozen=True)
 class RepositoryPaths:
     """The folders of a git repository.
 
-    A linked work tree (made by `git worktree add`) has a HEAD of its own, but shares the branches and objects
-    of another work tree. Only then, `own` and `common` differ.
+    A linked work tree (made by `git worktree add`) has its own HEAD, but shares branches and objects with
+    another work tree. Only for a linked work tree, `own` and `common` differ.
 
     Attributes:
-        folder: The work tree, or the bare repository.
+        folder: The work tree (the folder with the checked-out files), or the bare repository.
         own: The folder that contains the file HEAD, such as `.git`.
         common: The folder that contains the refs (branches and tags) and the objects.
     """
@@ -35,10 +35,10 @@ class RepositoryPaths:
 
 
 def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
-    """Find out whether a folder is a git repository; folders above it are not searched.
+    """Check whether a folder is a git repository, and find its parts; folders above it are not searched.
 
     Args:
-        folder: A folder, which may be a work tree or a bare repository.
+        folder: The folder, which may be a work tree or a bare repository.
         root: The folder that the user named. All folders of the repository must be inside it.
 
     Returns:
@@ -60,7 +60,11 @@ def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """Return the folder that contains HEAD for a work tree or a bare repository; None for other folders."""
+    """Return the folder that contains the file HEAD of a repository; None if `folder` is not a repository.
+
+    Args:
+        folder: A folder, which may be a work tree or a bare repository.
+    """
     inner = folder / ".git"
     if os.path.isdir(inner):  # noqa: PTH112 (Path.is_dir raises for names that are too long)
         return inner
@@ -72,7 +76,7 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _path(folder: Path, name: bytes) -> Path:
-    """Return the path of a file in a folder; its name ends at the first zero byte, if there is one."""
+    """Return the path of the file `name` in a folder; the name is cut at its first zero byte, if any."""
     return folder / os.fsdecode(name.partition(b"\0")[0])
 
 
@@ -83,7 +87,8 @@ def packed_refs(common: Path) -> dict[str, str]:
         common: The folder that contains the file.
 
     Returns:
-        The hash of the object that each ref points to, by the name of the ref; empty without a file.
+        A dict from the name of each ref (branch or tag) to the hash of the object that it points to. The dict
+        is empty if there is no such file.
     """
     rows = (line.partition(b" ") for line in read_start(common / "packed-refs", LARGEST_REFS).splitlines())
     return {os.fsdecode(name): sha.decode() for sha, _, name in rows if HASH.match(sha)}
@@ -109,12 +114,11 @@ def check_objects(folder: Path, objects: Path) -> None:
 
 
 def regular_files(top: Path, special: bool = False) -> Iterator[Path]:
-    """Yield the regular files in a folder and its subfolders.
+    """Yield the paths of the regular files in a folder and its subfolders.
 
     Args:
         top: The folder.
-        special: Whether to yield everything that is neither a regular file nor a folder instead, such as
-            links, pipes and devices.
+        special: If true, the paths of links, pipes and devices are yielded instead of regular files.
     """
     folders = [top]
     while folders:

@@ -13,7 +13,7 @@ from simllm.errors import InputError
 
 _LARGEST_LINE = 1 << 16  # bytes of a path
 _CHUNK = 1 << 16  # bytes that are read at once
-_RENAMES = 200  # deleted or added files in a commit; among more, only unchanged files are found again
+_RENAMES = 200  # deleted or added files in a commit; with more, git finds renames only of unchanged files
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class FileVersions:
 def file_changes(
     repository: Repository, suffixes: Iterable[str], renames: bool = True
 ) -> Iterator[FileChange]:
-    """Yield the files that the commits of a repository change, from the first commit to HEAD.
+    """Yield the changes of files by each commit of a repository, from the first commit to HEAD.
 
-    The history is followed along first parents. A merge therefore counts as one commit, with all changes of
-    the merged branch. Links and submodules are left out.
+    Only files that exist before and after the commit are included. The history follows first parents: a merge
+    counts as one commit, with all changes of the merged branch. Links and submodules are left out.
 
     Args:
         repository: The open repository.
-        suffixes: The ends of the paths to yield, such as ".py".
-        renames: Whether to include files that were renamed and changed in one commit. To find renames, git
-            reads the contents of files. It fails if some are missing in the repository, as in a partial
-            clone.
+        suffixes: The ends of the paths to include, such as ".py".
+        renames: Whether to include files that were renamed and changed in the same commit. To find renames,
+            git reads the contents of files. Therefore it fails if contents are missing in the repository, as
+            in a partial clone.
 
     Raises:
         InputError: Git fails, or a commit changes more than `MOST_FILES` files.
@@ -94,7 +94,7 @@ def file_changes(
 
 
 def _fields(output: IO[bytes], repository: Repository) -> Iterator[bytes]:
-    """Split git's output at zero bytes, and yield the parts.
+    """Split the output of git at zero bytes, and yield the parts.
 
     Args:
         output: The output of a running git process.
@@ -124,10 +124,14 @@ def file_versions(
 
     Args:
         repository: The open repository.
-        suffixes: The ends of the paths to yield, such as ".py".
-        is_wanted: Takes the content before a commit; only files for which it returns true are yielded.
+        suffixes: The ends of the paths to include, such as ".py".
+        is_wanted: A function that takes the content of a file before a commit. Only files for which it
+            returns true are yielded.
         largest: The size in bytes above which a file is left out.
-        renames: Whether renamed files count as changed.
+        renames: Whether to include files that were renamed and changed in the same commit.
+
+    Raises:
+        InputError: As for `file_changes`.
     """
     changes, same_changes = tee(file_changes(repository, suffixes, renames))
     olds = repository.contents((change.old for change in same_changes), largest)

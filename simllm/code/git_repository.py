@@ -2,7 +2,7 @@
 
 The configuration of a repository can make git run commands. Therefore git runs in an empty repository
 that this module makes, and reads only the objects (file contents, folders, commits) of the untrusted
-repository. This module itself reads the refs (branches and tags).
+repository. The refs (branches and tags) are read without git.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class GitFile:
     Attributes:
         path: The path in the repository.
         blob: The hash of the git object with the file's content.
-        size: Size in bytes; 0 if the object is missing.
+        size: Size of the content in bytes; 0 if the object is missing.
     """
 
     path: str
@@ -53,6 +53,9 @@ class GitFile:
 @contextmanager
 def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
     """Open a git repository for reading, in a `with` statement.
+
+    Args:
+        location: The folders of the repository.
 
     Raises:
         InputError: The repository's objects cannot be read safely.
@@ -70,12 +73,12 @@ class Repository:
     """
 
     def __init__(self, location: RepositoryPaths, objects: Path, scratch: Path) -> None:
-        """Make the empty repository in which git runs.
+        """Make an empty repository in which git can run safely.
 
         Args:
-            location: The repository to read.
-            objects: The folder with the objects of that repository.
-            scratch: An empty folder for the empty repository.
+            location: The folders of the untrusted repository, which is read.
+            objects: The folder with the git objects of the untrusted repository.
+            scratch: An empty folder, in which the empty repository is made.
         """
         self.folder, self._location, self._scratch = location.folder, location, scratch
         self._packed = packed_refs(location.common)
@@ -84,7 +87,7 @@ class Repository:
         sha256 = any(len(name) == 64 for name in names)
         (scratch / "refs").mkdir()
         (scratch / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
-        # The commits whose parents a shallow clone lacks.
+        # The oldest commits of a shallow clone, whose parents are missing.
         ends = filter(HASH.match, read_start(location.common / "shallow", LARGEST_REFS).splitlines())
         (scratch / "shallow").write_bytes(b"".join(name + b"\n" for name in ends))
         (scratch / "config").write_text(
@@ -115,7 +118,10 @@ class Repository:
         return self._head
 
     def tags(self, limit: int) -> list[str]:
-        """Return the hashes of at most `limit` tagged revisions, spread over all tags, newest first."""
+        """Return the hashes of up to `limit` tagged revisions, newest first.
+
+        If there are more tags, the chosen ones are evenly spaced in the list of all tags by date.
+        """
         tags = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
         for file in regular_files(self._location.common / "refs" / "tags"):
             name = file.relative_to(self._location.common).as_posix()
@@ -131,7 +137,11 @@ class Repository:
         return [every[i * len(every) // chosen] for i in range(chosen)]
 
     def files(self, revision: str) -> list[GitFile]:
-        """List the ordinary files of a revision (hash of a commit or tag), without links and submodules."""
+        """List the regular files in a revision, without links and submodules.
+
+        Args:
+            revision: The hash of a commit or tag.
+        """
         entries: list[GitFile] = []
         with self.git("ls-tree", "-r", "-l", "-z", "--full-tree", revision) as git:
             assert git.stdout
@@ -144,7 +154,7 @@ class Repository:
         return entries
 
     def contents(self, objects: Iterable[str], largest: int | None = None) -> Iterator[bytes | None]:
-        """Yield the content of each git object.
+        """Yield the content of each requested git object.
 
         Args:
             objects: The hashes of the objects. The iterable is read step by step: the next hash is taken only
@@ -152,7 +162,7 @@ class Repository:
             largest: The size in bytes above which an object is skipped; None for no limit.
 
         Yields:
-            The content; None if the object is missing or larger than `largest`.
+            The content of each object in order; None if the object is missing or larger than `largest`.
         """
         with self.git("cat-file", "--batch") as git:
             assert git.stdout
@@ -172,7 +182,7 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Return the size in bytes of each commit and tag object, by hash.
+        """Return a dict from the hash of each commit and tag object to its size in bytes.
 
         Objects of other types get the size 2**62, so that the caller treats them as too large.
         """
@@ -184,14 +194,14 @@ class Repository:
         }
 
     def _headers(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
-        """Request objects from a running `git cat-file`, and yield the header line of each answer in fields.
+        """Request objects from a running `git cat-file`, and yield the words of the header of each answer.
 
         Args:
             git: The running process.
             objects: The hashes of the objects.
 
         Yields:
-            Hash, type and size of the object. If the object is missing: its hash and the word `missing`.
+            For each object, its hash, type and size. For a missing object, its hash and the word `missing`.
         """
         assert git.stdin
         assert git.stdout
@@ -205,13 +215,13 @@ class Repository:
 
     @contextmanager
     def git(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run git in a `with` statement, and yield the running process.
+        """Run git in a `with` statement, which gets the running process.
 
         Args:
             *arguments: The arguments of git.
 
         Raises:
-            InputError: git fails; the error has git's message.
+            InputError: git is not installed, or it fails. The error has the first line of git's message.
         """
         command = ["git", f"--git-dir={self._scratch}", *arguments]
         pipe, broken = subprocess.PIPE, False
@@ -252,7 +262,7 @@ class Repository:
 
 
 def _entry(line: bytes) -> GitFile | None:
-    """Parse a line from `git ls-tree`; return None if it is not an ordinary file."""
+    """Parse a line from `git ls-tree`; return None if the line does not describe a regular file."""
     facts, _, path = line.partition(b"\t")
     mode, _, blob, size = facts.split()
     length = int(size) if size.isdigit() else 0  # 0 for missing objects

@@ -7,16 +7,16 @@ from difflib import SequenceMatcher
 
 
 def line_edit(source: Sequence[str], target: Sequence[str]) -> list[str]:
-    """List the lines that differ between two versions, each with a sign before it.
+    """List the lines that differ between two versions of code, each with "-" or "+" before it.
 
-    The blocks of equal lines come from `difflib.SequenceMatcher` without its heuristic for frequent lines.
+    `difflib.SequenceMatcher`, without its heuristic for frequent lines, finds the blocks of equal lines.
 
     Args:
         source: The lines before the change.
         target: The lines after the change.
 
     Returns:
-        For each changed block, its deleted lines ("-" before each) and then its inserted lines ("+").
+        For each changed block in order: its deleted lines with "-", then its inserted lines with "+".
     """
     edit = []
     for tag, i, j, k, m in SequenceMatcher(None, source, target, autojunk=False).get_opcodes():

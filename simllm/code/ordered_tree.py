@@ -1,4 +1,4 @@
-"""Ordered labelled trees as arrays, and the removal of equal parts from two trees."""
+"""Ordered labelled trees, stored as lists, and the removal of equal parts from two trees."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class OrderedTree:
     """A tree whose nodes are numbered in postorder: each node comes after its children, and the root is last.
 
     Attributes:
-        labels: The label of each node.
-        sizes: The number of nodes in the subtree of each node, including the node itself.
+        labels: The label of each node, indexed by node number (from 0).
+        sizes: For each node, the number of nodes in its subtree, including the node itself.
     """
 
     labels: Sequence[str]
@@ -22,7 +22,7 @@ class OrderedTree:
         return len(self.labels)
 
     def children(self, node: int) -> list[int]:
-        """Return the children of a node, from left to right."""
+        """Return the numbers of the children of a node, from left to right."""
         found, first, child = [], node - self.sizes[node] + 1, node - 1
         while child >= first:
             found.append(child)
@@ -43,19 +43,20 @@ Forest = list[int]  # the roots of neighbouring subtrees, from left to right
 
 
 def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
-    """Remove equal parts of two trees without changing their edit distance, so that it is faster to compute.
+    """Remove equal parts of two trees without changing their edit distance, which is then faster to compute.
 
-    Insertion, deletion and relabelling of a node must each cost 1. Equal roots of two trees are removed. What
-    remains are two forests (lists of trees). Equal first trees of the forests are removed, and equal last
-    trees, too. This is correct because there is always a cheapest edit that leaves such equal parts
-    unchanged.
+    Insertion, deletion and relabelling of a node must each cost 1. If the roots have equal labels, they are
+    removed. Two forests (lists of trees) remain. Trees that are equal at the beginning of both forests, or at
+    their end, are removed, too. This is repeated if each forest is then a single tree. The distance stays the
+    same because there is always a cheapest edit that leaves such equal parts unchanged.
 
     Args:
         a: A tree.
         b: Another tree.
 
     Returns:
-        The remaining forests of both trees; both are empty if the trees are equal.
+        The remaining forests of `a` and of `b`: the numbers of the roots of their trees. Both forests are
+        empty if `a` and `b` are equal.
     """
     numbers: dict[tuple[str, tuple[int, ...]], int] = {}
     shapes_a, shapes_b = (_number_subtrees(tree, numbers) for tree in (a, b))
@@ -75,12 +76,16 @@ def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
 
 
 def _number_subtrees(tree: OrderedTree, numbers: dict[tuple[str, tuple[int, ...]], int]) -> list[int]:
-    """Return a number for the subtree of each node; two subtrees have the same number only if they are equal.
+    """Assign a number to the subtree of each node: two subtrees get the same number only if they are equal.
 
     Args:
         tree: The tree.
-        numbers: The number of each subtree so far, by the root's label and the numbers of the root's
-            children. New subtrees are added. Two trees can be compared if both calls get the same dictionary.
+        numbers: The numbers that are already assigned. A key has the label of the subtree's root, and the
+            numbers of the subtrees of its children. New subtrees are added. If the calls for two trees get
+            the same dictionary, their subtrees can be compared.
+
+    Returns:
+        The number of the subtree of each node.
     """
     found: list[int] = []
     for node, label in enumerate(tree.labels):

@@ -55,7 +55,7 @@ _DEFINITIONS = frozenset(
 # Tags such as <answer> do not begin HTML; otherwise, a fence in the next line would belong to them. Links and
 # emphasis inside of paragraphs do not matter, and take long in hostile replies.
 _MARKDOWN = MarkdownIt().disable(["html_block", "inline"])
-_MOST_PARSED = 1_000_000  # characters; the search for a run of lines that parses ends after so many
+_MOST_PARSED = 1_000_000  # characters; the search for a run of lines that parses stops after parsing so many
 
 
 def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | None:
@@ -114,7 +114,7 @@ def _parses(text: str, rules: Language) -> bool:
 
 
 def _definitions(text: str, rules: Language) -> str | None:
-    """Return the part of a text from its first to its last function or class; None if it has neither."""
+    """Return the part of a text from the first to the last function or class in it; None if there is none."""
     code = text.encode(errors="replace")
     found = list(_outermost_definitions(rules.parse(code)))
     if not found:
@@ -141,12 +141,13 @@ def _outermost_definitions(root: Node) -> Iterator[Node]:
 
 
 def _longest_parsed_run(text: str, rules: Language) -> str:
-    """Return the longest run of consecutive lines that parses; the first one, if several are equally long.
+    """Return the longest run of consecutive lines that parses without a syntax error.
 
-    All runs are tried, from long to short ones. In long replies, the search is stopped before it is complete.
+    All runs except the whole text are tried, from the longest to the shortest. If several runs are equally
+    long, the first one is returned. For a long text, the search is stopped before it is complete.
 
     Returns:
-        The lines; "" if none parse or the search was stopped.
+        The lines, joined by line feeds; "" if no run parses or the search was stopped.
     """
     lines = text.splitlines()
     parsed = 0

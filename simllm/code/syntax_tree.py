@@ -1,4 +1,4 @@
-"""Labelled trees of code, for the tree edit distance."""
+"""Labelled syntax trees of code, for the tree edit distance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def syntax_tree(code: str, language: str) -> OrderedTree:
     """Parse code, and return its syntax tree without comments and punctuation.
 
     The nodes are the operators and the named nodes of the tree-sitter tree. The label of an inner node is its
-    type. The label of a leaf is its type and its text, without white space between tokens.
+    type. The label of a leaf is its type and its text, in which white space between tokens is removed.
 
     Args:
         code: The code; syntax errors are allowed.

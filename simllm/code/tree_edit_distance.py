@@ -1,9 +1,9 @@
 """Tree edit distance: the smallest number of nodes to insert, delete or relabel (Zhang and Shasha, 1989).
 
 The algorithm computes the distances between all pairs of subtrees, small ones first. For that, it compares
-forests: the first nodes of a subtree in postorder, with the edges between them. It fills a table of forest
-distances for each pair of *keyroots*, one from each tree. A keyroot is the root or a node with a sibling to
-the left.
+forests. A forest consists of the first nodes of a subtree in postorder, and the edges between them. For each
+pair of *keyroots*, one from each tree, the algorithm fills a table of forest distances. A keyroot is the root
+of the tree, or a node with a sibling to its left.
 
 This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
 Their tables stand side by side, so that numpy can work on long rows.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from simllm.code.ordered_tree import OrderedTree, join, remove_common
 
 Ints = NDArray[np.int64]
-_LARGEST = 4_000_000  # numbers in one table of forest distances
+_LARGEST = 4_000_000  # entries of one table of forest distances
 
 
 def tree_edit_distance(a: OrderedTree, b: OrderedTree) -> int:
@@ -36,38 +36,39 @@ def tree_edit_distance(a: OrderedTree, b: OrderedTree) -> int:
 
 
 def _leftmost(tree: OrderedTree) -> list[int]:
-    """Return for each node the leftmost leaf of its subtree."""
+    """Return, for each node, the number of the leftmost leaf of its subtree."""
     return [node - size + 1 for node, size in enumerate(tree.sizes)]
 
 
 def _keyroots(tree: OrderedTree) -> list[int]:
-    """Return the keyroots in postorder: for each leftmost leaf, the highest node that has this leaf."""
+    """Return the keyroots in postorder: the root of the tree, and all nodes with a sibling to their left."""
     return sorted({leaf: node for node, leaf in enumerate(_leftmost(tree))}.values())
 
 
 def _cost(a: OrderedTree, b: OrderedTree) -> int:
-    """Estimate the time for computing an edit distance, as the number of entries in all tables."""
+    """Estimate the time to compute an edit distance: return the number of entries in all tables together."""
     rows, columns = (sum(tree.sizes[root] for root in _keyroots(tree)) for tree in (a, b))
     return rows * columns
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of the tables of forest distances, for some keyroots of the second tree.
+    """The columns of a table of forest distances, for some keyroots of the second tree side by side.
 
-    The columns of one keyroot are called a segment. The first column of a segment stands for the empty
-    forest. The other columns stand for the nodes in the keyroot's subtree, in postorder. The forest of such a
-    column is all nodes of the subtree up to and including that node.
+    A keyroot is the root of the tree, or a node with a sibling to its left. The columns of one keyroot are
+    called a segment. The first column of a segment stands for the empty forest. The other columns stand for
+    the nodes in the keyroot's subtree, in postorder. The forest of such a column is all nodes of the subtree
+    up to and including that node.
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the column of the forest without the subtree of the column's node.
-        is_first: Whether a column is the first of its segment.
-        on_path: Whether the column's node has the same leftmost leaf as the keyroot. The forest is then a
-            tree.
+        before: For each column, the index of the column whose forest lacks the subtree of this column's node.
+        is_first: Whether each column is the first of its segment.
+        on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
+            the column is a tree.
         insertions: The number of nodes in each column's forest.
-        offset: A number for each column. It is equal within a segment, and falls from one segment to the next
-            by more than any distance. It keeps `running_minimum` from carrying values into the next segment.
+        offset: A number for each column, equal within a segment. From one segment to the next, it falls by
+            more than any distance. Therefore `running_minimum` does not carry values into the next segment.
         levels: Slices of columns, which must be computed in this order. The segments in a slice need only
             results of earlier slices.
     """
@@ -84,19 +85,22 @@ class _Columns:
         """Allow for insertions: lower each distance to at most the distance in the column before it, plus 1.
 
         Args:
-            row: The distances in the columns of `part`.
-            part: The columns, a slice with whole segments.
+            row: The distances in one row of the table, in the columns `part`.
+            part: A slice of columns, which consists of whole segments.
+
+        Returns:
+            The lowered distances.
         """
         shifted = row - self.insertions[part] + self.offset[part]
         return np.minimum.accumulate(shifted) + self.insertions[part] - self.offset[part]
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Yield the columns for all keyroots of a tree, in parts that limit the size of a table.
+    """Yield the columns for all keyroots of a tree, in parts, so that tables do not become too large.
 
     Args:
         tree: The second tree.
-        widest: The largest number of columns in a part. A single keyroot with more columns is a part alone.
+        widest: The largest number of columns in a part. A keyroot with more columns is alone in its part.
         largest: A number that no distance exceeds.
     """
     leftmost, levels = _leftmost(tree), _levels(tree)
@@ -112,10 +116,10 @@ def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]
 
 
 def _levels(tree: OrderedTree) -> dict[int, int]:
-    """Return the level of each keyroot, by keyroot.
+    """Return a dict from each keyroot to its level.
 
-    A keyroot has a higher level than all keyroots in its subtree. Therefore levels can be computed in
-    ascending order.
+    A keyroot has a higher level than all other keyroots in its subtree. Therefore the distances of keyroots
+    can be computed in ascending order of levels.
     """
     leftmost, roots = _leftmost(tree), _keyroots(tree)
     levels: dict[int, int] = {}
@@ -130,12 +134,12 @@ def _levels(tree: OrderedTree) -> dict[int, int]:
 
 
 def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int], largest: int) -> _Columns:
-    """Make the columns for some keyroots.
+    """Make the columns of a table of forest distances for some keyroots of the second tree.
 
     Args:
         roots: The keyroots, sorted by level.
         leftmost: For each node, the leftmost leaf of its subtree.
-        levels: The level of each keyroot.
+        levels: A dict from each keyroot to its level.
         largest: A number that no distance exceeds.
     """
     nodes: list[int] = []
@@ -169,7 +173,7 @@ def _distance(a: OrderedTree, b: OrderedTree) -> int:
     numbers = {label: number for number, label in enumerate({*a.labels, *b.labels})}
     labels_a, labels_b = (np.array([numbers[label] for label in tree.labels]) for tree in (a, b))
     largest = len(a) + len(b)
-    distances = np.zeros((len(a), len(b)), np.int64)  # of the subtrees of all pairs of nodes
+    distances = np.zeros((len(a), len(b)), np.int64)  # between the subtrees of every two nodes
     parts = list(_columns(b, max(1, _LARGEST // (len(a) + 1)), largest))
     leftmost = _leftmost(a)
     for root in _keyroots(a):
@@ -187,13 +191,13 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Compute the distances of subtrees for one keyroot of the first tree and some of the second tree.
+    """Fill the table of forest distances for one keyroot of the first tree and some of the second tree.
 
-    It stores the distances between nodes that have the same leftmost leaf as their keyroot.
+    The distances between subtrees are stored for nodes that have the same leftmost leaf as their keyroot.
 
     Args:
-        distances: (n, m) distances of subtrees. Those for smaller keyroots are read, and new ones are
-            written.
+        distances: (n, m) distances between the subtrees of n nodes and m nodes. Distances for smaller
+            keyroots are read, and new distances are written.
         columns: The columns for the keyroots of the second tree.
         leftmost: For each node of the first tree, the leftmost leaf of its subtree.
         root: The keyroot of the first tree.

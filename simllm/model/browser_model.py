@@ -1,9 +1,9 @@
 """The model in the form that a browser reads: two ONNX graphs with small weights, and the tokenizer.
 
-The graphs compute in float32. Their weights are stored as int8 if they are already rounded to 8 bits, as
-those of the included model are, else as float16. They are decoded when a graph is loaded. The token
-embeddings, half of all weights, are in a file of their own, so that each file stays below the limits of
-common web hosts.
+The graphs (encoder and meaning head) compute in float32. Weights that are already rounded to 8 bits, as in
+the included model, are stored as int8. Other weights are stored as float16. The weights are decoded when a
+graph is loaded. The token embeddings, half of all weights, are in a separate file, so that each file stays
+below the size limits of common web hosts.
 """
 
 from __future__ import annotations
@@ -44,15 +44,18 @@ class TokenStates(nn.Module):
             input_ids: (B, L) int64 token ids, without padding.
 
         Returns:
-            (B, L, D) hidden states; D is the hidden size. With a meaning head also the (B, L, W) states
-            that are mapped to its width W.
+            (B, L, D) hidden states; D is the hidden size. If the model has a meaning head, also its input:
+            (B, L, W) states, mapped to the head's width W.
         """
         states = self.encoder(input_ids, None, matmul_attention)
         return (states, self.head.project(states)) if self.head else (states,)
 
 
 class PairLogits(nn.Module):
-    """Network that maps the mapped states of P text pairs to logits of the same meaning."""
+    """Network that compares P text pairs by their token states: the meaning head without its first layer.
+
+    The output is the logit of the probability that both texts of a pair have the same meaning.
+    """
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
@@ -78,11 +81,11 @@ def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False
     Args:
         checkpoint: The loaded model folder.
         folder: An existing folder.
-        int8: Store all large weights as int8, also those that are not rounded to 8 bits yet. The files are
-            half as large, and scores are less exact.
+        int8: Whether to store all large weights as int8, including those that are not yet rounded to 8 bits.
+            The files are then half as large, but the scores are less exact.
 
     Returns:
-        Whether a weight was rounded for this, so that scores differ a little from those of the model folder.
+        Whether a weight was rounded to 8 bits. If so, scores differ a little from those of the model folder.
 
     Raises:
         InputError: A package that the export needs is not installed, or a file cannot be written.
@@ -109,10 +112,10 @@ def _compress(graph: GraphProto, int8: bool) -> bool:
 
     Args:
         graph: The graph; it is changed.
-        int8: Whether to use int8 also for weights that lose by it.
+        int8: Whether to store weights as int8 even if they lose precision.
 
     Returns:
-        Whether a weight lost by it.
+        Whether a weight lost precision because it was stored as int8.
     """
     from onnx import numpy_helper
 
@@ -123,7 +126,7 @@ def _compress(graph: GraphProto, int8: bool) -> bool:
     for weight in [*graph.initializer]:
         values = numpy_helper.to_array(weight)
         if values.dtype == np.float32 and values.size >= _SMALL:
-            # Blocks run along a table's rows, and along the inputs of a linear layer, which are its rows.
+            # The 32 numbers of a block lie in one row of an embedding table, or in one column of a matrix.
             columns = 1 if weight.name in tables else values.shape[-1]
             exact = are_blocks(values, columns)
             loses = int8 and not exact and not values.size % (BLOCK * columns)
@@ -140,7 +143,15 @@ def _compress(graph: GraphProto, int8: bool) -> bool:
 
 
 def _as_float16(name: str, values: Floats) -> tuple[dict[str, Stored], list[NodeProto]]:
-    """Return the float16 array that stores a weight, by its name, and the nodes that decode it."""
+    """Store a weight as float16.
+
+    Args:
+        name: The name of the weight.
+        values: The weight.
+
+    Returns:
+        The float16 array in a dict, under its name; and the ONNX nodes that decode it to float32.
+    """
     from onnx import TensorProto, helper
 
     stored = f"{name}.float16"
@@ -155,10 +166,10 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the weight.
         values: The weight.
-        columns: Number of neighbouring values that belong to different blocks.
+        columns: The distance in memory between neighbours in a block, as in `weight_blocks.to_blocks`.
 
     Returns:
-        The arrays that store the weight, by their names, and the nodes that decode them.
+        A dict from names to the arrays that store the weight; and the ONNX nodes that decode them to float32.
     """
     from onnx import TensorProto, helper
 
@@ -178,7 +189,11 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
 
 
 def _move_token_table(graph: GraphProto) -> bytes:
-    """Mark the largest weight of a graph as stored in `tokens.bin`; return the content of that file."""
+    """Remove the values of a graph's largest weight, and make the graph refer to the file `tokens.bin`.
+
+    Returns:
+        The removed values, as bytes for that file.
+    """
     from onnx import external_data_helper
 
     table: TensorProto = max(graph.initializer, key=lambda tensor: len(tensor.raw_data))

@@ -3,7 +3,7 @@
 config.json               shape of the encoder (transformers reads it as an MPNet model)
 model.safetensors         encoder weights under transformers' names, in one file or in several with an index
 tokenizer.json            vocabulary and the rules that clean texts
-simllm.json               pooling, similarity, facts about the training, map from scores to ratings
+simllm.json               pooling, similarity, facts about the training, calibration of scores
 meaning_head.safetensors  weights of the meaning head (optional; the other libraries ignore the file)
 README.md                 model card
 tokenizer_config.json, modules.json, …   settings for the other two libraries
@@ -47,10 +47,10 @@ class MeaningInfo:
     calibrated probability is sigmoid(slope * logit + intercept) (Platt, 1999).
 
     Attributes:
-        head: The shape of the network.
-        slope: The slope in the formula.
-        intercept: The intercept in the formula.
-        fitted_on: Describes the text pairs to which slope and intercept were fitted; empty if not fitted.
+        head: The shape of the meaning head.
+        slope: The slope in the formula above.
+        intercept: The intercept in the formula above.
+        fitted_on: Description of the text pairs to which slope and intercept were fitted; "" if not fitted.
     """
 
     head: HeadConfig
@@ -100,7 +100,7 @@ class Checkpoint:
     head_hash: str = ""
 
 
-# Parts of `Encoder` parameter names, and the same parts under transformers' names.
+# Parts of the names of `Encoder` parameters, and the corresponding parts of the names in transformers.
 _TRANSFORMERS_NAMES = {
     "embeddings.token.": "embeddings.word_embeddings.",
     "embeddings.position.": "embeddings.position_embeddings.",
@@ -117,7 +117,7 @@ _TRANSFORMERS_NAMES = {
 }
 
 
-# Weights that transformers may add; the encoder does not use them.
+# Beginnings of the names of weights that transformers may add; the encoder does not use them.
 _IGNORED_WEIGHTS = ("pooler.", "lm_head.", "embeddings.position_ids")
 
 
@@ -159,7 +159,7 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
         raise InputError(
             f"{folder}: {TOKENIZER} has {tokenizer.vocab_size} tokens, {CONFIG} says {config.vocab_size}"
         )
-    with torch.random.fork_rng(devices=[]):  # initial weights are drawn from the user's random state
+    with torch.random.fork_rng(devices=[]):  # random initial weights must not change the user's random state
         encoder = Encoder(config)
     encoder.load_state_dict(_encoder_weights(folder, encoder))
     digest = hashlib.sha256((folder / CONFIG).read_bytes())
@@ -174,11 +174,11 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
 
     Args:
         folder: The model folder.
-        info: The content of its `simllm.json`.
-        config: The shape of its encoder.
+        info: The content of the folder's `simllm.json`.
+        config: The shape of the folder's encoder.
 
     Returns:
-        The head, and a hash of its weights and calibration. (None, "") if the model has no head.
+        The head, and a hash of its weights and calibration; (None, "") if the model has no head.
 
     Raises:
         InputError: The weights are missing, damaged, or do not fit the shape in `info`.
@@ -208,10 +208,10 @@ def _encoder_weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
         encoder: An encoder of the right shape; only its parameter names and shapes are used.
 
     Returns:
-        The weights by their parameter name in `encoder`.
+        A dict from the names of the parameters of `encoder` to their weights.
 
     Raises:
-        InputError: A weight is missing, unknown, not finite, or has another shape.
+        InputError: A weight is missing, unknown, not finite, or has another shape than in `encoder`.
     """
     stored = read_weights(folder)
     names = {transformers_name(name) for name in encoder.state_dict()}
@@ -250,8 +250,8 @@ def save(
         info: The content of `simllm.json`.
         card: The model card, in Markdown.
         dtype: The number type of the stored weights.
-        head: The network that predicts whether two texts have the same meaning, if the model has one.
-            `info.meaning` must describe it.
+        head: The network that predicts whether two texts have the same meaning; None if the model has none.
+            `info.meaning` must describe this network.
 
     Raises:
         InputError: The folder cannot be written, or simllm did not write the existing folder.
@@ -286,7 +286,7 @@ def _other_libraries_files(config: ModelConfig, info: ModelInfo) -> dict[str, An
         info: The content of `simllm.json`.
 
     Returns:
-        The content of each file, as JSON values, by its path in the model folder.
+        A dict from the path of each file in the model folder to its content, as JSON values.
     """
     bos, pad, eos, unk, mask = SPECIAL_TOKENS
     module = "sentence_transformers.models."
@@ -321,7 +321,7 @@ def default_model() -> Path:
     """Find the model folder that comes with simllm, in the installed package or in the source checkout.
 
     Raises:
-        InputError: Neither place has a model folder.
+        InputError: Neither the package nor the checkout has a model folder.
     """
     installed = Path(str(resources.files("simllm"))) / "default_model"
     checkout = Path(__file__).parents[2] / "checkpoints" / "default"

@@ -5,12 +5,12 @@ Letters in tensor shapes:
 B  texts in the batch
 L  tokens in a text, padding included
 R  query positions: the positions whose states are computed
-C  key positions: the positions that the others attend to
+C  key positions: the positions that the query positions attend to
 H  attention heads
 D  hidden size
 
-When the encoder scores texts, R = C = L. Pretraining has two streams of positions, content and query.
-There R counts the positions of both streams, and C those of the content stream only.
+When the encoder scores texts, R = C = L. In pretraining, there are two streams of positions, content and
+query. Then R is the number of positions in both streams, and C the number in the content stream only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Embeddings(nn.Module):
         super().__init__()
         self.token = nn.Embedding(config.vocab_size, config.hidden_size, config.pad_token_id)
         self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size, config.pad_token_id)
-        self.first_position = config.pad_token_id + 1  # MPNet does not use the rows before it
+        self.first_position = config.pad_token_id + 1  # MPNet does not use the first rows of the table
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
@@ -80,11 +80,11 @@ class RelativeBias(nn.Module):
         return self.table(buckets).permute(0, 3, 1, 2)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """Sort distances between positions into numbered buckets, as T5 does.
+        """Assign distances between positions to numbered buckets, as T5 does.
 
-        Half of the buckets is for positive distances, the other half for zero and negative distances. In
-        each half, the first buckets hold one distance each. The others hold ranges of distances, which
-        grow logarithmically up to `max_distance`. The last bucket also holds all larger distances.
+        Half of the buckets is for positive distances, the other half for zero and negative distances. In each
+        half, the first buckets are for a single distance each. The other buckets are for ranges of distances,
+        which grow logarithmically up to `max_distance`. The last bucket also covers all larger distances.
 
         Args:
             distance: Key position minus query position; a tensor of any shape.
@@ -116,13 +116,13 @@ def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, dropout: float) -> 
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), dropout_p=dropout)
 
 
-# Takes queries (B, H, R, D / H), keys and values (B, H, C, D / H); returns (B, H, R, D / H).
-# It decides which rows attend to which columns, and adds the relative bias.
+# A function of queries (B, H, R, D / H), keys and values (B, H, C, D / H); it returns (B, H, R, D / H).
+# It decides which query positions attend to which key positions, and adds the relative position bias.
 AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Attention(nn.Module):
-    """Multi-head attention in which only the first positions of the input give keys and values."""
+    """Multi-head attention that computes keys and values only for the first positions of the input."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -137,8 +137,9 @@ class Attention(nn.Module):
 
         Args:
             x: (B, R, D) hidden states: B texts, R positions, hidden size D.
-            columns: Number of positions, from the first, that give keys and values.
-            attend: Computes the attention from queries, keys and values.
+            columns: Number C of positions for which keys and values are computed: the first C of the R
+                positions.
+            attend: The function that computes the attention from queries, keys and values.
 
         Returns:
             (B, R, D) hidden states.
@@ -168,8 +169,9 @@ class Layer(nn.Module):
 
         Args:
             x: (B, R, D) hidden states: B texts, R positions, hidden size D.
-            columns: Number of positions, from the first, that give keys and values.
-            attend: Computes the attention from queries, keys and values.
+            columns: Number C of positions for which keys and values are computed: the first C of the R
+                positions.
+            attend: The function that computes the attention from queries, keys and values.
 
         Returns:
             (B, R, D) hidden states.
@@ -179,10 +181,11 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The MPNet encoder: embeddings, then layers that share one relative position bias.
+    """The MPNet encoder: an embedding layer, then transformer layers that share one relative position bias.
 
     Attributes:
-        gradient_checkpointing: Whether the backward pass computes the layers again, to save memory.
+        gradient_checkpointing: Whether the backward pass of training computes the layers' outputs again, to
+            save memory.
     """
 
     gradient_checkpointing = False
@@ -196,7 +199,7 @@ class Encoder(nn.Module):
         self.apply(self._initialize)
 
     def _initialize(self, module: nn.Module) -> None:
-        """Draw a layer's initial weights from a normal distribution; set biases and the padding row to 0."""
+        """Set a layer's weights to random numbers (normally distributed), and biases and padding row to 0."""
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=self.config.initializer_range)
         if isinstance(module, nn.Linear):
@@ -222,8 +225,8 @@ class Encoder(nn.Module):
         Args:
             tokens: (B, L) token ids.
             mask: (B, L) bool, true for tokens that are not padding; None if nothing is padding.
-            attention: Computes the attention; another function with the arguments of
-                `simllm.model.encoder.attention` may replace that function.
+            attention: The function that computes the attention, by default
+                `simllm.model.encoder.attention`; other functions must take the same arguments.
 
         Returns:
             (B, L, D) hidden states; D is the hidden size.
@@ -245,8 +248,9 @@ class Encoder(nn.Module):
         Args:
             tokens: (B, R) token ids: B texts with R tokens.
             positions: (B or 1, R) position of each token, counted from 0.
-            columns: Number of tokens, from the first, that give keys and values.
-            attend: Computes the attention from queries, keys and values; it also adds the position bias.
+            columns: Number C of tokens for which keys and values are computed: the first C of the R tokens.
+            attend: The function that computes the attention from queries, keys and values. It also adds the
+                relative position bias.
 
         Returns:
             (B, R, D) hidden states; D is the hidden size.

@@ -12,7 +12,7 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io.strict_loading import build, read_json
 
-# Keys that transformers adds to config.json and the encoder does not need.
+# Keys in config.json that transformers adds; the encoder does not need them.
 _IGNORED_KEYS = {
     "architectures",
     "dtype",
@@ -30,9 +30,9 @@ _SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which is slow to import
 class ModelConfig:
     """Shape of the encoder. The attributes have the names of transformers' `MPNetConfig`.
 
-    The default values are the base size in the SIMLLM paper. MPNet does not use the first two rows of its
-    table of position embeddings. Therefore `max_position_embeddings` is the longest input (in tokens) plus
-    two.
+    The default values are those of the base model in the SIMLLM paper. MPNet does not use the first two rows
+    of its table of position embeddings. Therefore `max_position_embeddings` is the longest input (in tokens)
+    plus two.
     """
 
     vocab_size: int = 40_000
@@ -104,7 +104,7 @@ class HeadConfig:
     """Shape of the meaning head (the network that predicts whether two texts have the same meaning).
 
     Attributes:
-        width: Number of features of each token in the head.
+        width: Hidden size of the head: the number of features for each token.
         layers: Number of transformer layers in the head.
         heads: Number of attention heads in each layer; it divides `width`.
     """

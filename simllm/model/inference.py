@@ -27,7 +27,7 @@ Module = TypeVar("Module", bound=nn.Module)
 # exact: a copy in float32, packed for the CPU; fast: a copy in bfloat16, packed for the CPU
 MODES = {"plain": torch.float32, "exact": torch.float32, "fast": torch.bfloat16}
 
-_LONG_ROW = 64  # attention scores from which `short_softmax` is not faster
+_LONG_ROW = 64  # numbers in a row of attention scores from which on PyTorch's softmax is used
 _CPU_BATCH, _GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a CPU's caches
 
 
@@ -74,6 +74,9 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
         mode: `exact` (a float32 copy), `fast` (a bfloat16 copy), or `plain` (the encoder itself, so that
             its weights may change in training).
 
+    Returns:
+        The encoder or its copy, with the attention function that suits the mode and the device.
+
     Raises:
         InputError: The mode is unknown.
     """
@@ -84,11 +87,11 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
 
 def prepare_module(module: Module, mode: str) -> Module:
-    """Prepare a network for inference in a mode.
+    """Prepare a network for inference: copy it in the number format of a mode, and pack its layers on a CPU.
 
     Args:
         module: The network.
-        mode: `plain`, `exact` or `fast`.
+        mode: `plain` (no change), `exact` (float32) or `fast` (bfloat16).
 
     Returns:
         In mode `plain` the module itself, otherwise a copy in float32 (`exact`) or bfloat16 (`fast`).
@@ -110,7 +113,7 @@ def can_pack(dtype: torch.dtype) -> bool:
     `PackedLinear` uses private operators of PyTorch, which some CPUs and versions lack.
     """
     values = torch.arange(16 * 32, dtype=torch.float32).reshape(16, 32) / 512
-    with torch.random.fork_rng(devices=[]):  # initial weights are drawn from the user's random state
+    with torch.random.fork_rng(devices=[]):  # random initial weights must not change the user's random state
         linear = nn.Linear(32, 16)
     linear.load_state_dict({"weight": values, "bias": values[:, 0].clone()})
     try:
@@ -131,7 +134,7 @@ class PackedLinear(nn.Module):
         self.bias = linear.bias.detach().to(dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply the layer: map (..., number of inputs) to (..., number of outputs)."""
+        """Apply the layer to a tensor of shape (..., number of inputs); return (..., number of outputs)."""
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
 
@@ -155,7 +158,7 @@ def matmul_attention(
         v: (B, H, C, D / H) values.
         bias: (B or 1, H, R, C) numbers that are added to the attention scores.
         dropout: Not used; it is here because `simllm.model.encoder.attention` has this argument.
-        softmax: Computes the softmax over the last dimension.
+        softmax: The function that computes the softmax over the last dimension.
 
     Returns:
         (B, H, R, D / H) weighted sums of the values.
@@ -169,8 +172,8 @@ def short_softmax(scores: Tensor) -> Tensor:
     """Compute the softmax over the last dimension, faster than PyTorch for short rows.
 
     On a CPU, PyTorch's softmax is slow in bfloat16, and slow in float32 for rows with fewer than 16 numbers.
-    Rows with up to 63 numbers are therefore converted to float32, and padded to 16. Longer rows would need
-    too much memory in float32.
+    Therefore rows with up to 63 numbers are converted to float32, and padded to at least 16 numbers. Longer
+    rows stay in bfloat16, because they would need too much memory in float32.
 
     Args:
         scores: (..., C) bfloat16 numbers.
@@ -185,5 +188,5 @@ def short_softmax(scores: Tensor) -> Tensor:
     return padded.float().softmax(-1)[..., :columns].to(scores.dtype)
 
 
-# For short texts in bfloat16, it takes half the time of PyTorch's `scaled_dot_product_attention`.
+# For short texts in bfloat16, this function takes half the time of PyTorch's `scaled_dot_product_attention`.
 fast_attention = partial(matmul_attention, softmax=short_softmax)

@@ -1,11 +1,11 @@
 """The meaning head: a network that predicts whether two texts have the same meaning.
 
-The cosine of two text embeddings hardly changes if one text has an additional "not", or two words
-change places. Therefore the head compares the hidden states of single tokens. It aligns each token
-with similar tokens of the other text, and compares the two (Parikh et al., "A decomposable attention
-model", 2016; Chen et al., "Enhanced LSTM for natural language inference", 2017). Then a small encoder
-reads the results in text order. The large encoder runs only once for each text, even if the text is
-in many pairs.
+The cosine of two text embeddings hardly changes if one text has an additional "not", or if two words are
+swapped. Therefore the head compares the hidden states of single tokens. It aligns each token with similar
+tokens of the other text, and compares the token with them (Parikh et al., "A decomposable attention model",
+2016; Chen et al., "Enhanced LSTM for natural language inference", 2017). Then a few transformer layers read
+the results in the order of the text. The large encoder, which computes the hidden states, runs only once for
+each text, even if the text is in many pairs.
 
 Shapes: P pairs, L and M tokens of the two texts, D hidden size of the encoder, W width of the head.
 """
@@ -71,12 +71,12 @@ class MeaningHead(nn.Module):
         The inputs are the encoder's hidden states, mapped by the layer `project` to the head's width W.
 
         Args:
-            a: (P, L, W) mapped states of the first texts; L is their number of tokens, padding included.
+            a: (P, L, W) mapped states of the first text in each pair, with L tokens, padding included.
             a_mask: (P, L) bool, true for tokens that are not padding.
-            b: (P, M, W) mapped states of the second texts, with M tokens.
+            b: (P, M, W) mapped states of the second text in each pair, with M tokens, padding included.
             b_mask: (P, M) bool, true for tokens that are not padding.
-            attention: Computes the attention of the head's layers; another function with the arguments of
-                `simllm.model.encoder.attention` may replace that function.
+            attention: The function that computes the attention of the head's layers, by default
+                `simllm.model.encoder.attention`; other functions must take the same arguments.
 
         Returns:
             (P,) logits of the probability that the two texts have the same meaning.
@@ -98,15 +98,16 @@ class MeaningHead(nn.Module):
         """Compare each token of one text with the tokens of the other text that it is aligned with.
 
         Args:
-            own: (P, L, W) mapped states of the first text in P pairs; L tokens, width W.
+            own: (P, L, W) states of the first text in P pairs: L tokens, mapped to the head's width W.
             mask: (P, L) bool, true for tokens of `own` that are not padding.
-            other: (P, M, W) mapped states of the second text.
+            other: (P, M, W) mapped states of the second text in each pair.
             other_mask: (P, M) bool, true for tokens of `other` that are not padding.
             scores: (P, L, M) alignment scores between the tokens of the two texts.
-            attention: Computes the attention of the head's layers.
+            attention: The function that computes the attention of the head's layers.
 
         Returns:
-            (P, 2 W) mean and maximum of the comparison over the tokens of the first text.
+            (P, 2 W) features of each pair. The first W are the mean over the tokens of the first text, the
+            last W the maximum.
         """
         scores = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min)
         # In float32: bfloat16 cannot tell position 300 from 301, and its softmax is slow.

@@ -48,7 +48,8 @@ def export_onnx(checkpoint: Checkpoint, file: Path) -> None:
     """Write the encoder and its pooling as an ONNX file.
 
     The ONNX model has the inputs `input_ids` and `attention_mask`, both (B, L) int64, and the output
-    `sentence_embedding`, (B, D) float32. B texts and L tokens may be any numbers; D is the hidden size.
+    `sentence_embedding`, (B, D) float32. B is the number of texts and L the number of tokens; both may be any
+    number. D is the hidden size.
 
     Args:
         checkpoint: The loaded model folder.
@@ -70,9 +71,12 @@ def to_onnx(
 
     Args:
         module: The network.
-        inputs: For each argument of `module.forward`, in order: an example; and the names of its first
-            dimensions, which may have any size.
+        inputs: A dict from the name of each argument of `module.forward`, in order, to a tuple: an example
+            tensor; and names for the tensor's first dimensions, which may have any size.
         outputs: The names of the network's outputs.
+
+    Returns:
+        The ONNX model.
 
     Raises:
         InputError: A package that the export needs is not installed.

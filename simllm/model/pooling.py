@@ -1,7 +1,7 @@
-"""Pooling: it turns the hidden states of a text's tokens into one embedding (SIMLLM paper, section 4.2).
+"""Pooling functions: they turn the hidden states of a text's tokens into one embedding.
 
 A pooling function takes (B, L, D) hidden states and a (B, L) mask, true for tokens that are not
-padding: B texts, L tokens, hidden size D. It returns (B, D) embeddings.
+padding: B texts, L tokens, hidden size D. It returns (B, D) embeddings. See section 4.2 of the SIMLLM paper.
 """
 
 from __future__ import annotations

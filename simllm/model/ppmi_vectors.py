@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
-_WINDOW = 5  # tokens on either side that count as neighbours
-_SMOOTHING = 0.75  # exponent of the counts of contexts; it lowers the PPMI of rare contexts
+_WINDOW = 5  # tokens on either side of a token that count as its neighbours
+_SMOOTHING = 0.75  # exponent of token counts; it lowers the PPMI of rare tokens
 
 
 def count_neighbours(
     ids: NDArray[np.integer], text_numbers: NDArray[np.integer], vocab_size: int
 ) -> sparse.csr_matrix:
-    """Count how often each two tokens of the vocabulary are at most five tokens apart in the same text.
+    """Count, for every two tokens of the vocabulary, how often they are at most five tokens apart in a text.
 
     Args:
         ids: (T,) token ids of all texts, one text after the other.
-        text_numbers: (T,) for each token, the number of its text.
+        text_numbers: (T,) the number of the text to which each token belongs.
         vocab_size: Number of tokens V in the vocabulary.
 
     Returns:
-        (V, V) symmetric counts.
+        (V, V) symmetric matrix of counts, indexed by token ids.
     """
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     for distance in range(1, _WINDOW + 1):
@@ -44,7 +44,7 @@ def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
         size: Number of dimensions of a vector.
 
     Returns:
-        (V, size) vectors; zeros for tokens without neighbours.
+        (V, size) vectors, one for each token id; zeros for tokens without neighbours.
     """
     start = np.ones(counts.shape[0])  # a fixed start makes eigsh deterministic
     values, basis = eigsh(ppmi_matrix(counts), size, which="LA", v0=start)
@@ -52,18 +52,18 @@ def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
 
 
 def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Compute the positive pointwise mutual information (PPMI) of each two tokens a and b.
+    """Compute the positive pointwise mutual information (PPMI) of every two tokens a and b.
 
-    PPMI is max(0, log p(a, b) - log p(a) - log p(b)). p(a, b) is the share of neighbouring pairs that
-    consist of a and b; p(a) is the share that token a has in all counts. Usually one of p(a) and p(b) is
-    smoothed: replaced by s, proportional to p^0.75. Here both terms use the mean (log p + log s) / 2, so
-    that the matrix is symmetric.
+    PPMI is max(0, log p(a, b) - log p(a) - log p(b)). p(a, b) is the share of pairs (a, b) among all pairs of
+    neighbouring tokens. p(a) is the share of pairs whose first token is a. Usually one of p(a) and p(b) is
+    smoothed: replaced by s, which is proportional to the 0.75th power of the token's count. Here log p(a) and
+    log p(b) are both replaced by the mean (log p + log s) / 2, so that the matrix is symmetric.
 
     Args:
         counts: (V, V) symmetric counts of neighbouring tokens.
 
     Returns:
-        (V, V) PPMI matrix.
+        (V, V) PPMI matrix, indexed by token ids.
     """
     pairs = counts.tocoo()
     total = np.asarray(counts.sum(axis=1)).ravel()

@@ -33,7 +33,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     """Read all weights in a model folder.
 
     Returns:
-        The weights by their names in the files, which are transformers' names.
+        A dict from names to weights. The names are those in the files, which are transformers' names.
 
     Raises:
         InputError: A file is missing or damaged.

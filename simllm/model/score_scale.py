@@ -25,7 +25,7 @@ class ScoreScale:
         ratings: The expected human rating at each knot; never decreasing.
         low: Lower bound of the 90% interval of human ratings at each knot.
         high: Upper bound of the 90% interval of human ratings at each knot.
-        fitted_on: Describes the text pairs and ratings to which the maps were fitted.
+        fitted_on: Description of the text pairs and ratings to which the maps were fitted.
     """
 
     random: tuple[float, ...]

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as Backend
 from simllm.errors import InputError
 from simllm.text_cleaning import LONGEST, encodable
 
-# They have the ids 0 to 4 in every vocabulary.
+# The special tokens have the ids 0 to 4 in every vocabulary.
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 PAD_ID, UNK_ID, MASK_ID = 1, 3, 4
 
@@ -62,8 +62,11 @@ class Tokenizer:
 
         Only the first 10,000 characters of a text are read (`simllm.text_cleaning.LONGEST`).
 
+        Args:
+            texts: n texts.
+
         Returns:
-            The token ids of each text; an empty text has the two ids of `<s> </s>`.
+            The token ids of each text, from `<s>` to `</s>`. An empty text has only these two ids.
         """
         ids: list[list[int]] = []
         chunk: list[str] = []
@@ -86,5 +89,5 @@ class Tokenizer:
 
     @staticmethod
     def truncate(ids: list[int], longest: int) -> list[int]:
-        """Shorten the token ids of a text to `longest` ids; the last one remains `</s>`."""
+        """Shorten the token ids of a text to at most `longest` ids; the last id remains that of `</s>`."""
         return ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]]

@@ -1,7 +1,8 @@
-"""Storage of weights in 8 bits: blocks of 32 numbers share a scale.
+"""Storage of weights in 8 bits: a block of 32 weights is stored as 32 small whole numbers times one scale.
 
-The weights of a released model are rounded to such blocks once, and stored as float16. Then an 8-bit copy of
-them, half as large, loses nothing more, and a browser that reads the copy gets the scores of Python.
+The weights of a released model are rounded in this way once, and stored as float16. Later, they can be stored
+in 8 bits, in half the space, without a further loss. A browser that reads the 8-bit weights therefore
+computes the same scores as Python.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-BLOCK = 32  # numbers that share a scale
+BLOCK = 32  # weights that have the same scale
 Floats = NDArray[np.float32]
 
 
 def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
-    """Round weights to 8 bits.
+    """Round weights to 8 bits, in blocks of 32 weights that have the same scale.
 
     Args:
-        values: The weights, of any shape. 32 * `columns` must divide their number.
-        columns: Number of neighbouring weights that belong to different blocks: 1 for blocks along the last
-            axis of the array, or the size of the last axis for blocks along the axis before.
+        values: The weights, of any shape. Their number must be a multiple of 32 * `columns`.
+        columns: The distance in memory between neighbours in a block. 1 makes blocks along the last axis of
+            the array; the size of the last axis makes blocks along the second-to-last axis.
 
     Returns:
-        (n, 32, columns) whole numbers from -127 to 127, and the (n, 1, columns) scales by which they are
-        multiplied.
+        (n, 32, columns) whole numbers from -127 to 127; and (n, 1, columns) scales. A rounded weight is the
+        product of its number and its scale.
     """
     blocks = values.reshape(-1, BLOCK, columns)
     scales = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
@@ -34,11 +35,13 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
 
 
 def are_blocks(values: Floats, columns: int) -> bool:
-    """Return whether weights are already rounded to 8 bits, so that 8 bits store them as well as float16.
+    """Return whether weights are already rounded to 8 bits, so that storage in 8 bits loses nothing.
+
+    Differences within the precision of float16 are ignored.
 
     Args:
         values: The weights, of any shape.
-        columns: As in `to_blocks`.
+        columns: The distance in memory between neighbours in a block, as in `to_blocks`.
     """
     if values.size % (BLOCK * columns):
         return False
@@ -52,8 +55,8 @@ def are_blocks(values: Floats, columns: int) -> bool:
 def round_to_blocks(module: nn.Module) -> None:
     """Round the matrices and embedding tables of a network to 8 bits, in place.
 
-    Blocks run along the inputs of a linear layer, and along the vectors of a table. Matrices whose sizes
-    blocks do not divide stay as they are.
+    A block has 32 consecutive numbers in a row of the matrix or table. If the length of the rows is not a
+    multiple of 32, the matrix or table stays unchanged.
 
     Args:
         module: The network.

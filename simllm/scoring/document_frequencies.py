@@ -1,4 +1,4 @@
-"""Document frequencies: the number of texts that contain a token. Rare tokens get more weight."""
+"""Document frequencies: for each token, the number of texts that contain it. Rare tokens get more weight."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from simllm.scoring.encode import Tokenized
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Document frequencies of tokens; token-level similarities give rare tokens more weight.
+    """Document frequencies: for each token, the number of texts that contain it.
+
+    The similarities `precision`, `recall` and `f1` use them to give rare tokens more weight.
 
     Attributes:
         documents: Number of texts in which tokens were counted.
-        of: For each token, the number of texts that contain the token; tokens in no text are left out.
+        of: A dict from each token to the number of texts that contain it; tokens in no text are left out.
     """
 
     documents: int
@@ -38,10 +40,10 @@ class Frequencies:
 
     @classmethod
     def count(cls, texts: Iterable[Tokenized], tokenizer: Tokenizer) -> Frequencies:
-        """Count in how many texts each token occurs.
+        """Count, for each token, the texts that contain it; <s> and </s> are not counted.
 
         Args:
-            texts: Chunks of tokenized texts.
+            texts: Chunks of tokenized texts, each with several texts.
             tokenizer: The tokenizer that made the token ids.
         """
         counts: Counter[int] = Counter()

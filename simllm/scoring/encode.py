@@ -1,7 +1,7 @@
 """Tokenization and embedding of many texts.
 
-Equal texts are encoded once. Texts are sorted by length, and encoded in batches with a limited number
-of tokens. The results are returned in input order.
+Equal texts are encoded only once. The texts are sorted by length and encoded in batches, each with a limited
+number of tokens. The results are returned in the order of the input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EMPTY = 2  # tokens of an empty text: <s> and </s>
 
 
 def text_list(name: str, texts: Sequence[str]) -> list[str]:
-    """Check that an argument is a list of texts, and return a list.
+    """Check that an argument is a list (or another iterable) of texts, and return it as a list.
 
     Args:
         name: The name of the argument, for error messages.
@@ -55,8 +55,8 @@ class Tokenized:
     """The token ids of n texts.
 
     Attributes:
-        inputs: For each text, its windows. A window is one input of the encoder; most texts have one
-            window, and only a long text may have several.
+        inputs: For each text, its windows. A window is a tuple of token ids that the encoder reads at once,
+            from <s> to </s>. Most texts have one window; only a long text may have several.
         long: Indices of the texts that are longer than the encoder's longest input.
     """
 
@@ -96,8 +96,8 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: 
         tokenizer: The tokenizer of the model folder.
         texts: n texts.
         longest: Largest number of tokens in one input of the encoder.
-        on_long: What to do with a long text: `truncate` cuts the text, `window` splits it into
-            consecutive windows, and `error` raises an error.
+        on_long: The treatment of a long text: `truncate` cuts the text, `window` splits it into consecutive
+            windows, and `error` raises an error.
 
     Returns:
         The token ids of each text, and the indices of the long texts.
@@ -143,8 +143,8 @@ def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Ten
     Args:
         engine: The encoder.
         texts: n tokenized texts, at least one.
-        pool: Pools (B, L, D) hidden states, with a (B, L) mask, into (B, D) embeddings: B texts of L
-            tokens, hidden size D.
+        pool: The pooling function. It takes (B, L, D) hidden states and a (B, L) mask, true for tokens that
+            are not padding. It returns (B, D) embeddings: B texts of L tokens, hidden size D.
 
     Returns:
         (n, D) float32 embeddings.
@@ -154,11 +154,13 @@ def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Ten
 
 
 def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Floats:
-    """Compute the embedding of one text: the mean of its windows' embeddings, weighted by number of tokens.
+    """Compute the embedding of one text from its windows (consecutive pieces of the text).
+
+    The embedding is the mean of the windows' embeddings, weighted by their numbers of tokens.
 
     Args:
-        embeddings: For each window (its token ids), the (D,) embedding of the window.
-        windows: The windows of the text: consecutive pieces of it, given as token ids.
+        embeddings: A dict from each window to its (D,) embedding; a window is a tuple of token ids.
+        windows: The windows of the text.
 
     Returns:
         (D,) embedding of the whole text.
@@ -172,18 +174,20 @@ def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Float
 def run_encoder(
     engine: Engine, texts: Tokenized, reduce: Callable[[Tensor, Tensor], Iterable[Reduced]]
 ) -> dict[Ids, Reduced]:
-    """Run the encoder on tokenized texts, once on every distinct window (one input of the encoder).
+    """Run the encoder on the windows of tokenized texts.
 
-    The order of the texts does not change the batches.
+    A window is a whole text or a piece of a long text. Equal windows are encoded only once. The order of the
+    texts does not change the batches.
 
     Args:
         engine: The encoder.
         texts: n tokenized texts, each with one or more windows.
-        reduce: Computes one result for each window in a batch, such as its embedding, from (B, L, D)
-            hidden states and a (B, L) mask: B windows of L tokens, hidden size D.
+        reduce: A function that computes one result for each window in a batch, such as its embedding. It
+            takes (B, L, D) hidden states and a (B, L) mask, true for tokens that are not padding: B windows
+            of L tokens, hidden size D.
 
     Returns:
-        For each window (its token ids), the result of `reduce`.
+        A dict from each window (a tuple of token ids) to its result.
     """
     unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
     reduced: dict[Ids, Reduced] = {}
@@ -203,7 +207,7 @@ def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iter
             its batch.
 
     Yields:
-        For each batch, the slice of `sorted_ids` with its texts.
+        For each batch, a slice: the part of `sorted_ids` that holds the texts of the batch.
     """
     start = 0
     for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
@@ -223,4 +227,4 @@ def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     lengths = torch.tensor([len(text) for text in ids])
     longest = int(lengths.max())
     tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
-    return tokens, torch.arange(longest) < lengths[:, None]  # in other vocabularies, PAD_ID may be a word
+    return tokens, torch.arange(longest) < lengths[:, None]  # not `tokens != PAD_ID`: that id may be a word

@@ -1,4 +1,4 @@
-"""Scorer of text pairs that also estimates the probability of the same meaning."""
+"""Scorer of text pairs that also estimates the probability that both texts have the same meaning."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from simllm.scoring.pair_scorers import PairValues, Values, split_pairs
 
 @dataclass(frozen=True)
 class MeaningScorer:
-    """Scorer that gives each text pair two numbers: a similarity, and the probability of the same meaning.
+    """Scorer that gives each text pair a similarity, and the probability that both texts mean the same.
 
     The similarity compares text embeddings. The probability comes from the meaning head, a network that
-    compares the tokens of two texts. The encoder runs once per text for both numbers.
+    compares the tokens of two texts. Both use the same run of the encoder.
 
     Attributes:
         engine: The encoder.
-        pool: Pools (B, L, D) hidden states, with a (B, L) mask, into (B, D) embeddings.
-        similarity: Compares two (n, D) arrays of embeddings; returns (n,) similarities.
+        pool: The pooling function. It takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D)
+            embeddings: B texts of L tokens, hidden size D.
+        similarity: A function that compares two (n, D) arrays of embeddings, and returns (n,) similarities.
         head: The meaning head.
         info: The calibration that turns the head's logits into probabilities.
     """
@@ -66,7 +67,8 @@ class MeaningScorer:
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
         """Compute the embedding and the mapped token states of each text in a batch.
 
-        The meaning head reads hidden states that are mapped from the encoder's hidden size D to its width W.
+        Mapped states are the input of the meaning head: the encoder's hidden states, mapped by a linear layer
+        from their size D to the head's width W.
 
         Args:
             hidden: (B, L, D) hidden states of B texts with L tokens.
@@ -82,14 +84,14 @@ class MeaningScorer:
         ]
 
     def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Values:
-        """Compute for n text pairs the logit of the probability that both texts have the same meaning.
+        """Compute the logit of the probability that both texts have the same meaning, for n text pairs.
 
         The pairs are processed in batches of similar length.
 
         Args:
-            first: For each pair, the (number of tokens, W) states of one text, mapped to the meaning head's
-                width W.
-            second: For each pair, the mapped states of the other text.
+            first: For each pair, the (L, W) states of the first text: L tokens, mapped to the meaning head's
+                width W. L differs from text to text.
+            second: For each pair, the states of the second text, in the same form.
 
         Returns:
             (n,) logits.
@@ -111,7 +113,7 @@ def _sigmoid(x: Values) -> Values:
 
 
 def _padded(states: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Pad the (length, W) states of B texts to a (B, L, W) tensor, where L is the greatest length.
+    """Pad the (length, W) states of B texts with zeros to a (B, L, W) tensor; L is the greatest length.
 
     Returns:
         The padded states; and a (B, L) bool mask, true for tokens that are not padding.

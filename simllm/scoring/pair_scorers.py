@@ -31,18 +31,19 @@ class PairValues(NamedTuple):
     same: Values | None = None
 
 
-# Takes 2n texts, the n candidates and then their n references.
+# A function that takes 2n tokenized texts: first the n candidates, then their n references.
 PairScorer = Callable[[Tokenized], PairValues]
 
 
 @dataclass(frozen=True)
 class PooledScorer:
-    """Scorer that compares the embeddings of the two texts.
+    """Scorer that compares the embeddings of the two texts in each pair.
 
     Attributes:
         engine: The encoder.
-        pool: Pools (B, L, D) hidden states, with a (B, L) mask, into (B, D) embeddings.
-        similarity: Compares two (n, D) arrays of embeddings; returns (n,) similarities.
+        pool: The pooling function. It takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D)
+            embeddings: B texts of L tokens, hidden size D.
+        similarity: A function that compares two (n, D) arrays of embeddings, and returns (n,) similarities.
     """
 
     engine: Engine
@@ -70,7 +71,7 @@ class TokenScorer:
     Attributes:
         engine: The encoder.
         weights: (V,) weight of each token in the vocabulary.
-        similarity: What to compute from the matched tokens: `precision`, `recall` or `f1`.
+        similarity: The score that is computed from the matched tokens: `precision`, `recall` or `f1`.
     """
 
     engine: Engine
@@ -101,17 +102,18 @@ class TokenScorer:
 
 
 def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
-    """Split text pairs into groups with a limited number of tokens, to limit the memory for hidden states.
+    """Split n text pairs into groups with a limited number of tokens, to limit the memory for hidden states.
 
-    Pairs are sorted by the length of their references. Pairs with equal references are neighbours, so
-    that the reference is usually encoded only once.
+    Pairs are sorted by the length of their references. Pairs with equal references are neighbours and usually
+    in the same group, so that the reference is encoded only once.
 
     Args:
-        candidates: The windows (token ids of consecutive pieces) of n candidates.
-        references: The windows of n references.
+        candidates: For each candidate, its windows: the token ids of consecutive pieces of the text.
+        references: For each reference, its windows.
 
     Yields:
-        The indices of the pairs in a group. A group has at most 16,384 tokens, or is one longer pair.
+        For each group, the indices of its pairs. A group has at most 16,384 tokens, or is a single longer
+        pair.
     """
     sizes = [sum(map(len, (*a, *b))) for a, b in zip(candidates, references, strict=True)]
     part: list[int] = []

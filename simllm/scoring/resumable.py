@@ -1,4 +1,4 @@
-"""Resumable scoring: finished chunks of pairs are kept in a partial file, which a later run reads."""
+"""Resumable scoring: the scores of finished pairs are stored in a partial file, which a later run reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simllm.errors import InputError
 from simllm.io.partial_file import PartialFile
 from simllm.scoring.scores import COUNTS, Scores
 
-Pairs = list[tuple[Any, ...]]  # candidate, reference, anything else
+Pairs = list[tuple[Any, ...]]  # tuples of candidate, reference, and optionally more
 Chunk = tuple[Pairs, Scores]
 
 
@@ -24,18 +24,19 @@ def stream(
     partial: PartialFile,
     no_scores: Scores,
 ) -> Iterator[Chunk]:
-    """Score pairs chunk by chunk, and take the chunks that an earlier run finished from the partial file.
+    """Score pairs in chunks, and resume an earlier run that was stopped.
 
-    New chunks are appended to the partial file. The scores are bit-identical to those of a run without
-    an interruption.
+    Chunks that the earlier run finished are read from the partial file. New chunks are scored, and appended
+    to this file. The scores are bit-identical to those of a run without an interruption.
 
     Args:
-        score: Takes an iterator of pairs and the number of the first pair; yields chunks of pairs and
-            their scores (`SimLLM.stream`).
-        pairs: All pairs from the beginning. A pair is a tuple of JSON values: candidate, reference, and
-            optionally more.
-        partial: The file that keeps finished chunks between runs.
-        no_scores: An empty `Scores` object; every chunk gets its signature and calibration.
+        score: A function that takes an iterable of pairs and the number of the first pair. It yields chunks
+            of pairs with their scores, as `SimLLM.stream` does.
+        pairs: All pairs of the input, including those that are already scored. A pair is a tuple of JSON
+            values: candidate, reference, and optionally more.
+        partial: The file that stores finished chunks between runs.
+        no_scores: The metric's scores of an empty list. Chunks from the file get their signature and
+            calibration from this object.
 
     Yields:
         Chunks of pairs with their scores, in input order.
@@ -61,8 +62,9 @@ def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
     """Read the finished chunks in a partial file.
 
     Args:
-        partial: The file that keeps finished chunks between runs.
-        no_scores: An empty `Scores` object; every chunk gets its signature and calibration.
+        partial: The file that stores finished chunks between runs.
+        no_scores: The metric's scores of an empty list. Every chunk gets its signature and calibration from
+            this object.
 
     Yields:
         For each chunk: its pairs (tuples of candidate, reference and optionally more) and their scores.

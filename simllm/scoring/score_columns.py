@@ -21,8 +21,8 @@ class ScoreTable:
         scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
         format_: The table's format: "text", "json" or "tsv". Only "text" has a column with notes.
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: The metric's scores of an empty list. They show whether the model can predict the
-            probability that two texts have the same meaning.
+        no_scores: The metric's scores of an empty list. They tell whether the model can estimate the
+            probability that two texts have the same meaning. If so, the table has a column with it.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
 SCALES = ("raw", "percentile", "rating", "same")
-SIMILAR, SAME = 0.5, 0.5  # lowest score of similar texts; lowest probability of the same meaning
+SIMILAR, SAME = 0.5, 0.5  # lowest score of similar texts; lowest probability of texts with the same meaning
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 
@@ -31,7 +31,7 @@ class Scores:
         empty: Number of pairs in which at least one text is empty after cleaning.
         unreadable: Number of texts that are empty after cleaning, but were not before.
         truncated: Number of texts that are longer than the model's longest input.
-        deduplicated: Number of texts that are equal to an earlier text and were not encoded again.
+        deduplicated: Number of texts that were not encoded because they are equal to an earlier text.
         signature: Text that names everything that can change a score: `key:value` pairs joined by `|`.
         calibration: The map from scores to percentiles and human ratings; None if there is none.
         same: (n,) probabilities that the two texts have the same meaning; None if the model cannot
@@ -83,7 +83,7 @@ class Scores:
     def changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true for pairs whose texts are similar but probably differ in meaning.
 
-        All are false if the model cannot estimate the probability of the same meaning.
+        All values are false if the model cannot estimate the probability of the same meaning.
         """
         if self.same is None:
             return np.zeros(len(self.values), bool)
@@ -100,15 +100,18 @@ class Scores:
         return pandas.Series(self.values, index, name="score")
 
     def on(self, scale: str) -> NDArray[np.float64]:
-        """Return the (n,) scores on another scale.
+        """Convert the n scores to a scale.
 
         Args:
             scale: `raw` for the scores themselves; `percentile` for the percentage of random pairs that
                 score lower; `rating` for the expected human rating; or `same` for the probability that the
                 two texts have the same meaning.
 
+        Returns:
+            (n,) values on this scale.
+
         Raises:
-            InputError: The scale is unknown, or the model cannot compute scores on it.
+            InputError: The scale is unknown, or the model cannot compute values on this scale.
         """
         if scale not in SCALES:
             raise InputError(f"scale {scale!r}: expected one of {', '.join(SCALES)}")
@@ -131,7 +134,8 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
 
     Args:
         parts: The scores of each chunk, in input order.
-        no_scores: An empty `Scores` object; the result gets its signature and calibration.
+        no_scores: The metric's scores of an empty list. The result gets its signature and calibration from
+            this object.
     """
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}

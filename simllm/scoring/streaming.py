@@ -16,7 +16,7 @@ from simllm.scoring.pair_scorers import PairScorer
 from simllm.scoring.scores import Scores
 
 CHUNK = 1024  # pairs in a chunk of `SimLLM.stream`
-Pair = TypeVar("Pair", bound=tuple[Any, ...])  # candidate, reference, anything else
+Pair = TypeVar("Pair", bound=tuple[Any, ...])  # a tuple of candidate, reference, and optionally more
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -29,15 +29,16 @@ def score_in_chunks(
     no_scores: Scores,
     first: int = 1,
 ) -> Iterator[tuple[list[Pair], Scores]]:
-    """Score pairs in chunks.
+    """Score text pairs in chunks.
 
     Args:
-        pairs: Tuples that begin with a candidate and its reference, and may hold more.
-        tokenize: Cleans and tokenizes a list of texts.
-        scorer: Scores tokenized pairs.
+        pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
+        tokenize: A function that cleans and tokenizes a list of texts.
+        scorer: A function that scores tokenized pairs.
         size: Number of pairs in a chunk.
-        no_scores: An empty `Scores` object; every chunk gets its signature and calibration.
-        first: The number of the first pair, for error messages.
+        no_scores: The metric's scores of an empty list. Every chunk gets its signature and calibration from
+            this object.
+        first: The number that error messages give to the first pair.
 
     Yields:
         For each chunk: its pairs and their scores. The last chunk may be smaller.
@@ -76,12 +77,15 @@ def _tokenize_chunk(
     """Tokenize the texts in a chunk of n pairs.
 
     Args:
-        first: The number of the first pair in the chunk, for error messages.
+        first: The number that error messages give to the first pair in the chunk.
         chunk: n tuples that begin with a candidate and its reference.
-        tokenize: Cleans and tokenizes a list of texts.
+        tokenize: A function that cleans and tokenizes a list of texts.
 
     Returns:
-        The chunk itself; and its 2n tokenized texts, first the candidates, then the references.
+        The chunk itself; and its 2n tokenized texts: first the candidates, then the references.
+
+    Raises:
+        InputError: `tokenize` refuses a text because it is too long.
     """
     try:
         return chunk, tokenize([pair[side] for side in (0, 1) for pair in chunk])
@@ -98,7 +102,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield `function(item)` for each item, in order; a thread computes the next result in advance."""
+    """Yield `function(item)` for each item, in order; a thread computes the next result in the meantime."""
     pending: Future[Result] | None = None
     with ThreadPoolExecutor(1) as thread:
         for item in items:

@@ -29,7 +29,7 @@ class MatchedTokens(NamedTuple):
     """The n tokens of one text, each matched with the most similar token of the other text.
 
     Attributes:
-        best: (n,) cosine between each token and the most similar token of the other text.
+        best: (n,) cosine between each token and its match.
         weights: (n,) weight of each token, above 0.
     """
 
@@ -38,7 +38,7 @@ class MatchedTokens(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Weighted mean of the cosines: sum(best * weights) / sum(weights), from -1 to 1.
+        """Weighted mean of the cosines in `best`: sum(best * weights) / sum(weights), from -1 to 1.
 
         Both sums add their terms in the same order, so that rounding cannot push the mean above 1.
         """
@@ -51,7 +51,7 @@ def token_states(engine: Engine, texts: Tokenized, boundaries: bool = False) -> 
     Args:
         engine: The encoder.
         texts: n tokenized texts.
-        boundaries: Whether to include the first and the last token, <s> and </s>.
+        boundaries: Whether to include the states of the first and the last token, <s> and </s>.
 
     Returns:
         For each text, an array (L, D) float32: L tokens of the text, hidden size D.
@@ -130,12 +130,22 @@ def best_cosines(a: Floats, b: Floats) -> tuple[Values, Values]:
 
 
 def precision(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute the weighted mean cosine between the candidate's tokens and their matches (eq. 5), -1 to 1."""
+    """Compute precision (eq. 5): the weighted mean cosine of the candidate's tokens and their matches.
+
+    Args:
+        candidate: The candidate's tokens, matched with tokens of the reference.
+        reference: The reference's matched tokens; not used, but all similarities take the same arguments.
+    """
     return candidate.mean
 
 
 def recall(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute the weighted mean cosine between the reference's tokens and their matches (eq. 6), -1 to 1."""
+    """Compute recall (eq. 6): the weighted mean cosine of the reference's tokens and their matches.
+
+    Args:
+        candidate: The candidate's matched tokens; not used, but all similarities take the same arguments.
+        reference: The reference's tokens, matched with tokens of the candidate.
+    """
     return reference.mean
 
 

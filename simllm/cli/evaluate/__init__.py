@@ -1,4 +1,4 @@
-"""The commands `simllm evaluate …`, which measure how good a metric, a system or a classifier is."""
+"""The commands `simllm evaluate …`, which measure the quality of metrics, systems and classifiers."""
 
 from simllm.cli.evaluate import classifiers, contrast, correlation, edits, metamorphic, robustness, study
 

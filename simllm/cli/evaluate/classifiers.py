@@ -1,4 +1,4 @@
-"""`simllm evaluate classifiers`: judge classifiers by the protocol ECSER-LLM, and write a report."""
+"""`simllm evaluate classifiers`: evaluate classifiers by the protocol ECSER-LLM, and write a report."""
 
 from __future__ import annotations
 
@@ -135,10 +135,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_mode(options: argparse.Namespace) -> None:
-    """Check that options for ratings come with `--ratings`, and all others without.
+    """Check that the given options fit the input: human ratings (`--ratings`) or files of predictions.
 
     Raises:
-        InputError: An option does not go with the others.
+        InputError: There are ratings and an option for predictions, or predictions and an option for ratings.
     """
     of_ratings = {
         "--acceptable": options.acceptable,

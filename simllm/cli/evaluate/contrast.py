@@ -27,7 +27,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate contrast` with the parsed options: write a table of each metric's accuracies."""
+    """Run `simllm evaluate contrast` with the parsed options: write a table of accuracies of metrics.
+
+    An accuracy is the share of triples (reference, rewording, text with a changed meaning) for which the
+    metric scores the rewording higher; ties count half.
+    """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import contrast
         from simllm.metrics import registry

@@ -80,7 +80,7 @@ def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
 
 
 def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
-    """Make the table of correlations over the means of systems."""
+    """Make the table of correlations between the systems' mean scores and mean ratings, a row per metric."""
     return Table(
         columns=("metric", "pearson", "spearman", "kendall"),
         rows=[(row.metric, row.pearson, row.spearman, row.kendall) for row in rows],
@@ -93,7 +93,13 @@ def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
 
 
 def _negated(names: Iterable[str]) -> dict[str, str]:
-    """Say which metrics were negated, so that a positive correlation is agreement."""
+    """Make notes for the metrics for which lower scores are better.
+
+    The scores of these metrics were negated, so that a positive correlation means agreement with the ratings.
+
+    Returns:
+        A dict with a note for the summary of the table for each of these metrics; other metrics are left out.
+    """
     from simllm.metrics import registry
 
     return {f"sign of {name}": "negated, lower is better" for name in names if registry.lower_is_better(name)}

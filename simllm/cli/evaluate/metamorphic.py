@@ -1,4 +1,4 @@
-"""`simllm evaluate metamorphic`: measure what rewrites of code do to a tool's success, and write a report."""
+"""`simllm evaluate metamorphic`: measure how rewrites of code affect the success of a tool, in a report."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Check that the given options go together; raise InputError if not."""
+    """Check that the given options fit together; raise InputError if they do not."""
     if bool(options.recorded) == bool(options.command):
         raise InputError("expected --recorded FILE, or --items, --variants and --command")
     if options.command and not (options.items and options.variants):
@@ -119,7 +119,11 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Read the original code, and compute its NLL if that is asked for."""
+    """Read the items with original code; compute the negative log-likelihood of the code for `--nll-model`.
+
+    Returns:
+        A dict from the id of each item to the item; empty without `--items`.
+    """
     if not options.items:
         return {}
     with metrics_option.require_code_extra():
@@ -135,7 +139,17 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
-    """Check that each item has the field by which answers are judged, before the command is asked."""
+    """Check that each item has the field by which its answers are judged, before the tool runs.
+
+    The field is `reference` if `--threshold` is given, otherwise `label`.
+
+    Args:
+        options: The parsed options of the command.
+        items: A dict from the id of each item to the item.
+
+    Raises:
+        InputError: An item lacks the field.
+    """
     field = "label" if options.threshold is None else "reference"
     for name, item in items.items():
         if item.get(field) is None:
@@ -146,7 +160,15 @@ def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any
 def _ask(
     options: argparse.Namespace, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]
 ) -> Recorded:
-    """Ask the command about originals and variants, and record its answers in the folder of the report."""
+    """Run the tool of `--command` on original and rewritten code, and record its answers.
+
+    The answers are stored in the folder of the report, so that a stopped run can be resumed.
+
+    Args:
+        options: The parsed options of the command.
+        items: The items with original code, by their ids.
+        variants: The rewritten items.
+    """
     from simllm.evaluation.metamorphic.recorded_draws import Recorded
     from simllm.evaluation.metamorphic.tool_answers import ANSWERS, AnswerRecord, make_questions
 
@@ -168,7 +190,17 @@ def _ask(
 def _judge(
     options: argparse.Namespace, items: dict[str, dict[str, Any]], metric: Metric | None
 ) -> Judge | None:
-    """Return the judge that the options name; None if every success must be recorded."""
+    """Return the judge, which decides whether an answer of the tool is a success.
+
+    Args:
+        options: The parsed options of the command.
+        items: The items with original code, by their ids.
+        metric: The metric of `--metric`; None without this option.
+
+    Returns:
+        The judge by `--judge`, by `--metric` and `--threshold`, or by the labels of the items. None if the
+        options and items name no judge; then the recorded results must say whether an answer is a success.
+    """
     from simllm.evaluation.metamorphic import answer_judges
 
     if options.judge:
@@ -179,7 +211,12 @@ def _judge(
 
 
 def _restore(recorded: Recorded, variants: list[dict[str, Any]]) -> None:
-    """Replace new names by the original ones in the answers about variants with renamed symbols."""
+    """Replace new names by original names in the tool's answers about variants in which symbols were renamed.
+
+    Args:
+        recorded: The recorded answers, which are changed.
+        variants: The rewritten items, which have the new and the original names.
+    """
     from simllm.perturb.code import restore
 
     names = {(row["id"], row.get("arm") or ""): row.get("names") or {} for row in variants}

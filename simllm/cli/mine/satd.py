@@ -42,7 +42,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm mine satd` with the parsed options: mine repositories, and write items as JSON lines."""
+    """Run `simllm mine satd` with the parsed options: search repositories, and write items as JSON lines."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the items to")
     if options.model and not options.judge:
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _print(funnel: Funnel) -> None:
-    """Print on standard error how many comments remained after each rule, and the size of each split."""
+    """Print the number of comments that fulfil each rule, and the size of each split, on standard error."""
     from simllm.code.mining.repositories import SPLITS
 
     noun = "repository" if funnel.repositories == 1 else "repositories"

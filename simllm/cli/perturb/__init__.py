@@ -1,4 +1,4 @@
-"""The commands `simllm perturb …`, which change texts by rules."""
+"""The commands `simllm perturb …`, which rewrite code by rules that keep its behaviour."""
 
 from simllm.cli.perturb import code
 

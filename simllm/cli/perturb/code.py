@@ -78,7 +78,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm perturb code` with the parsed options: write the variants."""
+    """Run `simllm perturb code` with the parsed options: rewrite code, and write the rewritten variants."""
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
     with metrics_option.require_code_extra():
@@ -117,7 +117,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_proof(options: argparse.Namespace) -> None:
-    """Check that the options for proofs go together; raise InputError if not."""
+    """Check that the options for proofs (`--prove`, `--unsafe`) fit together and fit the input.
+
+    Raises:
+        InputError: They do not, or `--parallel` is not positive.
+    """
     if options.prove is None:
         if options.unsafe:
             raise InputError("--unsafe goes with --prove inputs")
@@ -132,7 +136,14 @@ def _check_proof(options: argparse.Namespace) -> None:
 def _proven(
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of variants, with proofs if they are asked for."""
+    """Yield the rewritten variants, with the proofs that `--prove inputs` asks for.
+
+    Such a proof runs the original and the variant on the same inputs.
+
+    Args:
+        pairs: Tuples of an item with original code, and a variant of the item.
+        options: The parsed options of the command.
+    """
     if options.prove is None:
         yield from (row for _, row in pairs)
         return
@@ -144,7 +155,15 @@ def _proven(
 
 
 def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
-    """Run the command of `--prove` on the folder of the originals and on that of the variants."""
+    """Run the command of `--prove` on the folder with the originals and on the folder with the variants.
+
+    Args:
+        options: The parsed options of the command.
+        variant: The folder with the variants.
+
+    Raises:
+        InputError: The command fails on the variants, so that they are refuted.
+    """
     from simllm.perturb.code.proof import prove_by_command
 
     proof = prove_by_command(options.prove, options.paths[0], variant)
@@ -155,7 +174,7 @@ def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
 
 
 def _namer(options: argparse.Namespace) -> Namer:
-    """Return the function that proposes new names."""
+    """Return the function that proposes new names for symbols in code, as the option `--names` says."""
     from simllm.perturb.code.new_names import namer_of, read_names
 
     if options.names == "nearest":
@@ -173,7 +192,7 @@ def _namer(options: argparse.Namespace) -> Namer:
 def _counted(
     rows: Iterable[dict[str, Any]], counts: VariantCounts, options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows, count them, and show progress."""
+    """Yield rows (results for rewritten code), add each row to the counts, and show a progress bar."""
     is_silent = options.quiet or not sys.stderr.isatty()
     for row in tqdm(rows, unit=" sources", disable=is_silent):
         counts.add(row)

@@ -1,4 +1,4 @@
-"""The commands `simllm repair …`, which let models repair code and judge the result."""
+"""The commands `simllm repair …`, which let language models repair code, and judge the repaired code."""
 
 from simllm.cli.repair import import_, report, run, sandbox
 

@@ -1,4 +1,4 @@
-"""`simllm repair import`: convert published sets of incorrect programs into items."""
+"""`simllm repair import`: convert published sets of incorrect programs into items for `simllm repair run`."""
 
 from __future__ import annotations
 

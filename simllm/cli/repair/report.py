@@ -1,4 +1,4 @@
-"""`simllm repair report`: compare runs of repair, and write a report."""
+"""`simllm repair report`: compare runs of `simllm repair run`, and write a report."""
 
 from __future__ import annotations
 

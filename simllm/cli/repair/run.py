@@ -1,4 +1,4 @@
-"""`simllm repair run`: let a model repair programs in rounds, and judge its replies."""
+"""`simllm repair run`: let a language model repair programs in several rounds, and judge its replies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_rpsr_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--rpsr` to a parser."""
+    """Add the option `--rpsr`, which chooses one of two definitions of the metric RPSR, to a parser."""
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",
         help="mean of accepted replies (default), or the quotient of sums over all replies, as published",
@@ -65,10 +65,10 @@ def add_rpsr_option(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run `simllm repair run` with the parsed options: write a folder, and a table of figures.
+    """Run `simllm repair run` with the parsed options: write a folder with the run, and print its figures.
 
     Returns:
-        The exit status: 1 if attempts are open.
+        The exit status: 0, or 1 if some attempts to repair an item are not finished.
     """
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the run")
@@ -119,7 +119,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(summary: dict[str, Any], rpsr: str, missing: str | None) -> tables.Table:
-    """Make a table of the main figures: a row for all items, and one for each group."""
+    """Make a table of the main figures of a run: a row for all items, and one for each group of items.
+
+    Args:
+        summary: The summary of the run.
+        rpsr: The definition of the metric RPSR: "mean" or "published".
+        missing: The value that stands in the table for a missing figure.
+    """
     from simllm.repair.run_figures import RPSR
 
     tops = list(summary["figures"]["TOP"])

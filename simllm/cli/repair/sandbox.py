@@ -1,4 +1,4 @@
-"""`simllm repair sandbox`: test how well the sandbox holds hostile programs on this machine."""
+"""`simllm repair sandbox`: test whether the sandbox isolates hostile programs on this machine."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def find(name: str) -> Language:
     """Return the rules for a programming language that a user named, such as "python".
 
     Raises:
-        InputError: The language is not supported; the message lists those that are.
+        InputError: The language is not supported. The message lists the supported languages.
     """
     try:
         return load(name)

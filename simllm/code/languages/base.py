@@ -14,7 +14,7 @@ from tree_sitter import Node, Parser
 
 from simllm.code.languages.syntax_tree_cursor import NodePath, TreeCursor
 
-LONGEST_PARSE = 10.0  # seconds of processor time; code takes a hundredth of it, but some data takes hours
+LONGEST_PARSE = 10.0  # seconds of processor time; a hundredth is enough for code, but some data take hours
 _CHUNK = 1 << 12  # bytes that the parser reads at once
 _LONGEST_COMMENT = 20_000  # bytes; the rest is cut
 _LONGEST_NAME, _LONGEST_HERITAGE = 1_000, 2_000  # characters; the rest is cut
@@ -26,7 +26,7 @@ class Function:
     """A documented function in a source file.
 
     Attributes:
-        name: The function's name after the names of its classes, such as `Class.method`.
+        name: The name of the function, with the names of its classes before it, such as `Class.method`.
         raw: The documentation comment as it stands in the source, with comment marks such as `//`.
         text: The documentation comment without comment marks.
         head: The first 200 bytes of the declaration, including annotations.
@@ -45,9 +45,9 @@ class CommentPlace:
     """The place of a possible documentation comment in a source file, in bytes from its beginning.
 
     Attributes:
-        start: Where the comment begins.
-        end: Where the comment ends (the first byte after the comment).
-        declaration: Where the documented declaration begins. For a Python docstring, the same as `start`.
+        start: The first byte of the comment.
+        end: The first byte after the comment.
+        declaration: The first byte of the documented declaration; for a Python docstring, equal to `start`.
     """
 
     start: int
@@ -63,16 +63,16 @@ class Language:
         grammars: Tree-sitter grammars, each as (Python module, name of a function in the module). If code
             has syntax errors in one grammar, the next grammar is tried.
         places: A function that takes the bytes of a source file and yields the places of comments that may be
-            documentation. A file without such comments is not parsed, which saves time.
+            documentation. To save time, a file without such comments is not parsed.
         function: A function that finds a documented function. It takes the path of syntax nodes from the root
             to a node where a declaration begins. It returns the path from the root to the declared function,
             or None if no function is declared there.
         strip_marks: A function that takes a comment and returns its text without comment marks such as `//`.
         name: A function that takes the syntax node of a function and returns the function's name.
-        classes: Types of syntax nodes, such as "class_definition". The name of such a node becomes a part
-            of the names of the functions inside.
-        tag: The mark that code in a file must have, such as "<?" for PHP; empty for most languages.
-        grammar_without_tag: The grammar for code without this mark.
+        classes: Types of syntax nodes whose names are put before the names of the functions inside, such as
+            "class_definition".
+        tag: The mark that whole files of code contain, such as "<?" for PHP; empty for most languages.
+        grammar_without_tag: The grammar for code that does not contain this mark; None if there is no mark.
     """
 
     grammars: tuple[tuple[str, str], ...]
@@ -127,10 +127,10 @@ class Language:
                 yield self._describe(path, code, place)
 
     def _describe(self, path: NodePath, code: bytes, place: CommentPlace) -> Function:
-        """Collect the names, the comment and the beginning of a documented function.
+        """Make the `Function` object for a documented function.
 
         Args:
-            path: The syntax nodes from the root to the function.
+            path: The syntax nodes from the root of the syntax tree to the function.
             code: The content of the source file.
             place: The place of the function's documentation comment.
         """
@@ -169,14 +169,14 @@ def load_grammar(module: str, function: str) -> Grammar:
     """Load a tree-sitter grammar.
 
     Args:
-        module: The Python package of the grammar, such as "tree_sitter_go".
-        function: The name of the package's function that returns the grammar.
+        module: The Python module of the grammar, such as "tree_sitter_go".
+        function: The name of the function in the module that returns the grammar.
     """
     return Grammar(getattr(import_module(module), function)())
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source text of a node's field, such as "name"; return "" if the node has no such field."""
+    """Return the source text of the child with the field name `name` of a tree-sitter node; "" if none."""
     child = node.child_by_field_name(name)
     return text(child) if child else ""
 
@@ -187,12 +187,12 @@ def text(node: Node) -> str:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Find the innermost syntax node of given types on a path.
+    """Find the last node on a path of syntax nodes that has one of the given types.
 
-    Only nodes that begin at the same byte as the last node of the path are considered.
+    Only nodes that begin at the same byte of the source as the last node of the path are considered.
 
     Args:
-        path: The nodes from the root of a syntax tree to some node.
+        path: The nodes from the root of a syntax tree down to some node.
         types: Types of syntax nodes, such as "method_declaration".
 
     Returns:

@@ -8,8 +8,8 @@ from inspect import cleandoc
 
 from simllm.code.languages.base import CommentPlace
 
-# Each pattern matches a whole comment (or several in a row), even if it is never closed. Therefore each
-# byte of a file is matched once, which takes linear time.
+# Each pattern matches a whole comment (or several in a row), even if the comment is never closed. Therefore
+# each byte of a file is matched only once, in linear time.
 _BLOCK = re.compile(rb"/\*\*(?![*/])(?s:.*?)(?:\*/|\Z)")
 _NEXT = re.compile(rb"\s*(?:(?://[^\n]*|/\*(?!\*)(?s:.*?)(?:\*/|\Z))\s*)*+")
 _APART = re.compile(rb"[ \t]*\n[ \t]*\n")
@@ -17,9 +17,10 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the place of each comment `/** … */` that has a declaration after it.
+    """Yield the place of each comment `/** … */` that has code after it.
 
-    If a blank line follows the first comment of a file, that comment is a file header and left out.
+    A file header is left out: a first comment that nothing but a line such as `<?php` precedes, and that a
+    blank line follows.
 
     Args:
         code: The content of a source file.

@@ -1,4 +1,7 @@
-"""Rules for C++: the documentation is a Doxygen comment before a function definition or declaration."""
+"""Rules for C++: the documentation of a function is the Doxygen comment before it.
+
+The function may be defined or only declared.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for Go: a function's documentation is the comment directly before it.
+"""Rules for Go: the documentation of a function is the comment directly before it.
 
 Methods of interfaces count as functions.
 """
@@ -46,7 +46,7 @@ def _strip_marks(raw: str) -> str:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a Go function; for a method, `Type.name` with the type of its receiver."""
+    """Return the name of a Go function. For a method, this is `Type.name` with the type of the receiver."""
     receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field(node, "receiver")[-1_000:])
     return (f"{receiver[1]}." if receiver else "") + field(node, "name")
 

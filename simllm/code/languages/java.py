@@ -1,4 +1,4 @@
-"""Rules for Java: the documentation is a Javadoc comment before a method or constructor."""
+"""Rules for Java: the documentation of a method or constructor is the Javadoc comment before it."""
 
 from simllm.code.languages.base import Language, field, path_to_type
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks

@@ -1,4 +1,4 @@
-"""Rules for JavaScript: the documentation is a JSDoc comment before a function or method.
+"""Rules for JavaScript: the documentation of a function or method is the JSDoc comment before it.
 
 A function that is assigned to a name, as in `const f = () => 1`, is also found.
 """
@@ -25,7 +25,7 @@ _NAMED = frozenset(
 )
 _ANONYMOUS = frozenset({"arrow_function", "function_expression", "generator_function"})
 
-# Nodes that may contain a function, and the field of the function ("": the first child).
+# Types of nodes that may contain a function, and the field that holds the function ("": the first child).
 _AROUND = {
     "ambient_declaration": "",
     "assignment_expression": "right",
@@ -63,7 +63,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _function_inside(node: Node) -> Node | None:
-    """Return the function in a declaration such as `const f = () => 1`; None if there is no function."""
+    """Return the node of the function in a declaration such as `const f = () => 1`; None if there is none."""
     here: Node | None = node
     while here and here.type in _AROUND:
         by = _AROUND[here.type]

@@ -1,4 +1,4 @@
-"""Rules for PHP: the documentation is a PHPDoc comment before a function or method."""
+"""Rules for PHP: the documentation of a function or method is the PHPDoc comment before it."""
 
 from simllm.code.languages.base import Language, field, path_to_type
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks

@@ -1,4 +1,4 @@
-"""Rules for Python: the documentation is a docstring, the first statement of a function."""
+"""Rules for Python: the documentation of a function is its docstring, a string as first statement."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from inspect import cleandoc
 from simllm.code.languages.base import CommentPlace, Language, field
 from simllm.code.languages.syntax_tree_cursor import NodePath
 
-# A colon at the end of a line, empty lines and comments, and a string. The match has the same length
-# without a string, so that each byte is matched once.
+# A colon at the end of a line, then empty lines and comments, then a string. The string is optional, so that
+# each byte of a file is matched only once.
 _DOCSTRING = re.compile(
     rb""":[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*+[ \t]*"""
     rb"""([rRuU]?(?:(\"\"\"|''')(?s:.*?)(?:(?<!\\)\2|\Z)|"[^"\n]*"|'[^'\n]*'))?"""

@@ -1,4 +1,4 @@
-"""Rules for Ruby: the documentation is a comment directly before a method (`def`)."""
+"""Rules for Ruby: the documentation of a method (`def`) is the comment directly before it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FUNCTIONS = frozenset({"method", "singleton_method"})
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of comments (`#` or `=begin`) that stand directly before a Ruby method, in order."""
+    """Yield the places of comments directly before a Ruby method, in the order of the file."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"\n=begin" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 
@@ -36,7 +36,7 @@ def _strip_marks(raw: str) -> str:
     """Remove comment marks, magic comments and hidden lines from a Ruby comment.
 
     A magic comment is a setting such as `# frozen_string_literal: true`. Hidden lines are the lines from
-    `#--` to `#++`, or from `#--` to the end.
+    `#--` to `#++`, or from `#--` to the end of the comment.
     """
     if raw.startswith("=begin"):
         return re.sub(r"\A=begin[^\n]*|\n=end.*\Z", "", raw).strip()

@@ -1,4 +1,4 @@
-"""Search for the syntax node at a given byte of the source, with the path of nodes from the root to it."""
+"""Search for the syntax node at a given byte of the source, and for the path from the root to the node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
-NodePath = Sequence[Node]  # the ancestors of a node, from the root, and the node itself
+NodePath = Sequence[Node]  # the nodes from the root of a syntax tree down to some node, both included
 
 
 class TreeCursor:
@@ -26,7 +26,10 @@ class TreeCursor:
         self._restart()
 
     def path(self, offset: int) -> NodePath:
-        """Return the nodes from the root to the innermost node that contains the byte at `offset`."""
+        """Return the nodes from the root to the innermost node that contains the byte at `offset`.
+
+        The next call may change the returned list.
+        """
         if offset < self._offset:
             self._restart()
         self._offset = offset
@@ -38,13 +41,13 @@ class TreeCursor:
     def _restart(self) -> None:
         self._cursor = self._root.walk()
         self._path = [self._root]
-        self._no_child = False  # whether no child of the last node reaches the offset
+        self._no_child = False  # whether all children of the current node end before the offset
 
     def _leave(self, offset: int) -> None:
-        """Move the cursor past all nodes that end before `offset` or at it.
+        """Move the cursor past all nodes that end before the byte at `offset`.
 
         The cursor stops at the first node that ends later: a following sibling, or an ancestor. If there is
-        no such node, it stops at the root.
+        no such node, the cursor stops at the root.
         """
         while self._path[-1].end_byte <= offset:
             if self._next():
@@ -74,7 +77,7 @@ class TreeCursor:
         return True
 
     def _up(self) -> bool:
-        """Move the cursor from the last child of a node to this node; return False at the root."""
+        """Move the cursor to the parent of the current node; return False at the root."""
         if not self._cursor.goto_parent():
             return False
         self._path.pop()

@@ -1,4 +1,4 @@
-"""Rules for TypeScript: those of JavaScript, with other grammars.
+"""Rules for TypeScript: the rules for JavaScript, with other grammars.
 
 If code has syntax errors in the plain grammar, the grammar with JSX is tried.
 """

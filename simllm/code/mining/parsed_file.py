@@ -23,9 +23,9 @@ class FileComment:
 
     Attributes:
         text: The comment as it stands in the file, with comment marks such as `//`.
-        start: Where the comment begins, in bytes from the beginning of the file.
-        end: Where the comment ends (the first byte after the comment).
-        is_alone: Whether the comment's line has no code before the comment.
+        start: The first byte of the comment, counted from 0 at the beginning of the file.
+        end: The first byte after the comment.
+        is_alone: Whether there is only white space before the comment on its first line.
     """
 
     text: str
@@ -39,11 +39,12 @@ class FileFunction:
     """A function in a file.
 
     Attributes:
-        name: The names of the function's classes and outer functions and its own name, separated by dots.
+        name: The function's full name, such as `Class.method`: the names of the classes and functions around
+            it, and its own name, separated by dots.
         kind: The type of the function's syntax node, such as "function_definition".
-        start: Where the function or its first decorator begins, in bytes from the beginning of the file.
-        body: Where the body of the function begins; the same as `end` for a function without a body.
-        end: Where the function ends (the first byte after the function).
+        start: The first byte of the function, or of its first decorator.
+        body: The first byte of the function's body; equal to `end` for a function without a body.
+        end: The first byte after the function.
     """
 
     name: str
@@ -92,15 +93,15 @@ class ParsedFile:
         """Find the function to which a comment belongs.
 
         Returns:
-            The function directly below the comment. If there is none, the innermost function that contains
-            the comment. None if the comment is outside of functions.
+            The function directly below the comment. If there is no such function, the innermost function that
+            contains the comment. None if there is neither.
         """
         below = [function for function, above in self._above.items() if above == comment]
         around = [function for function in self.functions if function.contains(comment)]
         return min(below or around, key=lambda function: function.end - function.start, default=None)
 
     def comments_of(self, function: FileFunction) -> list[FileComment]:
-        """Return the comments of a function: those inside it, and the one directly above it."""
+        """Return the comments inside a function, and the comment directly above it if there is one."""
         above = self.comment_above(function)
         return [comment for comment in self.comments if comment == above or function.contains(comment)]
 
@@ -114,23 +115,23 @@ class ParsedFile:
         return b"".join(b"".join([*parts, self.code[here : function.body]]).split())
 
     def text(self, start: int, end: int) -> str:
-        """Return the text of the file from byte `start` to byte `end`.
+        """Return the text of the file from byte `start` up to byte `end`, which is not included.
 
-        If only white space precedes `start` on its line, this indentation is included.
+        If there is only white space before `start` on its line, the text begins with this white space.
         """
         line = self.code.rfind(b"\n", 0, start) + 1
         indented = not self.code[line:start].strip()
         return self.code[line if indented else start : end].decode(errors="replace")
 
     def _parse(self) -> None:
-        """Parse the file, and fill the lists of its comments and functions."""
+        """Parse the file, and fill the lists `comments` and `functions`."""
         found: set[int] = set()
         last_start = -1
         for path in _leaves(self._rules.parse(self.code)):
             leaf = path[-1]
             if "comment" in leaf.type:
                 self._add_comment(leaf)
-            elif leaf.start_byte > last_start:  # not a second leaf of no width
+            elif leaf.start_byte > last_start:  # not an empty leaf at the same byte
                 last_start = leaf.start_byte
                 declaration = self._rules.function(path)
                 if declaration and declaration[-1].id not in found:
@@ -171,12 +172,13 @@ class ParsedFile:
     def _add_function(self, path: NodePath, found: set[int]) -> None:
         """Add a function to the list, unless it is already there as part of a longer syntax node.
 
-        For example, `export function f() {}` is added with the word `export`. The inner node, which has the
-        same name and the same end, is not added again.
+        For example, `export function f() {}` is added as a whole, with the word `export`. Its inner node
+        `function f() {}`, which has the same name and the same end, is not added again.
 
         Args:
             path: The syntax nodes from the root to the function.
-            found: The ids of the syntax nodes of all functions in the list. The id of a new one is added.
+            found: The ids of the syntax nodes of all functions in the list. The id of an added function is
+                added to this set.
         """
         node, above, name = path[-1], path[-_DEEPEST:-1], self._rules.name
         outer = [each for each in above if each.id in found]
@@ -232,7 +234,7 @@ def _first_decorator(path: NodePath) -> Node:
 def _leaves(root: Node) -> Iterator[list[Node]]:
     """Yield the path of syntax nodes from the root to each leaf; a comment counts as a leaf.
 
-    All paths are one list, which changes after each step. The caller must neither store nor change it.
+    The same list is yielded each time, with changed content. The caller must neither store nor change it.
     """
     cursor, path = root.walk(), [root]
     while True:

@@ -1,4 +1,4 @@
-"""The judge of repayments: a language model that says whether a change repays a technical debt."""
+"""The judge of repayments: a language model that decides whether a change of code repays a technical debt."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ The function after the commit:
 
 
 def question_hash(endpoint: ChatEndpoint, repayment: Repayment) -> str:
-    """Return a hash that identifies a question to a model, so that its answer can be stored and found again.
+    """Return a hash that identifies a question to a model, so that the answer can be stored under this hash.
 
-    It depends on the server's address, the name of the model, and the text of the question.
+    The hash depends on the server's address, the name of the model, and the text of the question.
     """
     content = [endpoint.url, endpoint.model, _question(repayment)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def ask(endpoint: ChatEndpoint, repayment: Repayment) -> str:
-    """Ask a language model whether a change repays the debt that the deleted comment admits.
+    """Ask a language model whether a change of code repays the technical debt that a deleted comment admits.
 
     Args:
         endpoint: The server with the model.
@@ -51,7 +51,10 @@ def ask(endpoint: ChatEndpoint, repayment: Repayment) -> str:
 
 
 def is_yes(answer: str) -> bool:
-    """Return whether an answer begins with "yes" in any case; marks before it, such as `**`, are ignored."""
+    """Return whether an answer begins with the word "yes", in upper or lower case.
+
+    Marks before the word, such as `**`, are ignored.
+    """
     return re.match(r"\W*yes\b", answer, re.IGNORECASE) is not None
 
 

@@ -34,18 +34,20 @@ _LOWER_CASE_DEBT = re.compile(rb"todo|fixme|hack|xxx")
 
 @dataclass(frozen=True)
 class Repayment:
-    """A function before and after a commit that may have repaid a technical debt of the function.
+    """A function before and after a commit that may have repaid the technical debt of the function.
+
+    A comment admits the debt, such as "TODO: handle errors". The commit deletes it and changes the function.
 
     Attributes:
         commit: The hash of the commit.
         path: The path of the file after the commit.
         function: The name of the function.
         language: The programming language.
-        comment: The deleted comment that admits the debt, with comment marks.
+        comment: The deleted comment, with comment marks such as `#`.
         source: The code of the function before the commit. It includes the comment, even if the comment
             stands above the function.
         reference: The code of the function after the commit. If the deleted comment stood above the function,
-            a new comment in its place is included.
+            and a new comment stands there now, the new comment is included.
     """
 
     commit: str
@@ -66,16 +68,16 @@ def may_admit_debt(code: bytes) -> bool:
 
 
 def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | None]]:
-    """Find the comments that admit technical debt and that a commit deletes from a file; check each of them.
+    """Find the comments that admit technical debt and that a commit deletes from a file; check each comment.
 
-    The rules in `RULES` decide, in their order, whether the commit may have repaid the debt of a comment.
+    The seven rules in `RULES`, checked in order, decide whether the commit may have repaid the debt.
 
     Args:
         versions: The contents of the file before and after the commit.
 
     Yields:
-        For each comment: the number of rules that it fulfils before the first rule that it breaks. If it
-        fulfils all rules, the second value is the repayment; otherwise it is None.
+        For each comment: the number of rules that hold before the first rule that does not (7 if all hold);
+        and the repayment if all rules hold, otherwise None.
     """
     old, new = (code.replace(b"\r\n", b"\n") for code in (versions.before, versions.after))
     language = LANGUAGES.get(PurePath(versions.path).suffix)
@@ -90,7 +92,7 @@ def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | N
 
 
 def _debt_lines(code: bytes) -> Counter[bytes]:
-    """Count how often each line with todo, fixme, hack or xxx occurs; indentation does not matter."""
+    """Count the occurrences of each line that has todo, fixme, hack or xxx; indentation does not matter."""
     lines, code = {}, code + b"\n"
     for match in _LOWER_CASE_DEBT.finditer(code.lower()):
         start = code.rfind(b"\n", 0, match.start()) + 1
@@ -99,7 +101,7 @@ def _debt_lines(code: bytes) -> Counter[bytes]:
 
 
 def _words(comment: FileComment) -> tuple[str, ...]:
-    """Return the words of a comment, to compare comments regardless of line breaks and comment marks."""
+    """Return the words of a comment, by which comments are compared regardless of line breaks and marks."""
     return tuple(re.findall(r"\w+", comment.text))
 
 
@@ -134,12 +136,12 @@ def _check(
         comment: The deleted comment, which admits technical debt.
         before: The file before the commit.
         after: The file after the commit.
-        versions: Names the commit and the file.
+        versions: The commit and the path of the file.
         language: The programming language of the file.
 
     Returns:
-        The number of rules that hold before the first rule that does not, and None. If all seven hold: 7, and
-        the repayment.
+        The number of rules that hold before the first rule that does not (7 if all hold); and the repayment
+        if all rules hold, otherwise None.
     """
     if len(_words(comment)) < 3:
         return 1, None
@@ -162,9 +164,9 @@ def _check(
 
 
 def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile) -> FileFunction | None:
-    """Find a function of the old file in the new file, by its name and the type of its syntax node.
+    """Find the function in the new file that has the same name and type of syntax node as an old function.
 
-    If several functions have this name and type, the signature must also be equal.
+    If several functions have this name and type, the signature (the code before the body) must also be equal.
 
     Args:
         function: The function in the old file.
@@ -172,7 +174,7 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
         after: The file after the commit.
 
     Returns:
-        The function in the new file; None if there is none, or if more than one fits.
+        The function in the new file; None if no function fits, or more than one.
     """
     old, new = (
         [other for other in file.functions if (other.name, other.kind) == (function.name, function.kind)]
@@ -186,10 +188,10 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Return the byte where the text of a function after a commit begins.
+    """Return the byte of the new file at which the code for `Repayment.reference` begins.
 
-    If a new comment stands above the function, the text begins with this comment, because it may replace the
-    deleted one. A comment with words that the old file already had is not included.
+    If a new comment stands directly above the function, the code begins with this comment, because it may
+    replace the deleted one. A comment is not new if the old file has a comment with the same words.
 
     Args:
         function: The function after the commit.

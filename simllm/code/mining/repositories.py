@@ -1,4 +1,4 @@
-"""Search for git repositories in folders, and assignment of repositories to training and test data."""
+"""Search for git repositories in folders, and assignment of each to training, validation or test data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class NamedRepository:
     """A git repository and its name.
 
     Attributes:
-        name: The path of the repository relative to the folder that the user named. If the user named the
-            repository itself, the name of its folder.
+        name: The path of the repository relative to the folder that the user named, without the ending
+            ".git". If the user named the repository itself, the name of its folder.
         paths: The folders of the repository.
     """
 
@@ -40,7 +40,7 @@ def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
         The repositories, sorted by name.
 
     Raises:
-        InputError: A path is not a folder, a folder contains no repository, or two repositories have one
+        InputError: A path is not a folder, a folder contains no repository, or two repositories have the same
             name.
     """
     found: dict[str, NamedRepository] = {}
@@ -80,7 +80,7 @@ def _below(root: Path) -> Iterator[NamedRepository]:
 
 
 def split_of(repository: str) -> str:
-    """Return the split (train, validation or test) of a repository.
+    """Return the split of a repository: "train", "validation" or "test".
 
     A hash of the name decides: 85% of all names belong to train, 5% to validation and 10% to test.
 

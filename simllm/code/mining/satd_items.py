@@ -32,7 +32,7 @@ from simllm.io import files
 from simllm.io.chat_endpoint import ChatEndpoint
 from simllm.io.partial_file import PartialFile
 
-MOST_TOKENS = 1024  # of a source or reference
+MOST_TOKENS = 1024  # in the code before (source) and after a change (reference)
 LATER_RULES = ("no duplicates", "ASCII", f"at most {MOST_TOKENS:,} tokens each")
 JUDGED = "the model says that the change repays the debt"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -40,13 +40,14 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass
 class Funnel:
-    """Counts of the comments that remain after each rule of the mining, and of the items in each split.
+    """Counts of the comments that fulfil the rules of the mining, and of the items in each split.
 
     Attributes:
         repositories: The number of repositories.
         unreadable: The number of repositories that could not be read.
-        remaining: For each rule, the number of comments that fulfil this rule and all rules before it.
-        splits: The number of items in each split (train, validation and test).
+        remaining: A dict from each rule to the number of comments that fulfil this rule and all rules before
+            it.
+        splits: A dict from each split (train, validation and test) to its number of items.
     """
 
     repositories: int
@@ -55,7 +56,7 @@ class Funnel:
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Add the given numbers of comments to `remaining`, rule by rule."""
+        """Add numbers of comments, one for each rule, to the attribute `remaining`."""
         for rule, number in remaining.items():
             self.remaining[rule] += number
 
@@ -63,24 +64,26 @@ class Funnel:
 class SatdMining:
     """A run of the command `simllm mine satd`; it resumes an earlier run that was stopped.
 
-    Call `mine`, then `judge` (only if a model is to judge the changes), and then `write`. The caller must
-    hold the lock of the output file (see `files.locked`).
+    The run searches git repositories for commits that repay self-admitted technical debt (SATD): the commits
+    delete a comment such as "TODO: handle errors" and change the function to which it belongs. Call
+    `mine`, then `judge` (only if a model is to judge the changes), and then `write`. The caller must hold the
+    lock of the output file (see `files.locked`).
 
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
         repositories: The repositories, sorted by name.
 
     Raises:
-        InputError: The partial file belongs to another command or version of simllm, or to other
-            repositories.
+        InputError: The partial file belongs to another command or version of simllm, or to other repositories
+            or commits.
     """
 
     def __init__(self, output: Path, repositories: Sequence[NamedRepository]) -> None:
         self._output, self._repositories = output, repositories
         settings = {"command": "mine satd", "version": simllm.__version__}
         self._partial = PartialFile(output, settings, resume=True)
-        self._done: list[tuple[str, str]] = []  # the names of the mined repositories, and their commits
-        self._answers: dict[str, str] = {}  # of the judge, by the hash of the question
+        self._done: list[tuple[str, str]] = []  # for each mined repository: its name, and its commit at HEAD
+        self._answers: dict[str, str] = {}  # the answers of the judge, by the hash of the question
         for record in self._partial.records():
             if "answer" in record:
                 self._answers[record["question"]] = record["answer"]
@@ -95,7 +98,7 @@ class SatdMining:
     def mine(self) -> Iterator[None]:
         """Mine the repositories one after the other; the results of an earlier run are used again.
 
-        A repository that cannot be read is counted, and a warning is shown.
+        A repository that cannot be read is skipped with a warning, and counted as unreadable.
 
         Yields:
             None after each repository, so that the caller can show progress.
@@ -129,13 +132,13 @@ class SatdMining:
     def write(self, endpoint: ChatEndpoint | None) -> Funnel:
         """Write the items as JSON lines, and remove the partial file.
 
-        If a model judged the changes, only those for which it answered "yes" are written.
+        If a model judged the changes, only changes for which the model answered "yes" are written.
 
         Args:
             endpoint: The server with the model that judged the changes; None if no model was asked.
 
         Returns:
-            The numbers of comments that remained after each rule.
+            The number of comments that fulfil each rule, and the number of items in each split.
         """
         funnel = Funnel(len(self._repositories))
         if endpoint:
@@ -160,10 +163,10 @@ class SatdMining:
         """Yield the repayments in the partial file that also fulfil the rules in `LATER_RULES`.
 
         Args:
-            funnel: The counts to which the comments and unreadable repositories are added.
+            funnel: Counters, which are updated: comments that fulfil each rule, and unreadable repositories.
 
         Yields:
-            The name of the repository, and the repayment.
+            For each repayment: the name of its repository, and the repayment.
         """
         seen: set[bytes] = set()
         for record in self._partial.records():
@@ -180,7 +183,13 @@ class SatdMining:
 
 
 def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
-    """Mine a repository, and return its record for the partial file; warn if the repository is unreadable."""
+    """Find the repayments in a repository, and warn if it is unreadable.
+
+    Returns:
+        The record for the partial file: the repository's name (`repository`), its commit at HEAD (`head`),
+        whether it is `unreadable`, the number of comments that fulfil each rule (`remaining`), and the
+        `repayments` as JSON objects.
+    """
     record = {"repository": repository.name, "head": _head(repository)}
     for renames in (True, False):  # a partial clone can be read only without renames
         try:
@@ -198,10 +207,11 @@ def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[d
 
     Args:
         repository: The repository.
-        renames: Whether to find comments in renamed files.
+        renames: Whether to find comments also in files that the commit renamed.
 
     Returns:
-        The number of comments for each rule in `RULES`, and the repayments as JSON objects.
+        For each rule in `RULES`, the number of comments that fulfil this rule and all rules before it; and
+        the repayments as JSON objects.
 
     Raises:
         InputError: The repository cannot be read.
@@ -227,11 +237,11 @@ def _head(repository: NamedRepository) -> str:
 
 
 def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
-    """Return how many rules in `LATER_RULES` a repayment fulfils before the first rule that it breaks.
+    """Count the rules in `LATER_RULES` that a repayment fulfils before the first rule that it breaks.
 
     Args:
         repayment: The repayment.
-        seen: Hashes of the earlier repayments, to find duplicates; the hash of this one is added.
+        seen: Hashes of the earlier repayments, to find duplicates. The hash of this repayment is added.
     """
     texts = (repayment.source, repayment.reference)
     content = hashlib.sha256(json.dumps([text.split() for text in texts]).encode()).digest()
