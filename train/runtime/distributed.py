@@ -96,6 +96,14 @@ class World:
             dist.all_reduce(tensor)
 
 
+def _whole_number(name: str) -> int:
+    """Read an environment variable of the launcher, which must be a whole number from 0."""
+    value = os.environ[name]
+    if not (value.isascii() and value.isdecimal()):
+        raise InputError(f"{name}={value}: expected a whole number")
+    return int(value)
+
+
 @contextlib.contextmanager
 def join_processes() -> Iterator[World]:
     """Open a context in which this process can exchange tensors with the run's other processes.
@@ -117,7 +125,9 @@ def join_processes() -> Iterator[World]:
     rank, size, local = 0, 1, 0
     for names in _LAUNCHERS:
         if all(name in os.environ for name in names):
-            rank, size, local = (int(os.environ[name]) for name in names)
+            rank, size, local = (_whole_number(name) for name in names)
+            if rank >= size:
+                raise InputError(f"{names[0]}={rank}: expected less than {names[1]}={size}")
             break
     use_cpu = not torch.cuda.is_available() or _accelerate_flag("USE_CPU")
     local %= 1 if use_cpu else torch.cuda.device_count()  # a process may see its own GPU only

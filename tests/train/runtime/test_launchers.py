@@ -36,6 +36,15 @@ def test_several_processes_without_an_address_are_refused(environment):
     assert message() == "2 processes, but MASTER_ADDR not set in the environment"
 
 
+@pytest.mark.parametrize(
+    ("rank", "expected"),
+    [("x", "RANK=x: expected a whole number"), ("5", "RANK=5: expected less than WORLD_SIZE=2")],
+)
+def test_a_wrong_rank_is_refused_at_once(environment, rank, expected):
+    environment(RANK=rank, WORLD_SIZE="2", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+    assert message() == expected
+
+
 def test_one_process_needs_no_address(environment):
     environment(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
     with join_processes() as world:
