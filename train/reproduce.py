@@ -6,7 +6,7 @@ The command fetches the data sets of the recipe into `data`, or into the folder 
 variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv into `--trees`,
 each at one revision; repositories that exist there are not changed. `--teachers` has the folders of the
 two teachers, `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints and runs one step after
-the other. Rerun the same command to resume: finished steps are skipped. All steps take about six
+the other. Rerun the same command to resume: finished steps are skipped. All steps take an estimated six
 hours on two cores.
 """
 
