@@ -4,10 +4,10 @@
 
 The command fetches the data sets of the recipe into `data`, or into the folder that the environment
 variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv into `--trees`,
-each at one revision; repositories that exist there are not changed. `--teachers` has the folders of the
-two teachers, `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints and runs one step after
-the other. Rerun the same command to resume: finished steps are skipped. All steps take an estimated six
-hours on two cores.
+each at one revision; repositories that exist there are not changed. `--teachers` is the folder with the two
+teachers (larger models whose embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and
+`all-MiniLM-L6-v2`. Then the command prints and runs one step after the other. Rerun the same command to
+resume: finished trainings are not repeated. All steps take an estimated six hours on two cores.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
-# The stages after distillation, and between them mixtures with the start of the stage before.
+# The stages after distillation. A mixture is the weighted mean of the models before and after a stage.
 _MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD = "meaning", "mixed", "items", "mixed-2", "head"
 _CONTROL = "-control"  # ends the names of the control model's folders
 _HEAD_ONLY = [
@@ -51,7 +51,7 @@ _HEAD_ONLY = [
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Parse the command line, run all steps, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.reproduce",
         description=__doc__,
@@ -74,16 +74,16 @@ def main() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The places that the steps read and write, and the number of runs.
+    """The options of the recipe that makes the default model: paths, and the number of seeds.
 
     Attributes:
-        trees: Folder of the cloned repositories.
-        teachers: Folder with the folders of both teachers.
+        trees: Folder for the repositories with the training texts, which are fetched if they are missing.
+        teachers: Folder with the folders of both teachers (larger models, which the model imitates).
         out: The model folder to make.
-        wordnet: Folder of WordNet's files.
-        data: Folder of the data sets; None fetches them.
-        host: Where all repositories are.
-        seeds: Number of runs of the third stage.
+        wordnet: Folder of WordNet's database files.
+        data: Folder of the data sets; None: the data sets are fetched.
+        host: The URL before "/owner/name" of all repositories, or a local folder of repositories.
+        seeds: Number of runs, with different seeds, of the third stage (training with meaning items).
     """
 
     trees: Path
@@ -96,7 +96,16 @@ class Recipe:
 
 
 def reproduce(recipe: Recipe) -> None:
-    """Run all steps; exit with the status of a step that fails."""
+    """Run all steps of the recipe that are not finished.
+
+    Args:
+        recipe: The paths and the number of seeds.
+
+    Raises:
+        InputError: A folder is missing, a repository cannot be fetched, an output is outdated, or a folder to
+            write exists and simllm did not write it.
+        SystemExit: A step failed; the exit status is that of the step.
+    """
     needed = [recipe.wordnet, *(recipe.teachers / name for name in _TEACHERS)]
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
@@ -117,7 +126,12 @@ def reproduce(recipe: Recipe) -> None:
 
 
 def _run(command: list[str], data: str) -> None:
-    """Print a command and run it with the data sets of a folder; exit with its status if it fails."""
+    """Print a command and run it; exit with its status if it fails.
+
+    Args:
+        command: The Python module and its arguments.
+        data: The folder of the data sets.
+    """
     print("$ python -m " + " ".join(command), file=sys.stderr)
     environment = {**os.environ, "SIMLLM_DATA": data}  # for the configurations of all steps
     if status := signals.run_forwarding_signals([sys.executable, "-m", *command], environment):
@@ -125,10 +139,14 @@ def _run(command: list[str], data: str) -> None:
 
 
 def is_up_to_date(output: Path, source: Path) -> bool:
-    """Return whether a file exists and is newer than the file that it is made from.
+    """Return whether an output file exists, and check that it is not older than its source.
+
+    Args:
+        output: The output file.
+        source: The file from which `output` is made.
 
     Raises:
-        InputError: `output` exists, but is older than `source`, or `source` is missing.
+        InputError: `output` exists, but it is older than `source`, or `source` is missing.
     """
     if not output.exists():
         return False
@@ -138,12 +156,23 @@ def is_up_to_date(output: Path, source: Path) -> bool:
 
 
 def _seed_suffixes(seeds: int) -> list[str]:
-    """Return the ends of the folder names of the last stages' runs, one for each seed."""
+    """Return a suffix for the run folders of each seed: "" for seed 1, "-seed2" for seed 2, and so on."""
     return ["", *(f"-seed{seed}" for seed in range(2, seeds + 1))]
 
 
 def read_repositories(file: Path) -> list[tuple[str, str]]:
-    """Read the owner/name and the revision of each repository; raise InputError for a wrong line."""
+    """Read the list of repositories.
+
+    Args:
+        file: A file with "owner/name", a tab and a revision on each line. Lines with # at the start are
+            ignored.
+
+    Returns:
+        For each repository, "owner/name" and the revision.
+
+    Raises:
+        InputError: The file cannot be read, or a line is wrong.
+    """
     rows = [(number, line.split("\t")) for number, line in files.lines(file) if not line.startswith("#")]
     for number, row in rows:
         if len(row) != 2:
@@ -152,9 +181,18 @@ def read_repositories(file: Path) -> list[tuple[str, str]]:
 
 
 def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
-    """Return the path of a bare repository with HEAD at a revision; fetch it if it is missing.
+    """Return the path of a local bare repository with HEAD at a revision; fetch it if it is missing.
 
-    The corpus chooses the held-out texts by a hash of the last two folders of this path.
+    The path must not change: the corpus chooses held-out texts by a hash of its last two folders.
+
+    Args:
+        folder: The folder of all repositories.
+        name: Owner and name of the repository, as in "owner/name".
+        revision: The full hash of the commit.
+        host: The URL before "/owner/name", or a local folder of repositories.
+
+    Raises:
+        InputError: The repository cannot be fetched.
     """
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
@@ -164,15 +202,21 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
 
 
 def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
-    """Return the commands of all steps that are not finished: modules and arguments.
+    """Return the commands of the steps that are still to run, in order.
+
+    Finished steps that prepare data are left out. The commands that train, mix and release models are
+    always included.
 
     Args:
-        recipe: The recipe.
+        recipe: The paths and the number of seeds.
         data: Folder of the data sets.
-        trees: The repositories.
+        trees: The folders of the fetched repositories.
+
+    Returns:
+        For each command, the Python module and its arguments.
 
     Raises:
-        InputError: The output of a step is older than the corpus.
+        InputError: The output of a step is older than the corpus from which it is made.
     """
     rated = [f"{data}/rated/{name}.jsonl" for name in _RATED]
     wordnet, train = str(recipe.wordnet), str(_TRAIN)
@@ -206,18 +250,27 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
 
 
 def _mix(run: str, mixed: str, start: Path, share: str) -> list[str]:
-    """Return the command that mixes the model of a run with the model `start`, which gets this share."""
+    """Return the command that mixes the weights of two models.
+
+    Args:
+        run: The name of the run folder whose model is mixed.
+        mixed: The name of the model folder to write.
+        start: The folder of the other model.
+        share: The weight of `start` in the mixture, from 0 to 1.
+    """
     command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
     return [*command, "--start", str(start), "--share", share]
 
 
 def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
-    """Return the commands of the second stage, which trains encoder and meaning head, and of its mixture.
+    """Return the commands of the second stage, which trains the encoder and the meaning head.
+
+    The second command mixes the weights of the trained and the initial encoder.
 
     Args:
-        suffix: The end of the folder names.
-        wordnet: The file of pairs of words and definitions.
-        overrides: Further settings.
+        suffix: The end of the names of the folders to write.
+        wordnet: The file of text pairs from WordNet, such as words and definitions.
+        overrides: `key=value` items that change the configuration.
     """
     out = f"out={_RUNS / _MEANING}{suffix}"
     return [
@@ -227,13 +280,16 @@ def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list
 
 
 def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
-    """Return the commands of the stages with meaning items: of the encoder, then of the meaning head alone.
+    """Return the commands of the stages that train with meaning items.
+
+    The first command trains the encoder and the meaning head. The second command mixes the weights of the
+    trained and the initial encoder. The third command trains only the meaning head.
 
     Args:
-        start: The end of the folder name of the start model.
-        suffix: The end of the folder names.
-        wordnet: The file of pairs of words and definitions.
-        overrides: Further settings.
+        start: The end of the folder name of the initial model.
+        suffix: The end of the names of the folders to write.
+        wordnet: The file of text pairs from WordNet, such as words and definitions.
+        overrides: `key=value` items that change the configuration.
     """
     command = ["train.contrastive", "configs/items.yaml", f"positives.3.source={wordnet}", *overrides]
     mixed = _RUNS / (_MIXED + start)
@@ -245,11 +301,11 @@ def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -
 
 
 def _release_command(recipe: Recipe, rated: str) -> list[str]:
-    """Return the command that makes the model folder from the folders of all runs.
+    """Return the command that makes the released model folder from the folders of all runs.
 
     Args:
-        recipe: The recipe.
-        rated: The rated pairs that the score scale is fitted to.
+        recipe: The paths and the number of seeds.
+        rated: The file of rated text pairs to which the score scale is fitted.
     """
     test = str(_TEST)
     first, *others = (f"{_RUNS / _HEAD}{suffix}" for suffix in _seed_suffixes(recipe.seeds))

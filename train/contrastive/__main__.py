@@ -1,4 +1,4 @@
-"""Train a model on pairs of texts with the same meaning, against all other pairs of texts.
+"""Train a model so that texts with the same meaning get similar embeddings, and other texts do not.
 
     python -m train.contrastive configs/contrastive.yaml
     python -m train.contrastive configs/contrastive.yaml model=runs/mine/model out=runs/mine-tuned
@@ -46,7 +46,8 @@ from train.runtime.training_state import Progress
 class ContrastiveTask:
     """The model, the losses and the evaluation of contrastive training, for the training loop.
 
-    The main loss is InfoNCE over pairs of texts with the same meaning. Auxiliary losses are optional.
+    The main loss is InfoNCE: two texts with the same meaning should be closer to each other than to other
+    texts. The configuration can add auxiliary losses.
 
     Args:
         config: The configuration of the run.
@@ -135,7 +136,7 @@ class ContrastiveTask:
         """Evaluate the model on the dev data.
 
         Returns:
-            The dev criterion, which chooses the best model (lower is better), and figures by name.
+            The dev criterion (the model with the lowest value is the best), and figures for the log, by name.
         """
         return self.dev_criterion(self.metric)
 
@@ -159,9 +160,9 @@ class ContrastiveTask:
         return torch.cat([embeddings, anchored], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
-        """Compute the weighted sum of all losses over the embeddings of a batch.
+        """Compute the weighted sum of the losses that compare the embeddings of a batch.
 
-        The losses of the auxiliary language model and of the meaning head are not included.
+        The auxiliary language model and the meaning head compute their losses separately.
 
         Args:
             embeddings: (N, D) embeddings of all texts in the batch. If the loss has an anchor (a frozen
@@ -203,12 +204,12 @@ class ContrastiveTask:
 
 
 def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
-    """Train a model contrastively, or resume the run.
+    """Train a model contrastively, or resume a stopped run in the same folder.
 
     Args:
         config: The configuration of the run.
         world: The processes of the run.
-        stop: The handler of signals.
+        stop: Shows whether a signal has asked the run to stop.
 
     Returns:
         The folder of the model that was best on the dev data.

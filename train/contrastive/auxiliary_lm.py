@@ -1,4 +1,4 @@
-"""The auxiliary language model: permuted language modelling during contrastive training."""
+"""The auxiliary language model: the encoder also predicts hidden tokens during contrastive training."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _SEED = 2  # so that the seed differs from those of the pairs and of the rated p
 
 
 class AuxiliaryLanguageModel:
-    """Permuted language modelling with the encoder, as an auxiliary task of contrastive training.
+    """Auxiliary task of contrastive training: permuted language modelling with the same encoder.
 
-    The layer that predicts tokens starts from random weights, because model folders do not store it.
+    The model predicts hidden tokens of texts whose tokens are in random order. The layer that predicts
+    tokens starts from random weights, because model folders do not store it.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class AuxiliaryLanguageModel:
             config: The settings of the language modelling.
             run: The configuration of the run.
             start: The initial model, with its encoder and tokenizer.
-            excluded: Texts to leave out.
+            excluded: Evaluation texts, which are left out.
             world: The processes of the run.
 
         Raises:
@@ -79,20 +80,32 @@ class AuxiliaryLanguageModel:
         self._prefetcher = Prefetcher(self._make_batch)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare this process's part of the language modelling loss for one update (optimizer step).
+        """Prepare this process's part of the weighted loss for one update (optimizer step).
+
+        The loss is the mean cross entropy of the predicted tokens, in nats, times the configured weight.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            A function that computes a part of the weighted mean loss per predicted token, in nats, and the
-            number of text tokens in that part. Nothing if this process has no texts.
+            One function without arguments; an empty list if this process has no texts. The function
+            computes this process's part of the loss (a scalar) and the number of text tokens in that part.
+            The parts from all processes add up to the loss of the update.
         """
         batch, predicted = self._prefetcher[update]
         return [partial(self._loss, update, batch, predicted)] if batch else []
 
     def _loss(self, update: int, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
-        """Compute this process's part of the loss for one update, and the number of its text tokens."""
+        """Compute this process's part of the weighted loss for one update (optimizer step).
+
+        Args:
+            update: Number of the update, from 0; it seeds the dropout.
+            batch: The texts of this process.
+            predicted: Number of tokens that all processes together predict in this update.
+
+        Returns:
+            The part of the loss, a scalar, and the number of text tokens in `batch`.
+        """
         torch.manual_seed(combined_seed(self.seed, update, self.world.rank))  # for dropout
         with self.world.autocast(self.precision):
             loss = self.model(batch.to(self.world.device))
@@ -102,7 +115,8 @@ class AuxiliaryLanguageModel:
         """Make this process's batch for one update (optimizer step).
 
         Returns:
-            The batch, or None if this process has no texts; and how many tokens all processes predict.
+            The batch, or None if this process has no texts; and the number of tokens that all processes
+            together predict in this update.
         """
         parts = self._batches.texts_of_update(update, self.world.size)
         own = parts[self.world.rank]
@@ -116,11 +130,14 @@ def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[P
 
     Args:
         pattern: Path or glob pattern of files with one text per line.
-        excluded: Texts to leave out.
-        folder: The folder in which a subfolder with the file is made.
+        excluded: Evaluation texts, which are left out.
+        folder: The folder for the file. Its name in this folder is HASH/texts.txt.
 
     Returns:
-        The file, and the SHA-256 of its texts.
+        The path of the written file, and the SHA-256 of its texts.
+
+    Raises:
+        InputError: A file cannot be read or written, or no text is left.
     """
     cleaned = (clean(line) for file in match_files(pattern) for _, line in files.lines(file))
     kept = "".join(f"{text}\n" for text in cleaned if text and text not in excluded)

@@ -20,16 +20,19 @@ from train.corpus import decontaminate
 from train.corpus.sources import input_files
 from train.runtime.prefetch import Prefetcher
 
-_FREQUENCY_PAIRS = 50_000  # pairs in which the document frequencies of the lexical teacher are counted
+_FREQUENCY_PAIRS = 50_000  # pairs in which the lexical teacher counts how common tokens are
 
 
 @dataclass(frozen=True)
 class ContrastiveBatch:
     """The N tokenized texts of one update (optimizer step), and their relations.
 
-    The texts are listed in sections. Section 0 has the first texts of B positive pairs, and section 1
-    their second texts. Section 2 has H hard negatives, and section 3 further texts for the lexical
-    teacher. Then each rated source has two sections: the first and the second texts of its pairs.
+    The texts are listed in sections:
+
+    - 0 and 1: the first and the second texts of B positive pairs (two texts with the same meaning);
+    - 2: H hard negatives (texts with words like those of a pair, but another meaning);
+    - 3: further texts for the lexical teacher, which measures similarity by shared tokens;
+    - two more sections for each source of pairs with human ratings: their first and their second texts.
 
     Attributes:
         ids: The token ids of each of the N texts.
@@ -38,9 +41,9 @@ class ContrastiveBatch:
             same meaning as the second text of a positive pair (column).
         false_hard_negatives: (B, H) bool: whether the first text of a positive pair (row) is known to
             have the same meaning as a hard negative (column).
-        rated: One batch of rated pairs for each rated source.
-        cosines: (C, C) cosines that the lexical teacher gives to the C texts of section 0 and of all
-            sections from 3 on. None without a lexical teacher.
+        rated: For each source of pairs with human ratings, the pairs and their ratings.
+        cosines: (C, C) similarities from the lexical teacher, between the C texts of section 0 and of all
+            sections from 3 on; None without a lexical teacher.
     """
 
     ids: list[list[int]]
@@ -52,9 +55,9 @@ class ContrastiveBatch:
 
 
 class ContrastiveBatches:
-    """The sequence of training batches, which are computed in advance by a background thread.
+    """The sequence of training batches, which a background thread prepares in advance.
 
-    Batch n depends only on the configuration and on n.
+    Batch n depends only on n, the configuration, its input files and the initial model.
     """
 
     def __init__(self, config: ContrastiveConfig, start: Checkpoint) -> None:
@@ -92,11 +95,11 @@ class ContrastiveBatches:
         return self._prefetcher[number]
 
     def pairs(self, number: int) -> list[PositivePair]:
-        """Draw the positive pairs (texts with the same meaning) of the batch with this number, from 0."""
+        """Choose the positive pairs (two texts with the same meaning) of batch `number`, counted from 0."""
         return draw_pairs(self.positives, self.config.pairs, self.config.seed, number)
 
     def _make_batch(self, number: int) -> ContrastiveBatch:
-        """Draw and tokenize the texts of the batch with this number, and mark texts with the same meaning."""
+        """Choose and tokenize the texts of batch `number`, and find out which texts have the same meaning."""
         config, pairs = self.config, self.pairs(number)
         rated = [source.draw(config.seed, number) for source in self.rated]
         count = config.overlap.pairs if config.overlap else 0
@@ -118,12 +121,15 @@ class ContrastiveBatches:
 
 
 def _list_texts(pairs: list[PositivePair]) -> list[str]:
-    """List both texts of each pair, one pair after the other."""
+    """Return both texts of each pair in one list: first, second, first, second, and so on."""
     return [text for pair in pairs for text in (pair.first, pair.second)]
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute a SHA-256 over all input files: sources, excluded texts, dev files and word lists."""
+    """Compute the SHA-256 of all texts and word lists that a run reads.
+
+    These are the training texts, excluded texts, dev data, the contrast set and the lexicon's word lists.
+    """
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]
     patterns += [config.overlap.source] if config.overlap else []

@@ -13,24 +13,28 @@ from train.runtime.config import ADDED_LATER, TrainingConfig
 class PositivesConfig:
     """Settings for one source of positive pairs (two texts with the same meaning).
 
-    A file of JSON lines holds pairs. In a file of plain lines, each line is paired with its rewording
-    by rule, or with a copy of the line. The two copies differ by word dropout and by the model's
-    dropout (Gao et al., "SimCSE", 2021). A file of meaning items (see `meaning_items`) holds texts with the
-    same meaning, and hard negatives.
+    The files of a source are of one of three kinds:
+
+    - JSON lines with pairs;
+    - plain lines. Each line is paired with its rewording by rule, or with a copy of itself. Copies differ by
+      word dropout (random removal of words) and by the model's dropout (Gao et al., "SimCSE", 2021);
+    - meaning items: a text with texts of the same meaning and texts of other meanings (see `meaning_items`).
+
+    Hard negatives are texts with words like those of a pair, but another meaning.
     """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with pairs
-    share: float  # share of the pairs of an update
-    word_dropout: float = 0.0  # share of words dropped from both texts, or only from a rewording
+    share: float  # share of the pairs in an update that come from this source
+    word_dropout: float = 0.0  # share of words removed from both texts; with `rewording`, from the second
     rewording: bool = False  # whether the second text is reworded by rule
-    hard_negatives: int = 0  # texts with a changed meaning per pair: from the file, and then by rule
+    hard_negatives: int = 0  # hard negatives per pair; those that the file lacks are made by rule
     items: bool = False  # whether the file holds meaning items, whose fields are fixed
     fields: tuple[str, ...] = ("a", "b")  # fields of the two texts and of a hard negative; (): plain lines
-    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
-    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # wanted values of fields in JSON lines
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # unwanted values of fields
     max_words: int = 256  # longer texts are left out
-    min_overlap: float = 0.0  # pairs that share fewer words (Jaccard) are left out
-    max_overlap: float = 1.0  # pairs that share more words are left out
+    min_overlap: float = 0.0  # pairs with a lower word overlap (Jaccard similarity) are left out
+    max_overlap: float = 1.0  # pairs with a higher word overlap are left out
 
     def __post_init__(self) -> None:
         if len(self.fields) not in (0, 2, 3):
@@ -104,16 +108,17 @@ class MeaningSourceConfig:
     """Settings for one source of text pairs, labelled as having the same meaning or different meanings."""
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
-    share: float  # share of the pairs of an update
+    share: float  # share of the pairs in an update that come from this source
     # three fields: two texts and a label; two fields: texts with the same meaning; one or none: single
     # texts, from which pairs are made by rule
     fields: tuple[str, ...] = ()
     items: bool = False  # whether the file holds meaning items, whose fields are fixed
     same: tuple[str, ...] = ("same",)  # labels of pairs with the same meaning
     different: tuple[str, ...] = ("different",)  # labels of other pairs; all other labels are left out
-    sentences: tuple[str, ...] = ()  # files of sentences to put word pairs into; none: pairs of texts
-    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines with one of these values
-    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # JSON lines without these values
+    # files of sentences: `source` has pairs of words, which are put into these sentences; (): pairs of texts
+    sentences: tuple[str, ...] = ()
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # wanted values of fields in JSON lines
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # unwanted values of fields
     max_words: int = 40  # longer texts are left out
 
     def __post_init__(self) -> None:
@@ -161,17 +166,18 @@ class ContrastiveConfig(TrainingConfig):
     exclude: tuple[str, ...] = ()  # rated files; training texts that occur in them are left out
     dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
     dev_comments: str  # cleaned comments, one per line, for the same criterion
-    hold_out_contrast: bool  # whether to train without the deciding words of the contrast set
+    hold_out_contrast: bool  # whether to train without the words that decide the contrast set (a test)
     temperature: float  # of the softmax over cosine similarities
     hard_negative_weight: float  # weight of a hard negative; other negatives have weight 1
     pairs: int  # number of pairs per update; the texts of the other pairs are negatives
     chunk_tokens: int  # tokens that are embedded at once, padding included
     cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
     language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
-    # weight of a loss that keeps similarities between texts as in the initial model
+    # weight of a loss that keeps the similarities between texts close to those of the initial model
     anchor_weight: float = field(default=0.0, metadata=ADDED_LATER)
     meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
-    # meaning items (file or glob pattern) for the same criterion; only those of the split "dev" are used
+    # meaning items (file or glob pattern) for the criterion that chooses the best model; only those of the
+    # split "dev" are used
     dev_items: str | None = field(default=None, metadata=ADDED_LATER)
     # whether only the meaning head is trained; the encoder stays as it is, and other losses are not computed
     head_only: bool = field(default=False, metadata=ADDED_LATER)

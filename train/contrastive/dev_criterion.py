@@ -24,20 +24,21 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """Computes the number by which the best model of a training run is chosen, and figures for the log.
+    """Evaluation of models on dev data, to choose the best model of a training run.
 
     Args:
-        dev: Paths of files with rated text pairs.
+        dev: Paths of files of text pairs with human ratings.
         dev_comments: A file of cleaned comments, one per line; None: the criterion uses no comments.
         seed: Seed for choosing comments and for their rule-based edits.
-        dev_items: A file or glob pattern of meaning items; None: the criterion uses no items.
+        dev_items: A file or glob pattern of meaning items (texts with rewordings and changes of meaning);
+            None: the criterion uses no items.
     """
 
     def __init__(
         self, dev: Sequence[str], dev_comments: str | None, seed: int, dev_items: str | None = None
     ) -> None:
         self.rated = [ratings.load(Path(file)) for file in dev]
-        self.made: dict[str, contrast.Triples] = {}  # triples by the name of their figure
+        self.made: dict[str, contrast.Triples] = {}  # triples, by the name of the figure
         if dev_comments:
             self.made["edits"] = make_edited_triples(Path(dev_comments), seed)
         if dev_items:
@@ -49,20 +50,20 @@ class DevCriterion:
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
         """Evaluate a model that scores text pairs.
 
-        criterion = -mean(figures), over these figures:
+        The criterion is the negative mean of these figures:
 
-        - for each rated file, the Spearman correlation between scores and ratings;
+        - for each file of rated pairs, the Spearman correlation between scores and ratings;
         - the share of comments for which a rewording scores higher than a text with a changed meaning;
         - the same share for meaning items;
-        - both shares for the probabilities of the meaning head, if the model has this head.
+        - if the model has a meaning head, these two shares again, with the head's probabilities as scores.
 
-        The accuracy on the contrast set is logged, but is not part of the criterion.
+        The accuracy on the contrast set (test triples) is logged, but is not part of the criterion.
 
         Args:
             metric: The model.
 
         Returns:
-            The criterion (lower is better), and all figures by name.
+            The criterion (lower is better), and all figures by name, with those of the contrast set.
         """
         figures = {}
         for rated in self.rated:
@@ -97,11 +98,11 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
 
 
 def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
-    """Make triples from comments: the comment, a rewording by rule, and a text with a changed meaning.
+    """Make triples of a comment, its rewording by rule, and a variant whose meaning is changed by rule.
 
     Args:
         comments: A file of cleaned comments, one per line.
-        seed: Seed for the choice and the edits of the comments.
+        seed: Seed for choosing and editing comments.
         count: The largest number of triples.
 
     Returns:

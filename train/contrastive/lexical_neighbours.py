@@ -1,10 +1,11 @@
-"""Find pairs of comments in a corpus that share many words, whatever they mean.
+"""Find pairs of comments in a corpus that share many words, with the same meaning or not.
 
     python -m train.contrastive.lexical_neighbours runs/repositories/train.txt runs/neighbours.jsonl
 
-Several summaries of the same code share more or fewer words. These pairs imitate such summaries: each
-text is paired with one of the texts whose words are most like its own. The output is JSON lines with
-`a` and `b`. configs/meaning.yaml uses the pairs for the lexical teacher, not as positive pairs.
+The pairs imitate summaries of the same code, which share many words or few. Each text is paired with one
+of the ten texts whose words are most similar. The output is JSON lines with the texts `a` and `b`.
+configs/meaning.yaml uses the pairs to teach the encoder similarity by shared words. It does not treat them
+as pairs with the same meaning.
 """
 
 from __future__ import annotations
@@ -43,7 +44,14 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
-    """Write up to `pairs` pairs of texts that share words to `out`; the corpus has one text per line."""
+    """Find pairs of texts that share many words, and write them to a file.
+
+    Args:
+        corpus: A file with one text per line.
+        out: The JSON-lines file to write.
+        pairs: The largest number of pairs.
+        overwrite: Whether `out` may be replaced.
+    """
     check_output(out, overwrite, [corpus])
     texts = list(dict.fromkeys(clean(line) for _, line in files.lines(corpus)))
     rows = [{"a": first, "b": second} for first, second in neighbour_pairs(texts, pairs)]
@@ -52,7 +60,7 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
 
 
 def neighbour_pairs(texts: Sequence[str], count: int) -> Iterator[tuple[str, str]]:
-    """Pair randomly chosen texts, each with one of the ten texts whose bags of words are nearest.
+    """Pair each of some random texts with one of the ten texts whose words are most similar.
 
     Args:
         texts: Cleaned texts without repetitions.

@@ -1,9 +1,9 @@
 """The lexical teacher: text similarity by shared tokens, which the encoder learns to imitate.
 
-A small encoder confuses words with similar contexts, but a bag of tokens does not. An encoder that
-learns from this teacher agrees better with human ratings than the encoder or the teacher alone. The
-encoder learns which texts in a batch are similar, as in similarity-preserving distillation (Tung
-and Mori, 2019).
+A small encoder confuses words that occur in similar contexts. The teacher does not, because it compares
+only the tokens themselves. An encoder that learns from this teacher agrees better with human ratings than
+the encoder or the teacher alone. The encoder learns which texts in a batch are similar, as in
+similarity-preserving distillation (Tung and Mori, 2019).
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class LexicalTeacher:
 def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
     """Compute how much the similarities among N texts differ between a student and a teacher.
 
-    For each text, softmax(cosines with the other texts / temperature) is a distribution over the other
-    texts. The loss is the KL divergence KL(teacher || student) of these distributions, averaged over
-    the N texts.
+    The student is the encoder in training. For each text, softmax(cosines with the other texts /
+    temperature) is a distribution over the other texts. The loss is the KL divergence KL(teacher || student)
+    between the distributions of teacher and student, averaged over the N texts.
 
     Args:
-        embeddings: (N, D) embeddings from the student. Their cosines need not be computed before.
+        embeddings: (N, D) embeddings from the student, of any length.
         cosines: (N, N) cosines from the teacher.
         temperature: The temperature of both softmaxes.
 

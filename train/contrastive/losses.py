@@ -20,17 +20,20 @@ def info_nce(
 ) -> Tensor:
     """Compute the symmetric InfoNCE loss (van den Oord et al., 2018; Gao et al., "SimCSE", 2021).
 
-    Row i of `first` and row i of `second` are a positive pair: texts with the same meaning. Rows i and j
-    are a negative pair, unless `same_meaning[i, j]` is true. Hard negatives are compared only with `first`.
+    Row i of `first` and row i of `second` are a positive pair: texts with the same meaning. The loss is low
+    if they are closer to each other than to the other rows. Row i of `first` and another row j of `second`
+    are a negative pair, unless `same_meaning[i, j]` is true. Hard negatives are further texts, which are
+    compared only with `first`.
 
     Args:
-        first: (B, D) embeddings.
-        second: (B, D) embeddings.
-        same_meaning: (B, B) bool, true for rows i and j that are not used as a negative pair.
+        first: (B, D) embeddings of the pairs' first texts.
+        second: (B, D) embeddings of the pairs' second texts.
+        same_meaning: (B, B) bool, true where row i of `first` and row j of `second` have the same meaning.
         temperature: The temperature of the softmax over cosines.
         negatives: (H, D) embeddings of hard negatives; None: no hard negatives.
         weight: Weight of a hard negative in the softmax; other negatives have weight 1.
-        false_hard_negatives: (B, H) bool, true for hard negatives that a row of `first` ignores.
+        false_hard_negatives: (B, H) bool, true where row i of `first` ignores hard negative j, because they
+            have the same meaning; None: no hard negative is ignored.
 
     Returns:
         The loss, a scalar.
@@ -53,14 +56,14 @@ def cosent(first: Tensor, second: Tensor, ratings: Tensor, sets: Tensor, tempera
     """Compute the CoSENT loss, which ranks text pairs by their ratings (Su, "CoSENT", 2022).
 
     The loss is log(1 + sum exp((cos(low) - cos(high)) / temperature)). The sum compares each text pair
-    `low` with each text pair `high` that has a higher rating in the same rated set. The function `cos` is
-    the cosine between the two embeddings of a pair.
+    `low` with each text pair `high` of the same data set that has a higher rating. The function `cos` is the
+    cosine between the two embeddings of a pair.
 
     Args:
         first: (B, D) embeddings of the pairs' first texts.
         second: (B, D) embeddings of the pairs' second texts.
         ratings: (B,) ratings of the pairs.
-        sets: (B,) number of the rated set to which each pair belongs.
+        sets: (B,) number of the data set to which each pair belongs.
         temperature: The temperature of the cosines.
 
     Returns:

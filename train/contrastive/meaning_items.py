@@ -44,12 +44,12 @@ class MeaningItem:
     kinds: tuple[str, ...]
 
     def draw_same(self, random: np.random.Generator) -> tuple[str, str]:
-        """Draw two texts with the same meaning."""
+        """Choose two different texts of `same` at random."""
         first, second = random.choice(len(self.same), 2, replace=False)
         return self.same[first], self.same[second]
 
     def draw_different(self, random: np.random.Generator) -> tuple[str, str]:
-        """Draw a text of the item, and a text with another meaning."""
+        """Choose a text of `same` and a text of `different` at random; return them in random order."""
         pair = (
             self.same[random.integers(len(self.same))],
             self.different[random.integers(len(self.different))],
@@ -69,6 +69,9 @@ def read_items(
         held_out: Word pairs that must not be trained on. Texts of an item that differ by such a pair from
             another text of the item are left out.
 
+    Returns:
+        The items that still have two texts with the same meaning and a text with another meaning.
+
     Raises:
         InputError: A file cannot be read, a line is no item, or no item is left.
     """
@@ -84,10 +87,14 @@ def read_items(
 
 
 def make_triples(items: list[MeaningItem]) -> Triples:
-    """Make a triple of each text with another meaning, with the item's text as the reference.
+    """Make triples from meaning items: a reference, a rewording and a change (a text with another meaning).
 
-    The rewordings take turns. So each form of rewording, close or free, meets every kind of change. The text
-    of the next item is one more change, of the kind "unrelated".
+    An item gives one triple for each of its texts with another meaning, which is the change. In one more
+    triple, the change is the text of the next item, and its kind is "unrelated". The reference is always the
+    item's own text. The item's other texts with the same meaning are used in turn as rewordings.
+
+    Returns:
+        The triples. Their form is "written".
     """
     rows = []
     for item, other in zip(items, [*items[1:], items[0]], strict=True):
@@ -105,8 +112,11 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
         row: The JSON object of the item.
         where: The location of the item for error messages.
 
+    Returns:
+        The item with cleaned texts.
+
     Raises:
-        InputError: A key is missing or has another type, or two texts are equal after cleaning.
+        InputError: A key is missing or has a value of another form, or two texts are equal after cleaning.
     """
     same, different = row.get("same"), row.get("different")
     if not _are_texts(same) or not isinstance(different, list) or not all(map(_are_texts, different)):
@@ -127,7 +137,10 @@ def _are_texts(value: Any) -> bool:
 
 
 def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterator[MeaningItem]:
-    """Yield the item without texts that differ by a held-out word pair, if enough texts are left."""
+    """Yield the item without texts that differ from another one by a held-out word pair.
+
+    Yield nothing if fewer than two texts with the same meaning or no text with another meaning is left.
+    """
     text, *others = item.same
     same = [text, *(other for other in others if not held_out.holds_out(text, other))]
     changes = [

@@ -23,7 +23,7 @@ from train.corpus.sources import match_files
 from train.runtime.select_rows import select_rows
 
 SAME, DIFFERENT = 1.0, 0.0
-_NEAR = 30  # items that follow an item in its file, from which unrelated texts are drawn
+_NEAR = 30  # half of the unrelated texts are chosen from the next 30 items in the file
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class MeaningPair:
 
 
 class MeaningSource(Protocol):
-    """Interface of a source from which labelled text pairs are drawn."""
+    """Interface of a source that gives labelled text pairs at random."""
 
     def __len__(self) -> int: ...
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one labelled pair with a random generator."""
+        """Return a labelled text pair, chosen or made with a random generator."""
 
 
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
@@ -50,9 +50,13 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     Args:
         config: The settings of the source: its files, their fields, and which pairs to use.
         excluded: Texts that must not be trained on.
-        lexicon: The word lists for making pairs by rule. They include held-out word pairs, which must not be
-            trained on. Text pairs that differ by a held-out word pair are left out. Word pairs with any
-            held-out word are left out, too.
+        lexicon: The word lists for making pairs by rule. Its held-out word pairs must not be trained on:
+            text pairs that differ by a held-out pair are left out. From a source of word pairs, all pairs
+            with a word of a held-out pair are left out.
+
+    Returns:
+        The source. Its type depends on the kind of files: meaning items, single texts, text pairs or word
+        pairs.
 
     Raises:
         InputError: No pair is left.
@@ -79,7 +83,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 
 
 class LabelledPairs:
-    """Labelled text pairs from a file; if both labels occur, both are drawn equally often."""
+    """Labelled text pairs from a file; if both labels occur, both are chosen equally often."""
 
     def __init__(self, pairs: Sequence[MeaningPair]) -> None:
         groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
@@ -89,16 +93,17 @@ class LabelledPairs:
         return sum(map(len, self.groups))
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one labelled pair with a random generator."""
+        """Choose a label with a random generator, and then a pair with this label."""
         group = self.groups[int(random.integers(len(self.groups)))]
         return group[int(random.integers(len(group)))]
 
 
 class ItemPairs:
-    """Labelled text pairs from meaning items.
+    """Labelled text pairs from meaning items (texts with rewordings and changes of meaning).
 
-    Texts of different items are pairs, too. Otherwise the head would learn that texts without common words
-    have the same meaning, because in an item only rewordings share few words with the text.
+    Both texts of a pair are from one item, or they are from two items and have different meanings. Pairs from
+    two items are needed because within an item only rewordings share few words with the text. From these
+    alone, the meaning head would learn that texts with few common words have the same meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
@@ -108,14 +113,18 @@ class ItemPairs:
         return len(self.items)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one labelled pair with a random generator."""
+        """Choose a labelled pair with a random generator.
+
+        45% of the pairs have the same meaning, 35% are a text and a change of meaning from one item, and 20%
+        are texts of two items. If there is only one item, all other pairs are of the second kind.
+        """
         number, chance = int(random.integers(len(self.items))), random.random()
         item = self.items[number]
         if chance < 0.45:
             return MeaningPair(*item.draw_same(random), SAME)
         if chance < 0.8 or len(self.items) == 1:
             return MeaningPair(*item.draw_different(random), DIFFERENT)
-        # Half of the other items are near in the file, and so from the same field of work.
+        # Half of the other items are near in the file, and therefore about a similar subject.
         farthest = min(_NEAR if chance < 0.9 else len(self.items), len(self.items) - 1)
         other = self.items[(number + int(random.integers(1, farthest + 1))) % len(self.items)]
         first, second = (each.same[int(random.integers(len(each.same)))] for each in (item, other))
@@ -123,7 +132,7 @@ class ItemPairs:
 
 
 class RuleMadePairs:
-    """Text pairs made by rule: a text, and its rewording or a text with a changed meaning."""
+    """Labelled text pairs made by rule: a text with its rewording, or with a text of another meaning."""
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
         self.texts, self.lexicon = texts, lexicon
@@ -132,13 +141,13 @@ class RuleMadePairs:
         return len(self.texts)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw one labelled pair with a random generator.
+        """Choose a text with a random generator, and make a labelled pair from it.
 
-        About 40% of the pairs are rewordings, 45% are changes of meaning, and 15% are unrelated texts. Texts
-        that the rules cannot edit are drawn again.
+        About 40% of the pairs are rewordings, 45% are changes of meaning, and 15% are unrelated texts. If the
+        rules cannot edit the text, another text is chosen.
 
         Raises:
-            InputError: The rules can edit none of 100 drawn texts.
+            InputError: The rules can edit none of 100 chosen texts.
         """
         for _ in range(100):
             text = self.texts[int(random.integers(len(self.texts)))]
@@ -149,7 +158,7 @@ class RuleMadePairs:
             elif chance < 0.55:
                 second = reword(text, self.lexicon, random)
             elif changed := change(text, self.lexicon, random):
-                # A change is often reworded, too, so that few changed words are no sign of either label.
+                # A change is often reworded, too, so that the number of new words does not show the label.
                 second = reword(changed[1], self.lexicon, random) if random.random() < 0.4 else changed[1]
                 label = DIFFERENT
             if second != text:
@@ -158,7 +167,11 @@ class RuleMadePairs:
 
 
 class WordPairs:
-    """Labelled word pairs, each put into sentences that contain the pair's first word."""
+    """Labelled sentence pairs, made from labelled word pairs such as synonyms.
+
+    The first sentence contains the first word of a word pair. In the second sentence, the second word
+    replaces that word.
+    """
 
     def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:
         self.sentences: dict[str, list[str]] = defaultdict(list)
@@ -172,10 +185,7 @@ class WordPairs:
         return len(self.pairs)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Draw a word pair and a sentence, and make a labelled pair of sentences.
-
-        The first sentence contains the first word. The second sentence has the second word in its place.
-        """
+        """Choose a word pair and a sentence with a random generator, and make a labelled sentence pair."""
         pair = self.pairs.draw(random)
         options = self.sentences[pair.first]
         sentence = options[random.integers(len(options))]
@@ -185,7 +195,7 @@ class WordPairs:
 
 
 def _read_texts(config: MeaningSourceConfig) -> Iterator[str]:
-    """Yield the texts of a source: all lines of plain files, or one field of all rows."""
+    """Yield the single texts of a source: all lines of plain files, or one field of all JSON lines."""
     if config.fields:
         for where, row in select_rows(config.source, config.only, config.leave_out):
             yield text_under(row, config.fields[0], where)
@@ -202,7 +212,8 @@ def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTe
 def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     """Read the labelled text pairs of a source.
 
-    Left out are pairs with another label, with two equal texts, or with an empty or long text.
+    Pairs with a label that the settings do not name, with two equal texts, or with an empty or too long text
+    are left out.
     """
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []

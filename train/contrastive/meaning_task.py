@@ -26,7 +26,13 @@ from train.runtime.prefetch import Prefetcher
 
 @dataclass(frozen=True)
 class TokenizedPairs:
-    """Token ids and labels of P text pairs; a label is 1 if both texts have the same meaning, else 0."""
+    """Token ids and labels of P text pairs.
+
+    Attributes:
+        first: The token ids of each pair's first text.
+        second: The token ids of each pair's second text.
+        labels: For each pair, 1 if both texts have the same meaning, else 0.
+    """
 
     first: list[list[int]]
     second: list[list[int]]
@@ -40,10 +46,10 @@ class MeaningTask:
 
     Args:
         config: The settings of the task.
-        start: The initial model. Its encoder is also trained, unless the settings freeze it. Its meaning
-            head, if it has one of the configured shape, is the start of the new one.
+        start: The initial model. Its encoder is also trained, unless the settings freeze it. If it has a
+            meaning head of the configured shape, the new head starts from that head's weights.
         excluded: Texts that must not be trained on.
-        lexicon: The words for pairs that are made by rule.
+        lexicon: The word lists for making pairs by rule.
         seed: Seed for the head's initial weights and for the choice of pairs.
         precision: Precision of matrix products: "fp32", "bf16" or "fp16".
         world: The processes of the run.
@@ -85,7 +91,15 @@ class MeaningTask:
         return [partial(self._loss, pairs, order[rows]) for rows in own]
 
     def _loss(self, pairs: TokenizedPairs, chosen: list[int]) -> tuple[Tensor, int]:
-        """Compute the part of the loss, and the number of text tokens, of the chosen pairs."""
+        """Compute the part of the weighted loss that comes from some pairs.
+
+        Args:
+            pairs: All pairs of the update.
+            chosen: The indices of the pairs to use.
+
+        Returns:
+            The part of the loss, a scalar, and the number of text tokens in the used pairs.
+        """
         first, second = [pairs.first[i] for i in chosen], [pairs.second[i] for i in chosen]
         labels = torch.tensor([pairs.labels[i] for i in chosen], device=self.world.device)
         loss = F.binary_cross_entropy_with_logits(self._logits(first, second), labels, reduction="sum")
@@ -101,9 +115,9 @@ class MeaningTask:
             return self.head(projected[:n], mask[:n], projected[n:], mask[n:]).float()
 
     def draw_pairs(self, update: int) -> list[MeaningPair]:
-        """Draw the labelled text pairs for one update (optimizer step).
+        """Choose the labelled text pairs for one update (optimizer step) at random.
 
-        The pairs depend only on the sources, the seed and the update's number, counted from 0.
+        The pairs depend only on the sources, the seed and the number of the update, counted from 0.
         """
         random = np.random.default_rng(combined_seed(self.seed, update, 2))
         shares = np.array([source.share for source in self.config.sources])
@@ -111,7 +125,7 @@ class MeaningTask:
         return [self.sources[number].draw(random) for number in chosen]
 
     def _make(self, update: int) -> TokenizedPairs:
-        """Draw and tokenize the pairs for one update (optimizer step), counted from 0."""
+        """Choose and tokenize the labelled text pairs for one update (optimizer step), counted from 0."""
         pairs, limit = self.draw_pairs(update), self.encoder.config.max_length
         ids = self.tokenizer.encode([text for pair in pairs for text in (pair.first, pair.second)])
         ids = [self.tokenizer.truncate(text, limit) for text in ids]

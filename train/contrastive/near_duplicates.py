@@ -4,8 +4,9 @@
 
 The two texts of a pair have the same content words in the same order. They differ only in words like
 articles, in the third person of a verb, or in word order such as `the name of the user` and `the user
-name`. Opposites, other numbers, negations and exchanged roles are not paired, because their content
-words differ. The output is JSON lines with `a`, `b` and their `group`.
+name`. Texts that differ by an opposite, a number, a negation or swapped roles are not paired, because
+their content words differ. The output is JSON lines with the texts `a` and `b`, and their content words
+as `group`.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
     """Pair texts that have the same content words in the same order.
 
     Texts with fewer than three content words are left out. Among texts with the same content words, each
-    text is paired with the next text.
+    text is paired with the next one: n texts give n - 1 pairs.
 
     Args:
         texts: Cleaned texts.
-        lexicon: The forms of verbs.
+        lexicon: The word lists, of which the forms of verbs are used.
 
     Yields:
         A dictionary with the texts `a` and `b`. Its `group` is their content words, joined by spaces.
@@ -81,6 +82,10 @@ def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
     """Return the content words of a cleaned text, in a normal form and order.
 
     Verbs in the third person become base forms. Phrases like `name of the user` become `user name`.
+
+    Args:
+        text: The cleaned text.
+        lexicon: The word lists, of which the forms of verbs are used.
     """
     words = text.split()
     content = [
@@ -94,7 +99,7 @@ def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
         verb_only = len(start) == 1 and start[0] in lexicon.verb_forms
         begins = not start or start[-1] in FUNCTION_WORDS or verb_only
         ends = not rest or rest[0] in FUNCTION_WORDS
-        # Only single words are exchanged: `the first name of a user` is not `the name of a first user`.
+        # Only single words are swapped: `the first name of a user` is not `the name of a first user`.
         # "number" stays in its place: `the number of users` is not `the user number`.
         if (
             begins
@@ -121,7 +126,7 @@ def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
         before: The previous word in the text, or "".
         word: The word.
         after: The next word in the text, or "".
-        lexicon: The forms of verbs.
+        lexicon: The word lists, of which the forms of verbs are used.
     """
     if before and before not in BEFORE_VERBS:
         return word

@@ -29,7 +29,7 @@ class PositivePair:
     Attributes:
         first: One text.
         second: The other text.
-        group: The hash of a group of pairs. All texts in pairs of one group have the same meaning.
+        group: A hash that names a group of pairs. All texts in the pairs of one group have the same meaning.
         negatives: Hard negatives for the first text: texts with similar words and another meaning.
     """
 
@@ -40,14 +40,14 @@ class PositivePair:
 
 
 class PositiveSource:
-    """One source of positive pairs (texts with the same meaning), from which pairs are drawn at random."""
+    """One source of positive pairs (two texts with the same meaning), which are chosen at random."""
 
     def __init__(self, config: PositivesConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> None:
         """Read the files of the source.
 
         Args:
             config: The settings of the source.
-            excluded: Texts to leave out.
+            excluded: Evaluation texts, which are left out.
             lexicon: The word lists for rewordings and changes of meaning.
 
         Raises:
@@ -74,7 +74,11 @@ class PositiveSource:
         return len(self.texts or self.items or self.pairs)
 
     def draw(self, random: np.random.Generator) -> PositivePair:
-        """Draw one pair, and apply new random edits: word dropout, rewording and rule-made hard negatives."""
+        """Choose a pair at random and edit it at random, as configured.
+
+        The edits are a rewording of the second text, word dropout (removal of words), and further hard
+        negatives made by rule (texts with a changed meaning).
+        """
         config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
         if config.rewording:
@@ -92,10 +96,12 @@ class PositiveSource:
         return bool(text) and text.count(" ") < self.config.max_words
 
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:
-        """Draw one pair without random edits.
+        """Choose a pair at random, without edits.
 
-        Plain texts are paired with themselves. The two texts of other pairs are swapped in half of the
-        draws, unless the pair has hard negatives. Of an item, two texts and some hard negatives are drawn.
+        - From plain texts: a text, paired with itself.
+        - From pairs: a pair. In half of the cases its texts are swapped, unless it has hard negatives.
+        - From meaning items: two texts of an item with the same meaning. Up to `hard_negatives` of the item's
+          texts with another meaning are the hard negatives.
         """
         if self.items:
             item = self.items[random.integers(len(self.items))]
@@ -113,12 +119,12 @@ class PositiveSource:
 
 
 def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int) -> list[PositivePair]:
-    """Draw the positive pairs for one update (optimizer step).
+    """Choose positive pairs (two texts with the same meaning) at random for one update (optimizer step).
 
-    The pairs depend only on the sources, the seed and the update's number.
+    Equal arguments give equal pairs.
 
     Args:
-        sources: The sources. Each is drawn with a probability proportional to its configured share.
+        sources: The sources. Each is chosen with a probability proportional to its configured share.
         count: Number of pairs.
         seed: The seed of the run.
         update: Number of the update, from 0.
@@ -130,9 +136,10 @@ def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int
 
 
 def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
-    """Find texts in different pairs that are known to have the same meaning.
+    """Find the texts in a list of pairs that are known to have the same meaning.
 
-    Two texts are known to have the same meaning if they are equal, in one pair, or in pairs of one group.
+    All texts of two pairs have the same meaning if the pairs are in one group or have a text in common. A
+    hard negative that equals a text of a pair has the meaning of this pair.
 
     Args:
         pairs: B positive pairs, with H hard negatives in total.
@@ -160,7 +167,7 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
 
 
 def _read_pairs(config: PositivesConfig) -> list[PositivePair]:
-    """Read the pairs of texts of a source; keep those whose word overlap is within the limits."""
+    """Read the text pairs of a source, and leave out pairs whose word overlap is outside the limits."""
     pairs = []
     for where, row in select_rows(config.source, config.only, config.leave_out):
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])
@@ -178,7 +185,7 @@ def _word_overlap(first: str, second: str) -> float:
 
 
 def _drop_words(text: str, share: float, random: np.random.Generator) -> str:
-    """Drop each word of a text with probability `share`, but keep at least one word."""
+    """Remove each word of a text with probability `share`, but leave at least one word."""
     if not share:
         return text
     words = text.split()

@@ -1,4 +1,4 @@
-"""Text pairs with human ratings, from which contrastive training learns to rank pairs like people do."""
+"""Text pairs with human ratings; contrastive training learns to rank text pairs in the order of ratings."""
 
 from __future__ import annotations
 
@@ -17,23 +17,30 @@ from train.pretrain.batches import combined_seed
 
 @dataclass(frozen=True)
 class RatedBatch:
-    """B text pairs with human ratings."""
+    """B text pairs with human ratings.
+
+    Attributes:
+        first: The first text of each pair.
+        second: The second text of each pair.
+        ratings: (B,) float32 ratings of the pairs.
+        sets: (B,) int64 number of the file of each pair. Only ratings in one file are comparable.
+    """
 
     first: list[str]
     second: list[str]
-    ratings: np.ndarray  # (B,) float32
-    sets: np.ndarray  # (B,) int64 number of the rated file; only ratings of one file are comparable
+    ratings: np.ndarray
+    sets: np.ndarray
 
 
 class RatedSource:
-    """The rated text pairs of one or several files, from which pairs are drawn at random."""
+    """Text pairs with human ratings from one or several files, which are chosen at random."""
 
     def __init__(self, config: RatedPairsConfig, excluded: ExcludedTexts) -> None:
         """Read the rated files.
 
         Args:
             config: The settings of the source: its files and their fields.
-            excluded: Texts to leave out.
+            excluded: Evaluation texts; pairs with such a text are left out.
 
         Raises:
             InputError: A file cannot be read, or no pair is left.
@@ -50,9 +57,9 @@ class RatedSource:
             raise InputError(f"rated {', '.join(config.sources)}: no pair is left")
 
     def draw(self, seed: int, update: int) -> RatedBatch:
-        """Draw rated pairs for one update (optimizer step).
+        """Choose rated pairs at random for one update (optimizer step).
 
-        The pairs depend only on the files, the seed and the update's number.
+        The pairs depend only on the configuration, the files, the seed and the number of the update.
 
         Args:
             seed: The seed of the run.

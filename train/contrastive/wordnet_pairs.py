@@ -1,10 +1,10 @@
-"""Make pairs with the same meaning from WordNet: a word and its definition, synonyms in examples.
+"""Make text pairs with the same meaning from WordNet: words with definitions, and examples with synonyms.
 
     python -m train.contrastive.wordnet_pairs /usr/share/wordnet runs/mini/corpus/train.txt runs/wordnet.jsonl
 
 The command reads the database files of WordNet 3.0 (the package wordnet-base on Debian and Ubuntu).
-It writes JSON lines for the words of a corpus: `a` and `b` have the same meaning; `c`, if it is
-given, has the opposite meaning.
+It writes JSON lines for the frequent words of a corpus. The texts `a` and `b` have the same meaning. The
+text `c` has the opposite meaning; it is missing for words without an antonym.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.lexicon import load_irregular_forms
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
-# Lexicographer files of nouns that do not occur in code summaries: animals, plants, food, …
+# WordNet's numbers for categories of nouns that do not occur in code summaries: animals, plants, food, …
 _SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
 _FREQUENT = 10  # occurrences in the corpus
 _PARTS_OF_SPEECH = ("verb", "noun", "adj", "adv")
@@ -124,11 +124,11 @@ def find_frequent_words(corpus: Path) -> set[str]:
 
 
 def _parse_synset(line: str) -> dict[str, Synset]:
-    """Parse one line in a WordNet data file.
+    """Parse one line of a WordNet data file, which describes one synset (set of synonyms).
 
     Returns:
-        The synset under its key (see `read_synsets`). Synsets about animals, food and other topics that code
-        does not need give an empty dictionary.
+        The synset under its key (see `read_synsets`); an empty dictionary if it is about animals, food or
+        another topic that does not occur in code summaries.
     """
     data, _, gloss = line.partition("|")
     offset, category, part, count, *rest = data.split()

@@ -1,1 +1,1 @@
-"""Release of a trained model: measurements, score calibration, golden scores and model card."""
+"""Release of a trained model: measurements, score scale, golden (expected) scores and model card."""

@@ -3,9 +3,10 @@
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
-The runs are given in the order in which they trained; the model of the last one is released. With
-`--seeds`, it is the model of the run that agreed best with the ratings of its dev sets.
-The sets to measure on are named in configs/measure.yaml, or in another file after `--config`.
+List the training runs in the order in which they trained. The model of the last run is released. With
+`--seeds`, the last run is compared with the runs after `--seeds`, and the model with the best dev criterion
+(a figure from dev data) is released. The file after `--config` names the data sets on which the model is
+measured; the default is configs/measure.yaml.
 """
 
 from __future__ import annotations

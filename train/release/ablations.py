@@ -34,11 +34,11 @@ _CONFIGS: dict[str, type[TrainingConfig]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A variant of the training recipe, with some settings changed."""
+    """A variant of the training recipe, in which some settings are changed by overrides (`key=value`)."""
 
     name: str
-    overrides: tuple[str, ...] = ()  # overrides of the recipe
-    pretraining: tuple[str, ...] | None = None  # overrides of its own short pretraining; None: it has none
+    overrides: tuple[str, ...] = ()  # overrides of the contrastive stage
+    pretraining: tuple[str, ...] | None = None  # overrides of its own pretraining; None: none of its own
 
     @property
     def folder(self) -> str:
@@ -48,7 +48,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for the pretraining of those variants that do not start from the shared pretrained model."""
+    """Settings for the short pretraining of variants that have a pretrained model of their own."""
 
     recipe: str  # a configuration file of pretraining
     overrides: tuple[str, ...]
@@ -91,7 +91,7 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
     Args:
         config: A YAML file with the keys of `AblationsConfig`.
         output: The JSON file for the results.
-        overwrite: Whether results that the configuration no longer produces may be dropped from the output.
+        overwrite: Whether outdated results may be removed from the output.
     """
     loaded = config_file.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
@@ -104,13 +104,14 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
 
     Args:
         config: The configuration of the ablations.
-        output: The JSON file with one result for each variant.
-        overwrite: Whether results that the configuration no longer produces may be dropped from the file.
+        output: The JSON file with one result for each variant. It is written after each variant.
+        overwrite: Whether outdated results, which come from another configuration, may be removed from the
+            file.
 
     Raises:
-        InputError: A configuration is wrong, the output has other results and `overwrite` is false, or
-            a training fails.
-        Interrupted: A signal stopped a training.
+        InputError: A configuration is wrong, the output has outdated results and `overwrite` is false, or
+            a training command fails.
+        Interrupted: A signal stopped a training command.
     """
     sets = replace(config_file.load(MeasureConfig, Path(config.measure), []), baselines=())
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
@@ -147,12 +148,18 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
 
 
 def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
-    """Hash all configurations behind a variant's result, to notice when they change.
+    """Hash the settings of a variant's training and measurements, to detect an outdated result.
 
     Args:
         name: The variant's name, for error messages.
         runs: The training commands of the variant, from `training_commands`.
-        sets: The configuration of the measurements.
+        sets: The settings of the measurements.
+
+    Returns:
+        12 hexadecimal digits.
+
+    Raises:
+        InputError: The configuration of a training command is wrong.
     """
     try:
         loaded = [config_file.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
@@ -169,10 +176,10 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
     Args:
         output: The JSON file.
-        overwrite: Whether a file with other content counts as empty.
+        overwrite: Whether a file with anything but such results is treated as empty.
 
     Returns:
-        The results by variant.
+        The result of each variant, by the variant's name.
 
     Raises:
         InputError: The file cannot be read, or has other content and `overwrite` is false.
@@ -206,10 +213,13 @@ def _is_row(row: Any) -> bool:
 def training_commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:
     """Return the commands that train a variant, in order.
 
+    A variant with its own pretraining has two commands: pretraining and contrastive training. Other variants
+    have only the second one.
+
     Args:
         config: The configuration of the ablations.
         variant: The variant of the recipe.
-        out: The run folder of the last command.
+        out: The run folder of the contrastive training.
 
     Returns:
         For each command, the Python module to run and its arguments.

@@ -1,9 +1,11 @@
-"""Calibrate a model: fit the maps from scores to percentiles among random pairs and to human ratings.
+"""Calibrate a model: fit a score scale, which explains scores as percentiles and as human ratings.
 
     python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
 
-The model must not have been trained on the comments, one per line. Results must not be reported on
-these ratings. Both maps are written into the folder's `simllm.json`.
+The percentile of a score is the share of random pairs of comments that score lower. The file of comments
+has one per line, and the model must not have been trained on them. Do not report results on the ratings
+that the scale is fitted to. The scale is written into the model folder's `simllm.json`. With `--labelled`,
+the probabilities of the meaning head (that two texts have the same meaning) are calibrated as well.
 """
 
 from __future__ import annotations
@@ -58,9 +60,9 @@ def main() -> int:
 
 
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:
-    """Calibrate a model's scores, and write the calibration into the model folder.
+    """Fit the score scale of a model, and write the scale into the model folder.
 
-    The calibration maps a score to its percentile among the scores of random pairs of comments, and to the
+    The scale maps a score to its percentile among the scores of random pairs of comments, and to the
     expected human rating.
 
     Args:
@@ -88,14 +90,16 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
 def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str | None = None) -> None:
     """Calibrate the probabilities of the meaning head, and write the result into the model folder.
 
-    The meaning head predicts whether two texts have the same meaning. One half of the held-out pairs is
-    used here. `train.release.measure` measures the probabilities on the other half.
+    The meaning head predicts the probability that two texts have the same meaning. One half of the held-out
+    pairs (see `meaning_test_pairs`) is used here. `train.release.measure` uses the other half to measure how
+    reliable the calibrated probabilities are.
 
     Args:
         folder: The model folder, with a meaning head.
         comments: A file of held-out comments, one per line, from which pairs are made by rule.
         labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
-        items: A file or glob pattern of meaning items, of which the held-out ones are used; None: no items.
+        items: A file or glob pattern of meaning items (texts with rewordings and changes of meaning). Only
+            those that are not for training are used. None: no items.
 
     Raises:
         InputError: simllm did not write the folder, it has no meaning head, or a file is wrong.
@@ -122,10 +126,11 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
 def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:
     """Collect held-out pairs of texts, half with the same meaning and half with different meanings.
 
-    Before this balancing, as many pairs come from `labelled` as are made from comments by rule. Four pairs
-    are drawn for each held-out meaning item. Labels of natural language inference are used with care: an
-    entailment may say less than the first text. It counts as the same meaning only in the set
-    `breaking_nli`, where a synonym replaces a word.
+    Pairs come from three sources: the file `labelled`, just as many pairs made from comments by rule, and
+    four pairs per meaning item. Then pairs of the more frequent label are left out at random.
+
+    Pairs with the label "entailment" are left out, because the second text may say less than the first. Only
+    in the set `breaking_nli`, where a synonym replaces a word, they count as the same meaning.
 
     Args:
         comments: A file of held-out comments, one per line.
@@ -155,7 +160,7 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
-    """Score 10,000 random pairs of different texts, drawn from `texts`."""
+    """Score 10,000 random pairs of different texts from the list `texts`, which has no repetitions."""
     if len(texts) < 2:
         raise InputError("expected two or more different comments")
     random = np.random.default_rng(_SEED)
@@ -169,13 +174,17 @@ def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> ScoreS
 
     The percentiles come from the random pairs. For the ratings, the rated pairs are sorted by score and
     split into groups. The mean, the 5% quantile and the 95% quantile of the ratings are computed in each
-    group. They are then adjusted so that they never fall when the score rises (isotonic regression).
+    group. The three curves are then adjusted so that they never fall when the score rises (isotonic
+    regression).
 
     Args:
         random: (k,) scores of random text pairs.
         scores: (n,) scores of rated text pairs.
         rated: (n,) ratings of these text pairs.
-        fitted_on: Describes the source of the pairs, to be stored with the scale.
+        fitted_on: Description of the pairs, which is stored with the scale.
+
+    Returns:
+        The score scale.
 
     Raises:
         InputError: There are fewer than 20 rated pairs.

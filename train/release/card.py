@@ -9,13 +9,21 @@ import numpy as np
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
+    """Format a header and rows of cells as a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def figure_sections(figures: dict[str, Any]) -> list[str]:
-    """Return the sections about agreement with people, the contrast set, languages and random pairs."""
+    """Write the sections of the model card that report measurements.
+
+    Args:
+        figures: The figures from `train.release.measure`. The key "held_out" may add those of a control
+            model, which was trained without the words that decide the contrast set.
+
+    Returns:
+        Headings, paragraphs and tables in Markdown.
+    """
     return [
         "## Agreement with people",
         "Spearman's correlation with human ratings, and its 95% bootstrap interval.",
@@ -38,7 +46,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
 
 
 def _agreement(sets: dict[str, Any]) -> str:
-    """Return a table of rated sets by metrics, with intervals."""
+    """Return a table of metrics' correlations with human ratings, with a row for each rated data set."""
     metrics = [name for name in next(iter(sets.values())) if name != "pairs"]
     rows = [
         [
@@ -52,7 +60,10 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return the table of the contrast set, with a column for a control model if there is one."""
+    """Return a table of metrics' accuracies on the contrast set, by kind of change.
+
+    If the figures include a control model, the table has columns for this model, and a paragraph explains it.
+    """
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
         control = figures["held_out"]
@@ -74,7 +85,7 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 
 
 def _items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about meaning items that the model was not trained on, if they were measured."""
+    """Return the section about meaning items for testing; an empty list if they were not measured."""
     if figures is None:
         return []
     metrics = [name for name in figures if name != "triples"]
@@ -89,7 +100,7 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _reliability(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about the probability of the same meaning, if the model has a meaning head."""
+    """Return the section about the meaning head's probabilities; an empty list if they were not measured."""
     if figures is None:
         return []
     rows = [[f"{b['probability']:.2f}", f"{b['share']:.2f}", f"{b['size']:,}"] for b in figures["bins"]]
@@ -103,19 +114,31 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _languages(figures: dict[str, Any]) -> str:
-    """Return a table of the retrieval figures by language."""
+    """Return a table of retrieval figures (summary to description), with a row per programming language."""
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
 
 
 def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
-    """Return Spearman's rho on each rated set and the accuracy on each form of the contrast set."""
+    """Return the model's main figures by name.
+
+    They are Spearman's rho on each rated data set, and the accuracy on each form of triples in the contrast
+    set ("balanced" or "adversarial").
+    """
     correlations = {name: metrics["simllm"]["rho"] for name, metrics in figures["spearman"].items()}
     return correlations | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
 
 
 def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the section with the figures of runs with different seeds, and their standard deviation."""
+    """Write the section of the model card that compares training runs with different seeds.
+
+    Args:
+        runs: The figures of each run, from `train.release.measure`, by the run's name.
+
+    Returns:
+        A heading, a paragraph and a table in Markdown. The table has a row for each main figure: its value in
+        each run, and the standard deviation over the runs.
+    """
     columns = {name: _main_figures(figures) for name, figures in runs.items()}
     rows = list(columns.values())
     lines = [
@@ -128,7 +151,14 @@ def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the section with the figures of ablations."""
+    """Write the section of the model card about ablations (variants of the training recipe).
+
+    Args:
+        rows: The results of the variants, as `train.release.ablations` writes them.
+
+    Returns:
+        A heading, a paragraph and a table in Markdown.
+    """
     lines = [[row["variant"], *(f"{value:.3f}" for value in _main_figures(row).values())] for row in rows]
     intro = (
         "Short runs of `configs/contrastive.yaml`, the recipe without teachers, with one seed each; "

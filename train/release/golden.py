@@ -1,8 +1,9 @@
-"""Write the golden scores of a model folder; `simllm selftest` compares later scores with them.
+"""Write golden scores into a model folder: the expected scores of fixed text pairs.
 
     python -m train.release.golden checkpoints/default
 
-Run this once, when the model is made. If a score differs later, that is an error.
+Run this command once, when the model is made. `simllm selftest` later compares new scores with the golden
+scores. A difference is an error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Measure a model for its card: agreement with people, contrast set, retrieval, random pairs.
+"""Measure a model for its model card: agreement with human ratings, contrast set, retrieval, random pairs.
 
     python -m train.release.measure runs/contrastive/model -o figures.json
     python -m train.release.measure runs/mine/model comments=runs/mine/corpus/comments.jsonl
 
-The sets are named in configs/measure.yaml, or in another file after `--config`.
+The file after `--config` names the data sets; the default is configs/measure.yaml.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _SEED = 1
 class MeasureConfig:
     """Settings for measuring a model: the data sets, and the metrics to compare with."""
 
-    rated: tuple[str, ...]  # rated files
+    rated: tuple[str, ...]  # files of text pairs with human ratings
     baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
     comments: str  # the comments.jsonl of a corpus; its held-out comments are used
-    comments_per_language: int  # largest number of comments for the retrieval
-    random_pairs: int  # number of random pairs
-    test_comments: str | None = None  # held-out comments, for the reliability of the meaning head
+    comments_per_language: int  # largest number of comments per programming language for the retrieval
+    random_pairs: int  # number of random pairs of comments
+    test_comments: str | None = None  # held-out comments, to test the meaning head's probabilities
     labelled: str | None = None  # held-out labelled pairs, for the same purpose
     items: str | None = None  # meaning items (file or glob pattern); those of the split "test" are used
 
@@ -94,7 +94,12 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         config: The data sets and the baselines.
 
     Returns:
-        The figures by name, as nested JSON values.
+        A dictionary of JSON values:
+
+        - "signature": everything that can change the model's scores;
+        - "spearman": for each rated data set, the result of `correlate_metrics`;
+        - "contrast": for each metric, the result of `contrast_accuracies`;
+        - the keys of `measure_items`, `measure_reliability` and `measure_comments`.
 
     Raises:
         InputError: A data set cannot be read, or a baseline is unavailable.
@@ -116,12 +121,12 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
 
 
 def set_name(file: Path) -> str:
-    """Name a rated data set after its file and folder, because several folders have a file `test`."""
+    """Return the name of a data set: "folder/file", because several folders have a file `test`."""
     return f"{file.parent.name}/{file.stem}"
 
 
 def metric_name(metric: str) -> str:
-    """Remove the argument from the name of a metric: "name=argument" becomes "name"."""
+    """Return the name of a metric without its argument: "name" for "name=argument"."""
     return metric.partition("=")[0]
 
 
@@ -180,13 +185,16 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
 def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any]:
     """Measure how often metrics score a rewording higher than a change of meaning, on meaning items.
 
+    A meaning item is a text with rewordings and with texts that have another meaning.
+
     Args:
         metrics: The metrics.
         items: A file or glob pattern of meaning items; those of the split "test" are used.
 
     Returns:
-        Under "items", the accuracies of each metric, as from `contrast_accuracies`. The result is empty if
-        `items` is None.
+        Under "items", a dictionary: the number of triples under "triples", and under the name of each metric
+        its accuracy on all triples ("all") and on each kind of change. If `items` is None, the result is
+        empty.
     """
     if items is None:
         return {}
@@ -200,16 +208,18 @@ def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any
 def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Measure how well the probabilities of the meaning head agree with labels.
 
-    The meaning head predicts whether two texts have the same meaning. The labelled pairs were not used for
-    its calibration.
+    The meaning head predicts the probability that two texts have the same meaning. The labelled pairs are
+    those that `calibrate_meaning` does not use.
 
     Args:
         learned: The model.
         config: The data sets.
 
     Returns:
-        The figures under "reliability". The result is empty if the model has no meaning head, or the
-        configuration has no labelled pairs.
+        Under "reliability", a dictionary: the number of pairs ("pairs"), the share of pairs that are
+        classified correctly ("accuracy"), the expected calibration error ("ece"), and the bins of the
+        reliability diagram ("bins"). The result is empty if the model has no meaning head, or the
+        configuration lacks `test_comments` or `labelled`.
     """
     if not (learned.head and config.test_comments and config.labelled):
         return {}
@@ -239,7 +249,8 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     Returns:
         Under "languages", the retrieval figures of each programming language: the number of pairs, the
         share of summaries with their own description on rank 1 ("first"), and the mean reciprocal rank
-        ("mrr"). Under "random_pairs", the mean and quantiles of the scores of random pairs.
+        ("mrr"). Under "random_pairs", statistics of the scores of random pairs of summaries: "mean",
+        "median", and the 5% and 95% quantiles ("p5", "p95").
 
     Raises:
         InputError: Fewer than two held-out comments have a description.

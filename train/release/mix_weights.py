@@ -1,8 +1,9 @@
-"""Mix the weights of two models, as the start of a further training.
+"""Mix the weights of two models; the mixture is the initial model of a further training run.
 
     python -m train.release.mix_weights runs/meaning runs/mixed --start runs/distill/model --share 0.35
 
-The command writes a model folder: the weighted mean of both encoders, with the meaning head of the first run.
+The command writes the model folder runs/mixed. The encoder's weights are 0.35 times those of
+runs/distill/model plus 0.65 times those of the run runs/meaning, whose meaning head is copied.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main() -> int:
 
 
 def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
-    """Mix the model of a training run with another model, and write the result as a model folder.
+    """Mix the encoder of a training run with another model's encoder, and write the result as a model folder.
 
     Args:
         run: The folder of the training run.
@@ -62,17 +63,17 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
 
 
 def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
-    """Mix the weights of two models: share * start + (1 - share) * end.
+    """Mix the encoder weights of two models: share * start + (1 - share) * end.
 
     See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022.
 
     Args:
         end: The model to change; its encoder is changed in place.
-        start: The model whose weights are mixed in.
-        share: The share of `start`, 0 to 1.
+        start: The model whose encoder weights are mixed in.
+        share: The weight of `start` in the mixture, from 0 to 1.
 
     Returns:
-        The model `end` with the mixed weights; its provenance names the share.
+        The model `end` with the mixed weights. Its provenance has the share as "start_share".
 
     Raises:
         InputError: The two models differ in shape or vocabulary.

@@ -33,15 +33,17 @@ class Release:
         out: The model folder to make.
         notes: A Markdown file with the end of the model card.
         config: A YAML file with the keys of `MeasureConfig`.
-        centre: A file of comments, one per line. Embeddings are shifted so that their mean is 0.
-        calibrate: Two files for the score scale: held-out comments, and rated text pairs.
-        calibrate_meaning: A file of held-out labelled pairs. They calibrate the probability of the meaning
-            head.
-        held_out: The folder of a run like the last one, but trained without the words that decide the
-            contrast set.
-        seeds: Folders of runs like the last one, with other seeds. The best of these runs and the last run
-            is released.
-        ablations: The JSON file that `train.release.ablations` wrote.
+        centre: A file of comments, one per line. Embeddings are shifted so that the mean embedding of these
+            comments is about 0. None: embeddings are not shifted.
+        calibrate: Two files to which the score scale is fitted: held-out comments, and rated text pairs.
+            None: the model has no score scale.
+        calibrate_meaning: A file of held-out labelled pairs. They calibrate the probabilities of the meaning
+            head; only if `calibrate` is given. None: the probabilities are not calibrated.
+        held_out: The folder of a control run, which is like the last of `runs` but was trained without the
+            words that decide the contrast set. None: no control run.
+        seeds: Folders of runs like the last of `runs`, with other seeds. The run with the best dev criterion
+            among these and the last of `runs` is released.
+        ablations: The JSON file that `train.release.ablations` wrote; None: no section about ablations.
     """
 
     runs: Sequence[Path]
@@ -59,7 +61,7 @@ class Release:
 def write_release(release: Release) -> None:
     """Write the released model folder.
 
-    The folder is made at a temporary place, and moved to its final place at the end.
+    The folder is made at a temporary place, and moved to its final place when it is complete.
 
     Args:
         release: The inputs, and the folder to write.
@@ -109,12 +111,12 @@ def write_release(release: Release) -> None:
 def measure_run(
     run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
 ) -> dict[str, Any]:
-    """Measure the model of another training run, after the same postprocessing as for the released model.
+    """Measure the model of a run that is not released, after the same postprocessing as the released model.
 
     Args:
         run: The folder of the training run.
-        write_model: Postprocesses a run's model. Its arguments are the run folder and the model folder to
-            write.
+        write_model: Function that postprocesses a run's model. Its arguments are the run folder and the model
+            folder to write.
         config: The data sets to measure on.
 
     Returns:
@@ -131,7 +133,7 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return the dev criterion of a run's best model, computed on dev data in training; higher is better."""
+    """Return the dev criterion stored with a run's model: its mean figure on dev data; higher is better."""
     try:
         return float(_provenance(run)["dev_criterion"])
     except KeyError:
@@ -148,7 +150,7 @@ def _text(file: Path) -> str:
 
 
 def describe_model(model: Path) -> str:
-    """Write the beginning of the model card, which describes the size of the model.
+    """Write the beginning of the model card: the name, size and hashes of the model.
 
     Args:
         model: The model folder.

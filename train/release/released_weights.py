@@ -1,4 +1,4 @@
-"""Postprocessing of a trained model for its release: centring, and rounding to 8 bits."""
+"""Postprocessing of a trained model for its release: weights with 8 bits, and embeddings with mean 0."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EVERY = 20  # every 20th comment is enough to compute the mean embedding
 
 
 def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
-    """Make the released model from the model of a training run.
+    """Make the released model from the model of a training run: round its weights and shift its embeddings.
 
     Args:
         run: The folder of the training run.
@@ -31,10 +31,10 @@ def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
 
 
 def save_rounded(model: Checkpoint, folder: Path, comments: Sequence[str] = ()) -> None:
-    """Round the weights of a model to 8 bits, in place, and write the model folder with float16 weights.
+    """Round the weights of a model to 8 bits, and write a model folder, which stores them as float16.
 
     Args:
-        model: The model.
+        model: The model, which is changed in place.
         folder: The model folder to write.
         comments: Embeddings are shifted so that their mean over these comments is 0. Without comments,
             embeddings are not shifted.
