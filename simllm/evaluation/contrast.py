@@ -80,7 +80,7 @@ def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64
 
 
 def clean_triples(triples: Triples) -> Triples:
-    """Convert the texts of triples to lower case without comment marks, so that these affect no metric."""
+    """Lower-case the texts of triples and remove comment marks, so that neither affects a metric."""
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
     return Triples(references, rewordings, changes, triples.kinds, triples.forms)

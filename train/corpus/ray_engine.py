@@ -187,7 +187,7 @@ def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[n
     Args:
         group: The group of parts, with N texts.
         buckets: The number of buckets into which the keys are split.
-        new: (N,) for each text, whether it equals no earlier text; texts that equal one are left out.
+        new: (N,) true for new texts. Repetitions of an earlier text (false) are left out.
 
     Returns:
         For each bucket, an array of type `_PLACE` with keys and the indices of their texts.

@@ -135,7 +135,7 @@ class AnswerRecord:
         return row
 
     def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
-        """Ask all questions whose answers are not recorded yet; yield None after each answer.
+        """Run the tool's command for each question without a recorded answer; yield None after each answer.
 
         Args:
             questions: The questions.

@@ -135,7 +135,7 @@ def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
-    """Compare the success on originals with that on variants which were made by one rule alone.
+    """Compare each tool's success on original code with its success on variants made by a single rule.
 
     Returns:
         For each tool, by name, a dict from the name of each such rule to the mean difference over the items

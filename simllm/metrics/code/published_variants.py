@@ -57,7 +57,7 @@ def whole_score(example: Example, score: TextScore) -> float:
 
 
 def edit_score(example: Example, score: TextScore) -> float:
-    """Score the lines that the candidate edits in the source against the lines that the reference edits.
+    """Compare the lines that differ between source and candidate with those between source and reference.
 
     Args:
         example: The candidate and the reference, with their source and language.
