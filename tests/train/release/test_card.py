@@ -147,7 +147,7 @@ def test_best_seed_is_released(release, runs, sets, tmp_path):
     assert done.returncode == 0, done.stderr
     card, rho = (tmp_path / "best" / "README.md").read_text(), []
     for seed in runs:
-        postprocess(seed, tmp_path / "one", run, 0.0, [])
+        postprocess(seed, tmp_path / "one", [])
         figures = measure(tmp_path / "one", load(MeasureConfig, sets, []))
         rho.append(figures["spearman"]["set/rated"]["simllm"]["rho"])
     assert round(rho[0], 3) != round(rho[1], 3)
