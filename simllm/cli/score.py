@@ -137,15 +137,15 @@ def run(options: argparse.Namespace) -> None:
     if metric.by_token and metric.frequencies is None and source.repeatable:
         metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
     pairs = list(source.rows()) if options.report else []
+    rows = iter(pairs) if options.report else source.rows()  # standard input can be read once only
     bar = tqdm(total=total, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
     if target is None:
-        rows = iter(pairs) if options.report else source.rows()
         scores = _write(options, scale, metric, _with_bar(metric.stream(rows), bar))
         _write_report(options, groups, pairs, scores)
         return
     with files.locked(target):
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
-        chunks = resumable.stream(metric.stream, source.rows(), partial, metric.no_scores)
+        chunks = resumable.stream(metric.stream, rows, partial, metric.no_scores)
         done = 0
         try:
             for chunk, _ in _with_bar(chunks, bar):

@@ -42,9 +42,9 @@ def test_score_writes_the_same_table_and_a_report(folder):
     scores = [row["score"] for row in table["rows"]]
     assert [pair["scores"][0] for pair in data["pairs"]] == pytest.approx(scores, abs=5e-5)
     assert [pair["id"] for pair in data["pairs"]] == ["a", "b", "c"]
-    assert [pair["changed"] for pair in data["pairs"]] == [True, False, False]
-    assert data["fields"] == ["language", "stars"]
-    assert data["pairs"][2]["groups"] == ["go", "900"]
+    assert [pair["changed"] for pair in data["pairs"]] == [[True], [False], [False]]
+    assert data["fields"] == ["language", "stars", "words in the reference"]
+    assert data["pairs"][2]["groups"] == ["go", "900", "3"]
     assert "In 1 pair (33%), the texts are similar, but the meaning may have changed." in page
     assert "In 1 pair (33%), a text is empty after cleaning." in page
 
@@ -53,6 +53,14 @@ def test_score_with_a_file_resumes_and_writes_a_report(folder):
     words = ("score", "-c", "a.txt", "-r", "r.txt", "-o", "s.tsv", "--resume", "--report", "out.html", "-q")
     done = run(*words, cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert len(data_of((folder / "out.html").read_text())["pairs"]) == 3
+
+
+def test_score_from_standard_input_writes_a_table_and_a_report(folder):
+    words = ("score", "--jsonl", "-", "-o", "s.tsv", "--report", "out.html", "-q")
+    done = run(*words, cwd=folder, input=(folder / "pairs.jsonl").read_text())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len((folder / "s.tsv").read_text().splitlines()) == 4
     assert len(data_of((folder / "out.html").read_text())["pairs"]) == 3
 
 
