@@ -62,7 +62,8 @@ def run(options: argparse.Namespace, sources: list[Path]) -> None:
     """
     for name, default in _ONE_FILE_ONLY.items():
         if getattr(options, name) != default:
-            raise InputError(f"{name.replace('_', '-')}: does not go with several files in --jsonl")
+            option = "TEXT" if name == "texts" else f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} does not go with several files in --jsonl")
     if options.output is None:
         raise InputError("expected -o FOLDER: each of the files gets a table there")
     if options.actors is not None and options.actors < 1:

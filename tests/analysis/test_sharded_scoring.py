@@ -96,8 +96,8 @@ def test_a_wrong_file_stops_the_run_and_keeps_complete_tables(shards, tmp_path):
     [
         ((), "expected -o FOLDER"),
         (("-o", "out", "-f", "text"), "--format text: several files give tsv or json"),
-        (("-o", "out", "--metrics", "bleu"), "metrics: does not go with several files"),
-        (("-o", "out", "--resume"), "resume: does not go with several files"),
+        (("-o", "out", "--metrics", "bleu"), "--metrics does not go with several files"),
+        (("-o", "out", "--resume"), "--resume does not go with several files"),
         (("-o", "out", "--actors", "0", "--engine", "ray"), "--actors 0: expected a whole number from 1"),
         (("-o", "out", "--actors", "2"), "--address and --actors go with --engine ray"),
         (("-o", "out", "--similarity", "f1"), "token-level similarities of several files need --frequencies"),
