@@ -17,7 +17,6 @@ _STYLE: Any = {
     "text.parse_math": False,  # a label may hold dollar signs
     "svg.hashsalt": "simllm",  # the same data give the same file
     "font.family": "sans-serif",
-    "font.size": 9,
     "axes.edgecolor": PALE,
     "axes.labelcolor": INK,
     "text.color": INK,
@@ -26,9 +25,13 @@ _STYLE: Any = {
 }
 
 
-def style() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager; matplotlib uses the style of simllm's HTML pages in its `with` block."""
-    return mpl.rc_context(_STYLE)
+def style(font_size: float = 9) -> contextlib.AbstractContextManager[None]:
+    """Return a context manager; matplotlib uses the style of simllm's HTML pages in its `with` block.
+
+    Args:
+        font_size: The size of all text, in points.
+    """
+    return mpl.rc_context({**_STYLE, "font.size": font_size})
 
 
 def svg_element(figure: Figure) -> str:

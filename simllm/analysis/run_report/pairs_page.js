@@ -4,28 +4,31 @@
   const rowsOnPage = 25;
   const find = (id) => document.getElementById(id);
   const several = data.systems.length > 1;
+  const nameOfSame = (i) => (data.same.length > 1 ? `same ${data.same[i]}` : "same");
 
   // A column has a name, and the number by which it sorts. A missing number comes last.
   const columns = [
     { name: "pair", value: (pair) => pair.number },
     ...data.columns.map((name, i) => ({ name, value: (pair) => pair.scores[i] })),
-    ...(several ? [] : data.same.map((name, i) => ({ name: "same", value: (pair) => pair.same[i] }))),
+    ...(several ? [] : data.same.map((name, i) => ({ name: nameOfSame(i), value: (pair) => pair.same[i] }))),
     { name: "words", value: (pair) => pair.overlap },
   ];
   const main = (pair) => (several ? mean(pair.scores) : pair.scores[0]);
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const lowest = { value: main, direction: 1 };
+  const worst = { value: main, direction: data.lowerIsBetter ? -1 : 1 };
+  const [bad, good] = data.lowerIsBetter ? ["high", "low"] : ["low", "high"];
 
   // A view is an order of the pairs, and a condition for showing them.
   const views = [
-    { name: "lowest scores first", ...lowest },
-    { name: "highest scores first", value: main, direction: -1 },
-    { name: "common words, but a low score", value: (pair) => pair.surprise, direction: -1 },
-    { name: "other words, but a high score", value: (pair) => pair.surprise, direction: 1 },
+    { name: `worst first (${bad}est scores)`, ...worst },
+    { name: `best first (${good}est scores)`, value: main, direction: -worst.direction },
+    { name: `common words, but a ${bad} score`, value: (pair) => pair.surprise, direction: -1 },
+    { name: `other words, but a ${good} score`, value: (pair) => pair.surprise, direction: 1 },
     { name: "as in the input", value: (pair) => pair.number, direction: 1 },
   ];
-  if (data.pairs.some((pair) => pair.changed)) {
-    views.push({ name: "meaning may have changed", value: main, direction: -1, holds: (pair) => pair.changed });
+  const isChanged = (pair) => pair.changed.some(Boolean);
+  if (data.pairs.some(isChanged)) {
+    views.push({ name: "meaning may have changed", value: main, direction: -1, holds: isChanged });
   }
   if (data.pairs.some((pair) => pair.empty)) {
     views.push({ name: "a text is empty", value: (pair) => pair.number, direction: 1, holds: (pair) => pair.empty });
@@ -36,7 +39,7 @@
     }),
   );
 
-  const state = { view: views[0], order: lowest, column: null, query: "", group: "", page: 0, chosen: null };
+  const state = { view: views[0], order: worst, column: null, query: "", group: "", page: 0, chosen: null };
   let shown = [];
 
   function element(tag, properties = {}, ...children) {
@@ -61,12 +64,17 @@
   function notes(pair) {
     const found = [];
     if (pair.empty) found.push("a text is empty");
-    if (pair.changed) found.push("meaning may have changed");
+    if (isChanged(pair)) {
+      const where = data.same.length > 1 ? `${data.same.filter((_, i) => pair.changed[i]).join(", ")}: ` : "";
+      found.push(`${where}meaning may have changed`);
+    }
     if (!several && !pair.empty) {
       const reference = [...wordsOf(pair.reference)];
       const candidate = wordsOf(pair.candidates[0]);
       const missing = reference.filter((word) => !candidate.has(word)).length;
-      if (missing) found.push(`${missing} of ${reference.length} reference words missing`);
+      if (!candidate.size) found.push("the candidate has no words");
+      else if (missing && missing === reference.length) found.push("no common words");
+      else if (missing) found.push(`${missing} of ${reference.length} reference words missing`);
     }
     return found.join("; ");
   }
@@ -96,7 +104,7 @@
     ]);
     cell("candidate", "text", ...candidates);
     cell("reference", "text", marked(pair.reference, wordsOf(pair.candidates.join(" "))));
-    cell("note", pair.empty || pair.changed ? "text note" : "text soft", notes(pair));
+    cell("note", pair.empty || isChanged(pair) ? "text note" : "text soft", notes(pair));
     return row;
   }
 
@@ -158,12 +166,13 @@
   function goToLink() {
     const number = Number(/^#pair-(\d+)$/.exec(location.hash)?.[1]);
     if (!number) return;
+    history.scrollRestoration = "manual"; // a reload shows the pair, not the place that the reader scrolled to
     Object.assign(state, { chosen: number });
     if (!shown.some((pair) => pair.number === number)) {
       find("query").value = state.query = state.group = "";
-      if (find("group")) find("group").value = "";
+      find("group").value = "";
       find("view").value = "0";
-      refresh({ view: views[0], order: lowest, column: null });
+      refresh({ view: views[0], order: worst, column: null });
     }
     const place = shown.findIndex((pair) => pair.number === number);
     if (place < 0) {
@@ -179,7 +188,7 @@
     const fields = { pair: pair.number };
     if (pair.id !== undefined) fields.id = pair.id;
     for (const column of columns.slice(1)) fields[column.name] = column.value(pair);
-    if (several) data.same.forEach((name, i) => { fields[`same ${name}`] = pair.same[i]; });
+    if (several) data.same.forEach((_, i) => { fields[nameOfSame(i)] = pair.same[i]; });
     data.fields.forEach((name, i) => { fields[`group ${name}`] = pair.groups[i]; });
     pair.candidates.forEach((text, i) => { fields[several ? `candidate ${data.systems[i]}` : "candidate"] = text; });
     return { ...fields, reference: pair.reference };
@@ -215,18 +224,17 @@
     const view = views[Number(event.target.value)];
     refresh({ view, order: view, column: null });
   };
-  if (find("group")) {
-    find("group").append(element("option", { value: "", textContent: "all" }));
-    data.fields.forEach((field, i) => {
-      const values = [...new Set(data.pairs.map((pair) => pair.groups[i]))].sort();
-      find("group").append(
-        ...values.map((value) =>
-          element("option", { value: JSON.stringify([i, value]), textContent: `${field}: ${value}` }),
-        ),
-      );
-    });
-    find("group").onchange = (event) => refresh({ group: event.target.value });
-  }
+  const byNumber = new Intl.Collator("en", { numeric: true }).compare; // "9" comes before "10 to 11"
+  find("group").append(element("option", { value: "", textContent: "all" }));
+  data.fields.forEach((field, i) => {
+    const values = [...new Set(data.pairs.map((pair) => pair.groups[i]))].sort(byNumber);
+    find("group").append(
+      ...values.map((value) =>
+        element("option", { value: JSON.stringify([i, value]), textContent: `${field}: ${value}` }),
+      ),
+    );
+  });
+  find("group").onchange = (event) => refresh({ group: event.target.value });
   find("query").oninput = (event) => refresh({ query: event.target.value });
   find("back").onclick = () => { state.page -= 1; draw(); };
   find("next").onclick = () => { state.page += 1; draw(); };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         groups={name: group_means(values, run.main) for name, values in fields.items()},
         length=LENGTH,
         choice=describe_choice(run),
-        data=_script_data(run),
+        data=_script_data(run, fields),
         number=lambda value: _NONE if value is None else format_number(value),
         probability=lambda p: _NONE if p is None else format_p_value(p),
         command=command,
@@ -76,7 +77,7 @@ def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | No
         text = f"The mean score of {n:,} pairs is {format_number(mean.mean)}"
         if mean.low is not None and mean.high is not None:
             text += f" (95% interval {format_number(mean.low)} to {format_number(mean.high)})"
-        sentences.append(text + ".")
+        sentences.append(text + ("; lower is better." if run.lower_is_better else "."))
         sentences += _on_the_scale(run)
     if changed := int(run.any_changed.sum()):
         sentences.append(f"In {_share(changed, n)}, the texts are similar, but the meaning may have changed.")
@@ -117,10 +118,12 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
     bar = float(np.interp(95, np.linspace(0, 100, len(scale.random)), scale.random))
     low = int((run.main < bar).sum())
     rating = float(scale.rating(run.main).mean())
+    random = f"{format_number(bar)}, as 95% of random pairs do"
     return [
         f"The mean is above {min(percentile, 99.9):.1f}% of the scores of random pairs.",
-        f"{_share(low, n) if low else 'No pair'} might as well be random: below {format_number(bar)}, "
-        "as 95% of random pairs are.",
+        f"{_share(low, n)} score{'s' if low == 1 else ''} below {random}: both texts may be unrelated."
+        if low
+        else f"No pair scores below {random}.",
         f"The mean expected human rating is {rating:.1f}; "
         f"the model's scale goes from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}.",
     ]
@@ -162,15 +165,21 @@ def _spearman(a: Floats, b: Floats) -> float:
     return float(spearmanr(a, b).statistic)
 
 
-def _script_data(run: ScoredRun) -> str:
-    """Return the pairs that the page shows as JSON, escaped for a script element of an HTML page."""
+def _script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
+    """Return the pairs that the page shows as JSON, escaped for a script element of an HTML page.
+
+    Args:
+        run: n scored pairs.
+        fields: For each field's name, its n values. The page can filter pairs by them.
+    """
     chosen = choose_pairs(run)
     data = {
         "columns": list(run.scores),
         "same": list(run.same),
         "systems": list(run.candidates) if run.has_systems else [],
-        "fields": list(run.groups),
-        "pairs": [_pair(run, int(i)) for i in chosen],
+        "lowerIsBetter": run.lower_is_better,
+        "fields": list(fields),
+        "pairs": [_pair(run, fields, int(i)) for i in chosen],
         "total": len(run),
     }
     text = json.dumps(tables.finite(data), separators=(",", ":"))  # ASCII: also no line separators of Unicode
@@ -179,7 +188,7 @@ def _script_data(run: ScoredRun) -> str:
     return text
 
 
-def _pair(run: ScoredRun, i: int) -> dict[str, Any]:
+def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[str, Any]:
     """Return the data of pair `i` (counted from 0) for the page's script, as a JSON object."""
     return {
         "number": i + 1,
@@ -188,9 +197,9 @@ def _pair(run: ScoredRun, i: int) -> dict[str, Any]:
         "same": [round(float(values[i]), 4) for values in run.same.values()],
         "overlap": round(float(run.overlap[i]), 4),
         "surprise": round(float(run.surprise[i]), 4),
-        "changed": bool(run.any_changed[i]),
+        "changed": [bool(values[i]) for values in run.changed.values()],
         "empty": bool(run.empty[i]),
-        "groups": [values[i] for values in run.groups.values()],
+        "groups": [values[i] for values in fields.values()],
         "candidates": [_cut(texts[i]) for texts in run.candidates.values()],
         "reference": _cut(run.references[i]),
     }

@@ -11,6 +11,7 @@ from simllm.metrics.protocol import Floats
 
 COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
 _POINTS = 2_000  # in a scatter plot; more only make the page larger
+_FEW_POINTS = 300  # fewer points are drawn larger and darker
 _SEED = 12345
 
 
@@ -27,8 +28,8 @@ def draw_distribution(run: ScoredRun) -> str:
     known = {name: values[~np.isnan(values)] for name, values in columns.items()}
     low = min([0.0, *(values.min() for values in known.values() if len(values))])
     high = max([1.0, *(values.max() for values in known.values() if len(values))])
-    with style():
-        figure = Figure(figsize=(8.5, 2.6))
+    with style(font_size=10.5):  # the figure is small and its text large, so that a phone can show it
+        figure = Figure(figsize=(6.4, 2.5))
         axes = figure.subplots()
         if run.calibration is not None:
             points = np.array(run.calibration.random)  # at evenly spaced percentiles: a sample of its own
@@ -67,7 +68,8 @@ def draw_scatter(first: tuple[str, Floats], second: tuple[str, Floats]) -> str:
     with style():
         figure = Figure(figsize=(4.2, 3.4))
         axes = figure.subplots()
-        axes.plot(second[1][known], first[1][known], ".", color=BLUE, ms=3, alpha=0.4, rasterized=True)
+        size, alpha = (6, 0.8) if len(known) < _FEW_POINTS else (3, 0.4)
+        axes.plot(second[1][known], first[1][known], ".", color=BLUE, ms=size, alpha=alpha, rasterized=True)
         axes.set_xlabel(second[0])
         axes.set_ylabel(first[0])
         axes.spines[["top", "right"]].set_visible(False)

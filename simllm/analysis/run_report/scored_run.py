@@ -64,6 +64,11 @@ class ScoredRun:
         return np.mean(columns, axis=0) if self.has_systems else columns[0]
 
     @property
+    def lower_is_better(self) -> bool:
+        """True if the main metric is one whose lower scores are better, such as a patch size."""
+        return not self.has_systems and registry.lower_is_better(next(iter(self.scores)))
+
+    @property
     def ranking(self) -> Floats:
         """(n,) main scores for sorting: the median replaces NaN, which pairs without a score have."""
         known = self.main[~np.isnan(self.main)]
@@ -86,7 +91,7 @@ class ScoredRun:
         A value near 1 means many common words, but a low score. A value near -1 means few common words, but a
         high score.
         """
-        return _rank(self.overlap) - _rank(self.ranking)
+        return _rank(self.overlap) - _rank(-self.ranking if self.lower_is_better else self.ranking)
 
     @cached_property
     def empty(self) -> NDArray[np.bool_]:

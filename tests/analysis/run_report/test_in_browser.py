@@ -102,6 +102,9 @@ def test_views_groups_and_the_search_filter_pairs(page, run):
     both = int((run.any_changed & (np.array(run.groups["language"]) == "go")).sum())
     assert 0 < both < changed
     expect(page.locator("#status")).to_have_text(f"{both} of 400 pairs")
+    page.select_option("#view", label="as in the input")
+    page.select_option("#group", label="words in the reference: 0 to 6")
+    expect(page.locator("#status")).to_have_text("400 of 400 pairs")
     page.select_option("#group", label="all")
     page.select_option("#view", label="as in the input")
     page.fill("#query", "OF ITEM 123")
@@ -169,6 +172,26 @@ def test_the_page_has_no_serious_fault_of_accessibility(page, shown, scheme, wid
 
 
 @needs_browser
+def test_a_phone_can_sort_by_a_column(page, run):
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.get_by_role("button", name="rouge-l").click()
+    assert column(page, "rouge-l") == pytest.approx(np.sort(run.scores["rouge-l"])[:25], abs=6e-4)
+    page.set_viewport_size({"width": 1100, "height": 900})
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_print_is_dark_on_white_with_marked_words(page, scheme):
+    page.emulate_media(media="print", color_scheme=scheme)
+    colours = "({ color, backgroundColor, printColorAdjust }) => [color, backgroundColor, printColorAdjust]"
+    styles = [f"({colours})(getComputedStyle(document.querySelector('{one}')))" for one in ("body", "mark")]
+    body, mark = (page.evaluate(style) for style in styles)
+    assert body[:2] == ["rgb(34, 34, 34)", "rgb(255, 255, 255)"]
+    assert mark[1:] == ["rgb(255, 227, 179)", "exact"]
+    page.emulate_media(media="screen", color_scheme="light")
+
+
+@needs_browser
 def test_a_hundred_thousand_pairs_stay_usable(shown, tmp_path):
     run = scored_run(100_000)
     page = tmp_path / "page.html"
@@ -189,13 +212,18 @@ def test_a_hundred_thousand_pairs_stay_usable(shown, tmp_path):
 def test_systems_stand_beside_each_other(shown, tmp_path):
     scores = {"first": np.array([0.2, 0.9, 0.4]), "second": np.array([0.8, 0.1, 0.4])}
     texts = {"first": ["reads a file", "adds", "x"], "second": ["opens the file", "subtracts", "x"]}
-    run = ScoredRun(["opens a file", "adds", "y"], texts, scores)
+    same = {"first": np.array([1, 0.9, 1]), "second": np.array([0, 0, 0.4])}
+    changed = {"first": np.zeros(3, bool), "second": np.array([True, False, False])}
+    run = ScoredRun(["opens a file", "adds", "y"], texts, scores, same, changed)
     page = tmp_path / "page.html"
     page.write_text(render_report(run, "", compare_scores(scores)), encoding="utf-8")
     other = another_page(shown, page)
     other.page.select_option("#view", label="first above second")
     row = other.page.locator(".pairs tbody tr").first
     assert row.get_attribute("id") == "pair-2"
-    assert "first: 0.900\nadds\nsecond: 0.100\nsubtracts" in row.inner_text()
+    assert "first: 0.900, same 0.900\nadds\nsecond: 0.100, same 0.000\nsubtracts" in row.inner_text()
+    other.page.select_option("#view", label="meaning may have changed")
+    expect(other.page.locator("#status")).to_have_text("1 of 3 pairs")
+    assert other.page.inner_text(".pairs td.note") == "second: meaning may have changed"
     assert other.faults() == []
     assert other.errors == []

@@ -73,6 +73,16 @@ def test_without_any_score_a_page_is_still_made():
     assert page.count("= n/a</figcaption>") == 2
 
 
+def test_the_report_of_a_metric_whose_lower_scores_are_better_says_so():
+    scores = {"rps": np.array([9.0, 1.0, 4.0]), "jaccard": np.array([0.9, 0.1, 0.4])}
+    texts = {"": ["opens the file", "combines 2 arrays", "logs"]}
+    run = ScoredRun(["closes the file", "adds two lists", "writes a log"], texts, scores)
+    page = render_report(run, "")
+    assert "The mean score of 3 pairs is 4.667 (95% interval -5.373 to 14.706); lower is better." in page
+    assert data_of(page)["lowerIsBetter"]
+    assert np.argmax(run.surprise) == 0  # common words, but a high score, which is bad
+
+
 def test_surprising_pairs_share_words_but_score_low():
     run = ScoredRun(
         ["opens the file", "adds two lists", "writes a log"],
