@@ -45,7 +45,7 @@
     return made;
   }
 
-  const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+  const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]/gu, "");
   const wordsOf = (text) => new Set(text.split(/\s+/).map(normal).filter(Boolean));
 
   function marked(text, others) {
