@@ -84,6 +84,16 @@ def test_the_lowest_scores_come_first_with_marked_words(page, run):
 
 
 @needs_browser
+def test_words_that_differ_in_a_vowel_sign_are_marked(shown, tmp_path):
+    run = ScoredRun(["\u0915\u0940 a"], {"": ["\u0915\u093f a"]}, {"score": np.ones(1)})
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    other = another_page(shown, page)
+    assert other.page.locator("td mark").all_inner_texts() == ["\u0915\u093f", "\u0915\u0940"]
+    other.page.close()
+
+
+@needs_browser
 def test_a_column_sorts_up_and_down(page, run):
     head = page.get_by_role("button", name="rouge-l")
     head.click()
