@@ -1,6 +1,7 @@
 """The page of a report in Chromium: what a reader can do with it."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -91,6 +92,16 @@ def test_words_that_differ_in_a_vowel_sign_are_marked(shown, tmp_path):
     other = another_page(shown, page)
     assert other.page.locator("td mark").all_inner_texts() == ["\u0915\u093f", "\u0915\u0940"]
     other.page.close()
+
+
+@needs_browser
+def test_the_keyboard_keeps_its_place_on_the_last_page(page):
+    page.select_option("#group", label="language: go")
+    while page.locator("#next:enabled").count():
+        page.locator("#next").press("Enter")
+    assert page.evaluate("document.activeElement.id") == "back"
+    page.keyboard.press("Enter")
+    expect(page.locator("#page")).to_have_text(re.compile(r"page (\d+) of (?!\1$)\d+"))
 
 
 @needs_browser
