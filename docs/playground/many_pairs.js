@@ -53,7 +53,8 @@ export function showPairs(scorer) {
  */
 function parse(text, hasHeader) {
   const lines = text.split(/\r\n|\r|\n/).map((line, i) => [line, i + 1]);
-  const filled = lines.slice(hasHeader ? 1 : 0).filter(([line]) => line.trim());
+  // A line with only a tab is a pair of two empty texts, and gets a score like all others.
+  const filled = lines.slice(hasHeader ? 1 : 0).filter(([line]) => line.includes("\t") || line.trim());
   for (const [line, number] of filled) {
     const columns = line.split("\t").length;
     if (columns !== 2) return `Line ${number}: expected two columns with a tab between them, found ${columns}.`;

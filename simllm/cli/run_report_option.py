@@ -52,6 +52,8 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
     """
     if options.report is None:
         return
+    if files.is_stdin(options.report):
+        raise InputError("--report -: expected a file; the table goes to standard output")
     files.check_output(options.report, inputs, options.overwrite)
     if options.output is not None and files.real(options.output) == files.real(options.report):
         raise InputError(f"--report {options.report}: -o names the same file")
@@ -133,12 +135,14 @@ def write(options: argparse.Namespace, run: ScoredRun, comparison: Comparison | 
 
     Raises:
         InputError: The numbers of pairs and of group values differ, because the file was changed meanwhile.
+            Or another program wrote to the report's file meanwhile.
     """
     from simllm.analysis.run_report import render_report
 
     if any(len(values) != len(run) for values in run.groups.values()):
         raise InputError(f"{options.jsonl}: changed while it was read")
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
+    files.check_output(options.report, (), options.overwrite)  # another program may have just written it
     files.write(options.report, render_report(run, command, comparison))
     if not options.quiet:
         print(f"simllm: report {files.printable(options.report)}", file=sys.stderr)

@@ -167,13 +167,19 @@ def test_hostile_texts_are_shown_as_text(page, text):
 
 @needs_browser
 def test_pasted_pairs_are_scored_and_downloaded(page, metric):
-    pairs = [("adds two lists", "combines 2 arrays"), (HOSTILE[0], HOSTILE[1]), ("", "a"), ("=1+1", "\u00e9")]
+    pairs = [
+        ("adds two lists", "combines 2 arrays"),
+        (HOSTILE[0], HOSTILE[1]),
+        ("", "a"),
+        ("", ""),
+        ("=1+1", "\u00e9"),
+    ]
     pasted = "candidate\treference\r\n" + "\r\n".join("\t".join(pair) for pair in pairs)
     page.fill("#pairs", pasted)
     page.check("#header")
     page.click("#run")
     page.wait_for_selector("#download:enabled")
-    assert page.inner_text("#batch").startswith("4 pairs. Mean score ")
+    assert page.inner_text("#batch").startswith("5 pairs. Mean score ")
     with page.expect_download() as download:
         page.click("#download")
     head, *rows = download.value.path().read_text(encoding="utf-8").splitlines()

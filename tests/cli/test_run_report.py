@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from simllm.cli import run_report_option
 from tests.analysis.run_report.test_pairs_page import data_of
 from tests.command import run
 
@@ -93,6 +94,7 @@ def test_compare_shows_each_pair_by_all_systems(folder):
     ("words", "message"),
     [
         (("--report", "pairs.jsonl"), "pairs.jsonl: would overwrite what is read"),
+        (("--report", "-"), "--report -: expected a file; the table goes to standard output"),
         (("--report", "out.html", "-o", "out.html"), "--report out.html: -o names the same file"),
         (("--report", "a.txt"), "a.txt: exists already; --overwrite replaces it"),
         (("--report", "no/such/out.html"), "no/such/out.html: cannot be written (no such folder)"),
@@ -118,3 +120,23 @@ def test_groups_need_json_lines_that_can_be_read_again(folder):
     assert done.returncode == 2
     assert "not with standard input or a pipe" in done.stderr
     assert run(*words[:-2], cwd=folder, input=(folder / "pairs.jsonl").read_text()).returncode == 0
+
+
+def test_groups_take_numbers_of_any_size(folder):
+    pairs = [{**PAIRS[0], "size": 10**400 + i} for i in range(13)]
+    (folder / "large.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    done = run("score", "--jsonl", "large.jsonl", "--report", "out.html", "--group-by", "size", cwd=folder)
+    assert done.returncode == 0
+    assert data_of((folder / "out.html").read_text())["pairs"][0]["groups"][0].startswith(f"{10**400} to ")
+
+
+def test_a_file_that_another_program_wrote_meanwhile_is_kept(folder, monkeypatch):
+    def check_and_wait(*_):
+        (folder / "out.html").write_text("precious")
+
+    monkeypatch.setattr(run_report_option, "check", check_and_wait)
+    done = run("score", "a", "b", "--report", "out.html", cwd=folder)
+    assert (done.returncode, done.stderr) == (
+        2, "simllm: error: out.html: exists already; --overwrite replaces it\n",
+    )  # fmt: skip
+    assert (folder / "out.html").read_text() == "precious"

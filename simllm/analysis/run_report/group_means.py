@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -99,11 +100,23 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
     Returns:
         For each number, the name of its range, such as "4 to 6".
     """
-    edges = np.unique(np.quantile(numbers, [0, 0.25, 0.5, 0.75, 1]).astype(int))
-    starts = edges[:-1] if len(edges) > 1 else edges
-    ends = [*(starts[1:] - 1), edges[-1]]
+    ordered = sorted(numbers)  # numbers of JSON may be too large for numpy
+    edges = sorted({_quartile(ordered, part) for part in range(5)})
+    starts = edges[:-1] or edges
+    ends = [*(start - 1 for start in starts[1:]), edges[-1]]
     names = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True)]
-    return [names[place] for place in np.searchsorted(starts, numbers, side="right") - 1]
+    return [names[bisect_right(starts, number) - 1] for number in numbers]
+
+
+def _quartile(ordered: Sequence[int], part: int) -> int:
+    """Return a quartile of whole numbers, rounded down.
+
+    Args:
+        ordered: The numbers, increasing.
+        part: Which quartile, from 0 (the smallest number) to 4 (the largest).
+    """
+    place, rest = divmod(part * (len(ordered) - 1), 4)
+    return ordered[place] + ((ordered[place + 1] - ordered[place]) * rest // 4 if rest else 0)
 
 
 def _order(name: str) -> tuple[float, str]:

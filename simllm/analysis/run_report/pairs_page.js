@@ -48,7 +48,7 @@
     return made;
   }
 
-  const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+  const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]/gu, "");
   const wordsOf = (text) => new Set(text.split(/\s+/).map(normal).filter(Boolean));
 
   function marked(text, others) {
@@ -236,8 +236,13 @@
   });
   find("group").onchange = (event) => refresh({ group: event.target.value });
   find("query").oninput = (event) => refresh({ query: event.target.value });
-  find("back").onclick = () => { state.page -= 1; draw(); };
-  find("next").onclick = () => { state.page += 1; draw(); };
+  const turn = (step, pressed, other) => {
+    state.page += step;
+    draw();
+    if (find(pressed).disabled) find(other).focus(); // a disabled button would lose the focus of the keyboard
+  };
+  find("back").onclick = () => turn(-1, "back", "next");
+  find("next").onclick = () => turn(1, "next", "back");
   find("copy-json").onclick = () => copy("json");
   find("copy-tsv").onclick = () => copy("tsv");
   window.addEventListener("hashchange", goToLink);

@@ -192,7 +192,7 @@ def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[s
     """Return the data of pair `i` (counted from 0) for the page's script, as a JSON object."""
     return {
         "number": i + 1,
-        **({"id": run.ids[i]} if run.ids is not None else {}),
+        **({"id": _exact_id(run.ids[i])} if run.ids is not None else {}),
         "scores": [round(float(values[i]), 4) for values in run.scores.values()],
         "same": [round(float(values[i]), 4) for values in run.same.values()],
         "overlap": round(float(run.overlap[i]), 4),
@@ -203,6 +203,11 @@ def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[s
         "candidates": [_cut(texts[i]) for texts in run.candidates.values()],
         "reference": _cut(run.references[i]),
     }
+
+
+def _exact_id(value: Any) -> Any:
+    """Return a pair's id for the page. JavaScript rounds whole numbers from 2^53, so they become texts."""
+    return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value
 
 
 def _cut(text: str) -> str:

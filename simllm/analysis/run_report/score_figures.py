@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -35,18 +37,27 @@ def draw_distribution(run: ScoredRun) -> str:
             points = np.array(run.calibration.random)  # at evenly spaced percentiles: a sample of its own
             low = min(low, float(np.quantile(points, 0.001)))
         bins = np.linspace(low, high, 41)
+        keys: list[tuple[str, Any]] = []  # each name in the legend, and the histogram's shapes
         if run.calibration is not None:
             weights = np.full(len(points), 100 / len(points))
-            axes.hist(points, bins.tolist(), weights=weights, color=GREY, alpha=0.5, label="random pairs")
+            drawn = axes.hist(points, bins.tolist(), weights=weights, color=GREY, alpha=0.5)
+            keys.append(("random pairs", drawn[2]))
         for (name, values), colour in zip(known.items(), COLOURS * (1 + len(known) // 8), strict=False):
             weights = np.full(len(values), 100 / max(1, len(values)))
             style_ = {"histtype": "step", "lw": 1.4} if run.has_systems else {"alpha": 0.8}
-            axes.hist(values, bins.tolist(), weights=weights, color=colour, label=name, **style_)
+            drawn = axes.hist(values, bins.tolist(), weights=weights, color=colour, **style_)
+            keys.append((name, drawn[2]))
         axes.set_xlabel("score")
         axes.set_ylabel("% of the pairs")
-        axes.legend(frameon=False, ncols=1 + len(known) // 6)
+        # With explicit keys, the legend also has names that begin with an underscore.
+        axes.legend(
+            [shapes[0] for _, shapes in keys],
+            [name for name, _ in keys],
+            frameon=False,
+            ncols=1 + len(known) // 6,
+        )
         axes.spines[["top", "right"]].set_visible(False)
-        figure.tight_layout()
+        figure.set_layout_engine("tight")
     return svg_element(figure)
 
 
@@ -73,5 +84,5 @@ def draw_scatter(first: tuple[str, Floats], second: tuple[str, Floats]) -> str:
         axes.set_xlabel(second[0])
         axes.set_ylabel(first[0])
         axes.spines[["top", "right"]].set_visible(False)
-        figure.tight_layout()
+        figure.set_layout_engine("tight")
     return svg_element(figure)

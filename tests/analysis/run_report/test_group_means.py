@@ -69,3 +69,9 @@ def test_ranges_hold_their_numbers_and_do_not_overlap(numbers):
     ordered = sorted(ranges.values())
     assert len(ordered) <= 4
     assert all(before[-1] < after[0] for before, after in itertools.pairwise(ordered))
+
+
+def test_ranges_take_numbers_of_any_size():
+    names = number_ranges([2**80, 2**70 + 1, 5, 0, -(10**400)])
+    assert names[2:] == [f"5 to {2**70}", "0 to 4", f"{-(10**400)} to -1"]
+    assert names[0] == names[1] == f"{2**70 + 1} to {2**80}"

@@ -1,6 +1,7 @@
 """The page of a report in Chromium: what a reader can do with it."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -81,6 +82,26 @@ def test_the_lowest_scores_come_first_with_marked_words(page, run):
     row = page.locator(".pairs tbody tr", has_text="gets the name of item").first
     assert row.locator("td[data-name=candidate] mark").all_inner_texts()[:2] == ["gets", "item"]
     assert "reference words missing" in row.inner_text()
+
+
+@needs_browser
+def test_words_that_differ_in_a_vowel_sign_are_marked(shown, tmp_path):
+    run = ScoredRun(["\u0915\u0940 a"], {"": ["\u0915\u093f a"]}, {"score": np.ones(1)})
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    other = another_page(shown, page)
+    assert other.page.locator("td mark").all_inner_texts() == ["\u0915\u093f", "\u0915\u0940"]
+    other.page.close()
+
+
+@needs_browser
+def test_the_keyboard_keeps_its_place_on_the_last_page(page):
+    page.select_option("#group", label="language: go")
+    while page.locator("#next:enabled").count():
+        page.locator("#next").press("Enter")
+    assert page.evaluate("document.activeElement.id") == "back"
+    page.keyboard.press("Enter")
+    expect(page.locator("#page")).to_have_text(re.compile(r"page (\d+) of (?!\1$)\d+"))
 
 
 @needs_browser

@@ -8,6 +8,7 @@ import pytest
 
 from simllm.analysis.run_report import ScoredRun, render_report
 from simllm.analysis.run_report.pair_sample import MOST, choose_pairs, describe_choice
+from simllm.analysis.run_report.score_figures import draw_distribution
 
 
 def data_of(page):
@@ -91,3 +92,19 @@ def test_surprising_pairs_share_words_but_score_low():
     )
     assert np.argmax(run.surprise) == 0
     assert np.argmin(run.surprise) == 1
+
+
+def test_large_ids_keep_all_digits():
+    ids = [2**53, 7, True, "k"]
+    run = run_of(4, ids=ids)
+    shown = [pair["id"] for pair in data_of(render_report(run, ""))["pairs"]]
+    assert shown == ["9007199254740992", 7, True, "k"]  # JavaScript would round the first number
+
+
+def test_the_legend_has_all_systems(recwarn):
+    names = ["_hidden", "$x$", "\u65e5\u672c", "random pairs"]
+    scores = {name: np.array([0.2, 0.4]) for name in names}
+    run = ScoredRun(["a", "b"], {name: ["a", "c"] for name in names}, scores)
+    figure = draw_distribution(run)
+    assert all(f">{name}</text>" in figure for name in names)
+    assert not recwarn.list  # the font of matplotlib lacks some glyphs, but the browser has them
