@@ -186,7 +186,8 @@ def read_repositories(file: Path) -> list[tuple[str, str]]:
 def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
     """Return the path of a local bare repository with HEAD at a revision; fetch it if it is missing.
 
-    The last two folders of the path must not change: the corpus chooses its held-out texts by their hash.
+    The last two folders of the path must not change: the corpus chooses held-out texts by a
+    hash of these two folders.
 
     Args:
         folder: The folder of all repositories.
@@ -284,15 +285,16 @@ def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list
 
 
 def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
-    """Return the commands of the stages that train with meaning items (texts with and without equal meaning).
+    """Return the commands of the stages that train with meaning items.
 
-    The first command trains the encoder and the meaning head, which predicts whether two texts have the same
-    meaning. The second command mixes the weights of the trained encoder and of the encoder before these
-    stages. The third command trains only the meaning head.
+    A meaning item is a text with rewordings and with texts that have another meaning. The first command
+    trains the encoder and the meaning head, which predicts whether two texts have the same meaning. The
+    second command mixes the weights of the trained encoder and of the encoder before these stages. The third
+    command trains only the meaning head.
 
     Args:
         start: The end of the folder name of the initial model: "" or "-control".
-        suffix: The end of the names of the folders to write, such as "-seed2" or "-control".
+        suffix: The end of the names of the folders to write, such as "", "-seed2" or "-control".
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         overrides: `key=value` items that change the configuration of the trainings.
     """

@@ -41,7 +41,7 @@ class LexicalTeacher:
         self.weights[:special_tokens] = 0
 
     def cosines(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """Compute the cosine between the bags of tokens of each two of N texts.
+        """Compute the cosine between the bags of tokens of every two of N texts.
 
         Args:
             texts: The token ids of each text.

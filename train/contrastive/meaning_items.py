@@ -140,11 +140,14 @@ def _are_texts(value: Any) -> bool:
 
 
 def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterator[MeaningItem]:
-    """Yield the item without the texts that reveal a held-out word pair (which must not be trained on).
+    """Remove from an item the texts that reveal a held-out word pair (a pair that must not be trained on).
 
-    These are texts that differ by such a word pair from the item's text (for texts with the same meaning) or
-    from a remaining text with the same meaning (for texts with another meaning). Yield nothing if fewer than
-    two texts with the same meaning are left, or no text with another meaning.
+    A text with the same meaning is removed if it differs from the item's text by such a word pair. A text
+    with another meaning is removed if it differs by such a pair from a remaining text with the same meaning.
+
+    Yields:
+        The rest of the item; nothing if fewer than two texts with the same meaning remain, or no text with
+        another meaning.
     """
     text, *others = item.same
     same = [text, *(other for other in others if not held_out.holds_out(text, other))]

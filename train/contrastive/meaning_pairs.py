@@ -83,7 +83,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 
 
 class LabelledPairs:
-    """Text pairs with a label (same meaning or different meanings), which are given.
+    """Source of text pairs that are already labelled as having the same meaning or different meanings.
 
     If both labels occur, both are chosen equally often.
     """

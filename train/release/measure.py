@@ -185,7 +185,7 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
 
 
 def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any]:
-    """Measure how often metrics score a rewording higher than a text with another meaning, on meaning items.
+    """Measure on meaning items how often metrics score a rewording higher than a text with another meaning.
 
     A meaning item is a text with rewordings and with texts that have another meaning.
 
