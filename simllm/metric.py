@@ -30,7 +30,7 @@ from simllm.text_cleaning import LONGEST
 
 
 class SimLLM:
-    """The learned metric, loaded from a model folder.
+    """Learned metric that scores how close in meaning two texts are; it is loaded from a model folder.
 
     It can be used wherever a `simllm.metrics.Metric` is expected. Threads may share one instance.
 
@@ -203,6 +203,12 @@ class SimLLM:
 
         Args:
             texts: n texts. Texts that are too long are treated as the argument `on_long` of `SimLLM` says.
+
+        Returns:
+            The token ids of each text, and the indices of the texts that are too long.
+
+        Raises:
+            InputError: A text is too long and `on_long` is `error`.
         """
         longest = self.checkpoint.encoder.config.max_length
         return encode.tokenize(self.checkpoint.tokenizer, texts, longest, self.on_long)
@@ -210,7 +216,11 @@ class SimLLM:
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
         """Count, for each token, the references that contain it.
 
-        The result can be the argument `frequencies` of `SimLLM`.
+        Args:
+            references: Any number of texts.
+
+        Returns:
+            The counts, which can be the argument `frequencies` of `SimLLM`.
         """
         return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.checkpoint.tokenizer)
 
@@ -321,7 +331,7 @@ def _unpickle(model: Any, *options: Any) -> SimLLM:
 
     Args:
         model: The model folder; None for the model that comes with the package.
-        options: The other arguments of `SimLLM`, in their order.
+        options: The other arguments of `SimLLM`, in the order in which it declares them.
     """
     names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device")
     return SimLLM(model, **dict(zip(names, options, strict=True)))

@@ -28,7 +28,7 @@ from train.runtime.config_file import data_root
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
 _SETS += "paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair stsb_en sick".split()
-_TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")  # the student starts from weights of the second
+_TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")  # the new model starts from weights of the second
 _LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl.gz")
 _RATED = ("haque2022", "shen2021_leclair")
 # Outputs of the steps, with the names that the configurations use.
@@ -38,9 +38,12 @@ _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
-# The stages after distillation. A mixture is the weighted mean of the models before and after a stage.
+# Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
+# and after a stage.
 _MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD = "meaning", "mixed", "items", "mixed-2", "head"
-_CONTROL = "-control"  # ends the names of the control model's folders
+# End of the folder names of the control model, which is trained without the words that decide the contrast
+# set (test triples).
+_CONTROL = "-control"
 _HEAD_ONLY = [
     "head_only=true",
     "updates=250",
@@ -96,7 +99,7 @@ class Recipe:
 
 
 def reproduce(recipe: Recipe) -> None:
-    """Run all steps of the recipe that are not finished.
+    """Make the default model: run all steps of the recipe that are not finished.
 
     Args:
         recipe: The paths and the number of seeds.
@@ -139,7 +142,7 @@ def _run(command: list[str], data: str) -> None:
 
 
 def is_up_to_date(output: Path, source: Path) -> bool:
-    """Return whether an output file exists, and check that it is not older than its source.
+    """Return whether an output file exists; if so, check that it is not older than its source.
 
     Args:
         output: The output file.
@@ -183,7 +186,8 @@ def read_repositories(file: Path) -> list[tuple[str, str]]:
 def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
     """Return the path of a local bare repository with HEAD at a revision; fetch it if it is missing.
 
-    The path must not change: the corpus chooses held-out texts by a hash of its last two folders.
+    The last two folders of the path must not change: the corpus chooses held-out texts by a
+    hash of these two folders.
 
     Args:
         folder: The folder of all repositories.
@@ -202,7 +206,7 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
 
 
 def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
-    """Return the commands of the steps that are still to run, in order.
+    """Return the commands of the steps that make the default model and still have to run, in order.
 
     Finished steps that prepare data are left out. The commands that train, mix and release models are
     always included.
@@ -216,7 +220,7 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
         For each command, the Python module and its arguments.
 
     Raises:
-        InputError: The output of a step is older than the corpus from which it is made.
+        InputError: A file is older than the corpus from which it is made, or the corpus is missing.
     """
     rated = [f"{data}/rated/{name}.jsonl" for name in _RATED]
     wordnet, train = str(recipe.wordnet), str(_TRAIN)
@@ -253,9 +257,9 @@ def _mix(run: str, mixed: str, start: Path, share: str) -> list[str]:
     """Return the command that mixes the weights of two models.
 
     Args:
-        run: The name of the run folder whose model is mixed.
+        run: The name of the run folder with the first model.
         mixed: The name of the model folder to write.
-        start: The folder of the other model.
+        start: The model folder of the second model.
         share: The weight of `start` in the mixture, from 0 to 1.
     """
     command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
@@ -265,12 +269,13 @@ def _mix(run: str, mixed: str, start: Path, share: str) -> list[str]:
 def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
     """Return the commands of the second stage, which trains the encoder and the meaning head.
 
-    The second command mixes the weights of the trained and the initial encoder.
+    The meaning head predicts whether two texts have the same meaning. The first command trains. The second
+    command mixes the weights of the trained encoder and of the encoder before this stage.
 
     Args:
-        suffix: The end of the names of the folders to write.
+        suffix: The end of the names of the folders to write: "" or "-control".
         wordnet: The file of text pairs from WordNet, such as words and definitions.
-        overrides: `key=value` items that change the configuration.
+        overrides: `key=value` items that change the configuration of the training.
     """
     out = f"out={_RUNS / _MEANING}{suffix}"
     return [
@@ -282,14 +287,16 @@ def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list
 def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
     """Return the commands of the stages that train with meaning items.
 
-    The first command trains the encoder and the meaning head. The second command mixes the weights of the
-    trained and the initial encoder. The third command trains only the meaning head.
+    A meaning item is a text with rewordings and with texts that have another meaning. The first command
+    trains the encoder and the meaning head, which predicts whether two texts have the same meaning. The
+    second command mixes the weights of the trained encoder and of the encoder before these stages. The third
+    command trains only the meaning head.
 
     Args:
-        start: The end of the folder name of the initial model.
-        suffix: The end of the names of the folders to write.
+        start: The end of the folder name of the initial model: "" or "-control".
+        suffix: The end of the names of the folders to write, such as "", "-seed2" or "-control".
         wordnet: The file of text pairs from WordNet, such as words and definitions.
-        overrides: `key=value` items that change the configuration.
+        overrides: `key=value` items that change the configuration of the trainings.
     """
     command = ["train.contrastive", "configs/items.yaml", f"positives.3.source={wordnet}", *overrides]
     mixed = _RUNS / (_MIXED + start)

@@ -1,7 +1,8 @@
-"""The model in the form that a browser reads: two ONNX graphs with small weights, and the tokenizer.
+"""Export of the model for a browser: two ONNX graphs with compressed weights, and the tokenizer.
 
-The graphs (encoder and meaning head) compute in float32. Weights that are already rounded to 8 bits, as in
-the included model, are stored as int8. Other weights are stored as float16. The weights are decoded when a
+One graph is the encoder. The other is the meaning head, which predicts whether two texts have the same
+meaning. Both graphs compute in float32. Weights that are already rounded to 8 bits, as in the model that
+comes with simllm, are stored as int8. Other weights are stored as float16. The weights are decoded when a
 graph is loaded. The token embeddings, half of all weights, are in a separate file, so that each file stays
 below the size limits of common web hosts.
 """
@@ -31,7 +32,10 @@ Stored = NDArray[Any]
 
 
 class TokenStates(nn.Module):
-    """Network that maps token ids to hidden states, and to the states that the meaning head reads."""
+    """Network that maps token ids to the encoder's hidden states and to the input of the meaning head.
+
+    The meaning head predicts whether two texts have the same meaning.
+    """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
@@ -52,9 +56,10 @@ class TokenStates(nn.Module):
 
 
 class PairLogits(nn.Module):
-    """Network that compares P text pairs by their token states: the meaning head without its first layer.
+    """Network that predicts, for each text pair, whether both texts have the same meaning.
 
-    The output is the logit of the probability that both texts of a pair have the same meaning.
+    It is the meaning head without its first layer (`project`), which `TokenStates` applies. The output is the
+    logit of the probability.
     """
 
     def __init__(self, head: nn.Module) -> None:
@@ -82,10 +87,11 @@ def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False
         checkpoint: The loaded model folder.
         folder: An existing folder.
         int8: Whether to store all large weights as int8, including those that are not yet rounded to 8 bits.
-            The files are then half as large, but the scores are less exact.
+            These take half the space that they take as float16, but the scores are less exact.
 
     Returns:
-        Whether a weight was rounded to 8 bits. If so, scores differ a little from those of the model folder.
+        Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
+        model folder.
 
     Raises:
         InputError: A package that the export needs is not installed, or a file cannot be written.
@@ -150,7 +156,8 @@ def _as_float16(name: str, values: Floats) -> tuple[dict[str, Stored], list[Node
         values: The weight.
 
     Returns:
-        The float16 array in a dict, under its name; and the ONNX nodes that decode it to float32.
+        A dict from the name of the stored array to the float16 array; and the ONNX nodes that decode this
+        array to float32.
     """
     from onnx import TensorProto, helper
 
@@ -169,7 +176,8 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
         columns: The distance in memory between neighbours in a block, as in `weight_blocks.to_blocks`.
 
     Returns:
-        A dict from names to the arrays that store the weight; and the ONNX nodes that decode them to float32.
+        A dict from names to the arrays that store the weight: whole numbers, scales and shape; and the ONNX
+        nodes that compute the float32 weight from these arrays.
     """
     from onnx import TensorProto, helper
 
@@ -189,10 +197,13 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
 
 
 def _move_token_table(graph: GraphProto) -> bytes:
-    """Remove the values of a graph's largest weight, and make the graph refer to the file `tokens.bin`.
+    """Remove the largest weight (the token embeddings) from an ONNX graph, and refer to `tokens.bin` instead.
+
+    Args:
+        graph: The graph of the encoder; it is changed.
 
     Returns:
-        The removed values, as bytes for that file.
+        The bytes of the removed weight, to be written to the file `tokens.bin`.
     """
     from onnx import external_data_helper
 

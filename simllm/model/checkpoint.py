@@ -318,7 +318,9 @@ def _other_libraries_files(config: ModelConfig, info: ModelInfo) -> dict[str, An
 
 
 def default_model() -> Path:
-    """Find the model folder that comes with simllm, in the installed package or in the source checkout.
+    """Return the path of the model folder that comes with simllm.
+
+    The folder is in the installed package or in the source checkout.
 
     Raises:
         InputError: Neither the package nor the checkout has a model folder.

@@ -122,7 +122,10 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Attention(nn.Module):
-    """Multi-head attention that computes keys and values only for the first positions of the input."""
+    """Multi-head attention, in which all positions attend only to the first positions of the input.
+
+    Keys and values are computed only for these first positions. Their number is an argument of `forward`.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -199,7 +202,7 @@ class Encoder(nn.Module):
         self.apply(self._initialize)
 
     def _initialize(self, module: nn.Module) -> None:
-        """Set a layer's weights to random numbers (normally distributed), and biases and padding row to 0."""
+        """Initialize a layer: random normal weights, zero biases, and a zero embedding for padding."""
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=self.config.initializer_range)
         if isinstance(module, nn.Linear):

@@ -106,7 +106,7 @@ class HeadConfig:
     Attributes:
         width: Hidden size of the head: the number of features for each token.
         layers: Number of transformer layers in the head.
-        heads: Number of attention heads in each layer; it divides `width`.
+        heads: Number of attention heads in each layer; `width` is a multiple of this number.
     """
 
     width: int = 192

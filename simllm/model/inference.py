@@ -27,7 +27,7 @@ Module = TypeVar("Module", bound=nn.Module)
 # exact: a copy in float32, packed for the CPU; fast: a copy in bfloat16, packed for the CPU
 MODES = {"plain": torch.float32, "exact": torch.float32, "fast": torch.bfloat16}
 
-_LONG_ROW = 64  # numbers in a row of attention scores from which on PyTorch's softmax is used
+_LONG_ROW = 64  # rows with at least this many attention scores use PyTorch's softmax
 _CPU_BATCH, _GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a CPU's caches
 
 
@@ -87,15 +87,16 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
 
 def prepare_module(module: Module, mode: str) -> Module:
-    """Prepare a network for inference: copy it in the number format of a mode, and pack its layers on a CPU.
+    """Prepare a network for inference on its device.
 
     Args:
         module: The network.
-        mode: `plain` (no change), `exact` (float32) or `fast` (bfloat16).
+        mode: `plain` (no change), `exact` (a float32 copy) or `fast` (a bfloat16 copy).
 
     Returns:
-        In mode `plain` the module itself, otherwise a copy in float32 (`exact`) or bfloat16 (`fast`).
-        On a CPU, the copy's linear layers are packed for oneDNN, if oneDNN works there.
+        In mode `plain` the network itself, otherwise a copy. On a CPU, the weights of the copy's linear
+        layers are packed: stored in the memory layout that the library oneDNN prefers. They are not packed if
+        oneDNN does not work on this machine.
     """
     if mode == "plain":
         return module

@@ -1,4 +1,4 @@
-"""Export of the encoder and its pooling as one ONNX model."""
+"""Export of the encoder and its pooling (from hidden states to one embedding) as one ONNX model."""
 
 from __future__ import annotations
 

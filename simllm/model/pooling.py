@@ -42,7 +42,7 @@ def mean(hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Pool hidden states into embeddings by the maximum over each text's tokens, for each dimension.
+    """Pool hidden states into embeddings: take the maximum over each text's tokens in each dimension.
 
     Args:
         hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.

@@ -23,8 +23,8 @@ class ScoreScale:
         random: Scores of random text pairs at evenly spaced percentiles from 0 to 100.
         scores: The scores at the knots of the map to ratings, increasing.
         ratings: The expected human rating at each knot; never decreasing.
-        low: Lower bound of the 90% interval of human ratings at each knot.
-        high: Upper bound of the 90% interval of human ratings at each knot.
+        low: Lower bound of the interval that holds about 90% of human ratings, at each knot.
+        high: Upper bound of this interval, at each knot.
         fitted_on: Description of the text pairs and ratings to which the maps were fitted.
     """
 
@@ -52,5 +52,12 @@ class ScoreScale:
         return np.interp(scores, self.scores, self.ratings)
 
     def interval(self, scores: Values) -> tuple[Values, Values]:
-        """Map (n,) scores to the 90% intervals of human ratings; return (n,) lower and (n,) upper bounds."""
+        """Map scores to intervals that hold about 90% of the human ratings of pairs with such scores.
+
+        Args:
+            scores: (n,) scores.
+
+        Returns:
+            (n,) lower bounds and (n,) upper bounds of the intervals.
+        """
         return np.interp(scores, self.scores, self.low), np.interp(scores, self.scores, self.high)

@@ -43,8 +43,11 @@ class Frequencies:
         """Count, for each token, the texts that contain it; <s> and </s> are not counted.
 
         Args:
-            texts: Chunks of tokenized texts, each with several texts.
+            texts: Tokenized texts in chunks, each with several texts.
             tokenizer: The tokenizer that made the token ids.
+
+        Returns:
+            The document frequencies of all texts in all chunks.
         """
         counts: Counter[int] = Counter()
         documents = 0

@@ -18,11 +18,14 @@ class ScoreTable:
     """Columns, rows and summary of the table that `simllm score` writes.
 
     Args:
-        scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
-        format_: The table's format: "text", "json" or "tsv". Only "text" has a column with notes.
+        scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (among random
+            pairs), "rating" (expected human rating) or "same" (probability that both texts mean the same).
+        format_: The table's format: "text", "json" or "tsv". Only "text" can have a column with notes, such
+            as "meaning may have changed".
         with_ids: Whether the table has a column with the pairs' ids.
         no_scores: The metric's scores of an empty list. They tell whether the model can estimate the
-            probability that two texts have the same meaning. If so, the table has a column with it.
+            probability that two texts have the same meaning. If so, the table has a column with this
+            probability, unless the scale is "same".
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
@@ -58,10 +61,16 @@ class ScoreTable:
         ]
 
     def summary(self, scores: Scores) -> dict[str, Any]:
-        """Return the table's summary: mean score, number of pairs, counts of unusual texts, and signature.
+        """Return the table's summary as JSON values.
 
         Args:
             scores: The scores of all pairs in the table.
+
+        Returns:
+            A dict: "pairs" (number of pairs), "mean" (mean score on the table's scale), "scale" (unless
+            "raw"), "changed" (number of pairs whose meaning may have changed; only if the table has a column
+            with probabilities), the counts "empty", "truncated" and "deduplicated" as in `Scores`, and the
+            metric's "signature".
         """
         same = {"changed": int(scores.changed.sum())} if self.with_same else {}
         return {

@@ -72,7 +72,9 @@ class Scores:
 
     @property
     def rating_intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """90% intervals of human ratings for the pairs: (n,) lower bounds and (n,) upper bounds.
+        """Intervals that hold about 90% of the human ratings of pairs with such scores.
+
+        The value is a tuple: (n,) lower bounds and (n,) upper bounds.
 
         Raises:
             InputError: The model has no calibration (map from scores to ratings) for these scores.
@@ -136,6 +138,9 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
         parts: The scores of each chunk, in input order.
         no_scores: The metric's scores of an empty list. The result gets its signature and calibration from
             this object.
+
+    Returns:
+        The scores of all pairs; counts, such as that of truncated texts, are added up.
     """
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}
@@ -152,7 +157,7 @@ def issue_warnings(texts: int, truncated: int, unreadable: int, treatment: str) 
         texts: Number of all texts.
         truncated: Number of texts that are longer than the model's longest input.
         unreadable: Number of texts that are empty after cleaning, but were not before.
-        treatment: What was done with the truncated texts, such as "cut at 512 tokens".
+        treatment: Description of how the truncated texts were treated, such as "cut at 512 tokens".
     """
     if truncated:
         warnings.warn(f"{truncated} of {texts} texts {treatment}", stacklevel=4)

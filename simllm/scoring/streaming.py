@@ -102,7 +102,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield `function(item)` for each item, in order; a thread computes the next result in the meantime."""
+    """Yield `function(item)` for each item, in order; a background thread computes one result in advance."""
     pending: Future[Result] | None = None
     with ThreadPoolExecutor(1) as thread:
         for item in items:

@@ -54,7 +54,7 @@ def token_states(engine: Engine, texts: Tokenized, boundaries: bool = False) -> 
         boundaries: Whether to include the states of the first and the last token, <s> and </s>.
 
     Returns:
-        For each text, an array (L, D) float32: L tokens of the text, hidden size D.
+        For each text, (L, D) float32 hidden states: L tokens, hidden size D.
     """
     edge = 0 if boundaries else 1
 
@@ -150,7 +150,12 @@ def recall(candidate: MatchedTokens, reference: MatchedTokens) -> float:
 
 
 def f1(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute the harmonic mean of precision and recall (eq. 8); 0 unless both are positive."""
+    """Compute the harmonic mean of precision and recall (eq. 8); it is 0 unless both are positive.
+
+    Args:
+        candidate: The candidate's tokens, matched with tokens of the reference.
+        reference: The reference's tokens, matched with tokens of the candidate.
+    """
     p, r = candidate.mean, reference.mean
     return 2 * p * r / (p + r) if p > 0 and r > 0 else 0.0
 

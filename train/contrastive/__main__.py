@@ -100,7 +100,7 @@ class ContrastiveTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step): the number of pairs, and the first pair."""
+        """Describe the texts of one update (optimizer step) in words: the number of pairs, and one pair."""
         first, *_ = self.batches.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
@@ -136,7 +136,7 @@ class ContrastiveTask:
         """Evaluate the model on the dev data.
 
         Returns:
-            The dev criterion (the model with the lowest value is the best), and figures for the log, by name.
+            The dev criterion (the model with the lowest value is the best), and a dict of figures to log.
         """
         return self.dev_criterion(self.metric)
 
@@ -209,7 +209,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
     Args:
         config: The configuration of the run.
         world: The processes of the run.
-        stop: Shows whether a signal has asked the run to stop.
+        stop: The object that tells whether a signal has asked the run to stop.
 
     Returns:
         The folder of the model that was best on the dev data.

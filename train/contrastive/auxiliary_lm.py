@@ -27,7 +27,7 @@ from train.runtime.log import print_progress
 from train.runtime.prefetch import Prefetcher
 from train.tokens import shards
 
-_SEED = 2  # so that the seed differs from those of the pairs and of the rated pairs
+_SEED = 2  # makes the seed differ from the seeds for choosing positive pairs and rated pairs
 
 
 class AuxiliaryLanguageModel:
@@ -45,7 +45,7 @@ class AuxiliaryLanguageModel:
         excluded: ExcludedTexts,
         world: World,
     ) -> None:
-        """Tokenize the texts and make the language model.
+        """Tokenize the training texts, and make the language model.
 
         The tokenized texts are stored in the run folder. A resumed run loads them from there.
 
@@ -126,12 +126,13 @@ class AuxiliaryLanguageModel:
 def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[Path, str]:
     """Clean texts and write them to a file, one text per line.
 
-    An existing file with the same texts is kept.
+    The file is `folder`/HASH/texts.txt; HASH depends on the texts. An existing file with the same texts stays
+    unchanged.
 
     Args:
         pattern: Path or glob pattern of files with one text per line.
         excluded: Evaluation texts, which are left out.
-        folder: The folder for the file. Its name in this folder is HASH/texts.txt.
+        folder: The folder that contains the folder HASH.
 
     Returns:
         The path of the written file, and the SHA-256 of its texts.

@@ -20,7 +20,7 @@ from train.corpus import decontaminate
 from train.corpus.sources import input_files
 from train.runtime.prefetch import Prefetcher
 
-_FREQUENCY_PAIRS = 50_000  # pairs in which the lexical teacher counts how common tokens are
+_FREQUENCY_PAIRS = 50_000  # text pairs from which the lexical teacher computes token frequencies
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class ContrastiveBatches:
         return draw_pairs(self.positives, self.config.pairs, self.config.seed, number)
 
     def _make_batch(self, number: int) -> ContrastiveBatch:
-        """Choose and tokenize the texts of batch `number`, and find out which texts have the same meaning."""
+        """Make batch `number`: choose and tokenize texts, and find those known to have the same meaning."""
         config, pairs = self.config, self.pairs(number)
         rated = [source.draw(config.seed, number) for source in self.rated]
         count = config.overlap.pairs if config.overlap else 0
@@ -126,9 +126,10 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute the SHA-256 of all texts and word lists that a run reads.
+    """Compute the SHA-256 of all files of texts and words that a run reads.
 
-    These are the training texts, excluded texts, dev data, the contrast set and the lexicon's word lists.
+    These are the training texts, excluded texts, dev data, the contrast set (test triples), and the word
+    lists for making pairs by rule.
     """
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]

@@ -26,7 +26,7 @@ class PositivesConfig:
     source: str  # file or glob pattern: plain lines, or JSON lines with pairs
     share: float  # share of the pairs in an update that come from this source
     word_dropout: float = 0.0  # share of words removed from both texts; with `rewording`, from the second
-    rewording: bool = False  # whether the second text is reworded by rule
+    rewording: bool = False  # whether the second text of each pair is reworded by rule
     hard_negatives: int = 0  # hard negatives per pair; those that the file lacks are made by rule
     items: bool = False  # whether the file holds meaning items, whose fields are fixed
     fields: tuple[str, ...] = ("a", "b")  # fields of the two texts and of a hard negative; (): plain lines

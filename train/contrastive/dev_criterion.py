@@ -29,7 +29,7 @@ class DevCriterion:
     Args:
         dev: Paths of files of text pairs with human ratings.
         dev_comments: A file of cleaned comments, one per line; None: the criterion uses no comments.
-        seed: Seed for choosing comments and for their rule-based edits.
+        seed: Seed for choosing comments and for editing them by rule.
         dev_items: A file or glob pattern of meaning items (texts with rewordings and changes of meaning);
             None: the criterion uses no items.
     """
@@ -38,7 +38,7 @@ class DevCriterion:
         self, dev: Sequence[str], dev_comments: str | None, seed: int, dev_items: str | None = None
     ) -> None:
         self.rated = [ratings.load(Path(file)) for file in dev]
-        self.made: dict[str, contrast.Triples] = {}  # triples, by the name of the figure
+        self.made: dict[str, contrast.Triples] = {}  # key: the name of the accuracy on these triples
         if dev_comments:
             self.made["edits"] = make_edited_triples(Path(dev_comments), seed)
         if dev_items:
@@ -53,17 +53,19 @@ class DevCriterion:
         The criterion is the negative mean of these figures:
 
         - for each file of rated pairs, the Spearman correlation between scores and ratings;
-        - the share of comments for which a rewording scores higher than a text with a changed meaning;
-        - the same share for meaning items;
+        - the share of triples from comments in which the rewording scores higher than the text with a changed
+          meaning;
+        - the same share of triples from meaning items;
         - if the model has a meaning head, these two shares again, with the head's probabilities as scores.
 
-        The accuracy on the contrast set (test triples) is logged, but is not part of the criterion.
+        The accuracy on the contrast set (test triples) is also computed, but is not part of the criterion.
 
         Args:
             metric: The model.
 
         Returns:
-            The criterion (lower is better), and all figures by name, with those of the contrast set.
+            The criterion (lower is better), and a dict from names to all figures, including the accuracies
+            on the contrast set.
         """
         figures = {}
         for rated in self.rated:
@@ -83,11 +85,12 @@ class DevCriterion:
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return a function that scores lists of candidates and references.
+    """Return a function that scores n candidates against n references, and returns (n,) scores.
 
     Args:
-        metric: The metric, which scores text pairs.
-        measure: "" to score by similarity, "same_" to score by the probability of the meaning head.
+        metric: The metric that computes the scores.
+        measure: "" for the similarity of the two texts, "same_" for the probability from the meaning head
+            that they have the same meaning.
     """
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
@@ -106,7 +109,7 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples, with the kind of each change.
+        The triples: reference (the comment), rewording, changed text, kind of change, and the form "edited".
 
     Raises:
         InputError: No comment can be reworded and changed.

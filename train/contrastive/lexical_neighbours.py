@@ -1,9 +1,9 @@
-"""Find pairs of comments in a corpus that share many words, with the same meaning or not.
+"""Find pairs of comments in a corpus that share many words, whether or not they have the same meaning.
 
     python -m train.contrastive.lexical_neighbours runs/repositories/train.txt runs/neighbours.jsonl
 
-The pairs imitate summaries of the same code, which share many words or few. Each text is paired with one
-of the ten texts whose words are most similar. The output is JSON lines with the texts `a` and `b`.
+Each text is paired with one of the ten texts whose words are most similar. Such pairs imitate two summaries
+of the same code, which share more or fewer words. The output is JSON lines with the texts `a` and `b`.
 configs/meaning.yaml uses the pairs to teach the encoder similarity by shared words. It does not treat them
 as pairs with the same meaning.
 """
@@ -24,7 +24,7 @@ from train.contrastive.lexical_teacher import LexicalTeacher
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
 _NEAREST = 10  # neighbours to choose from
-_CHUNK = 256  # texts that are compared with all others at once
+_CHUNK = 256  # number of texts that are compared with all other texts at once
 _SEED = 1
 
 
@@ -60,14 +60,16 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
 
 
 def neighbour_pairs(texts: Sequence[str], count: int) -> Iterator[tuple[str, str]]:
-    """Pair each of some random texts with one of the ten texts whose words are most similar.
+    """Choose texts at random, and pair each with one of the ten texts whose words are most similar.
+
+    A chosen text that shares no word with another text gives no pair.
 
     Args:
         texts: Cleaned texts without repetitions.
-        count: The largest number of pairs. A text that shares no word with another text is left out.
+        count: The number of texts to choose, which is also the largest number of pairs.
 
     Yields:
-        Pairs of different texts.
+        Pairs: a chosen text and a similar text.
     """
     numbers: dict[str, int] = {}
     bags = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in texts]

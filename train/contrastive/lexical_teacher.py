@@ -41,7 +41,14 @@ class LexicalTeacher:
         self.weights[:special_tokens] = 0
 
     def cosines(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """Compute the (N, N) float32 cosines between N texts, given as token ids; they are 0 to 1."""
+        """Compute the cosine between the bags of tokens of every two of N texts.
+
+        Args:
+            texts: The token ids of each text.
+
+        Returns:
+            (N, N) float32 cosines, from 0 to 1.
+        """
         bags = self.unit_vectors(texts)
         return (bags @ bags.T).toarray().astype(np.float32)
 
@@ -72,7 +79,7 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
     between the distributions of teacher and student, averaged over the N texts.
 
     Args:
-        embeddings: (N, D) embeddings from the student, of any length.
+        embeddings: (N, D) embeddings from the student. They are normalized here.
         cosines: (N, N) cosines from the teacher.
         temperature: The temperature of both softmaxes.
 

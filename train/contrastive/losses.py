@@ -21,9 +21,9 @@ def info_nce(
     """Compute the symmetric InfoNCE loss (van den Oord et al., 2018; Gao et al., "SimCSE", 2021).
 
     Row i of `first` and row i of `second` are a positive pair: texts with the same meaning. The loss is low
-    if they are closer to each other than to the other rows. Row i of `first` and another row j of `second`
-    are a negative pair, unless `same_meaning[i, j]` is true. Hard negatives are further texts, which are
-    compared only with `first`.
+    if the two texts of each positive pair are closer to each other than to other texts. Row i of `first` and
+    another row j of `second` are a negative pair, unless `same_meaning[i, j]` is true. Hard negatives are
+    further texts, which are compared only with `first`.
 
     Args:
         first: (B, D) embeddings of the pairs' first texts.
@@ -55,16 +55,16 @@ def info_nce(
 def cosent(first: Tensor, second: Tensor, ratings: Tensor, sets: Tensor, temperature: float) -> Tensor:
     """Compute the CoSENT loss, which ranks text pairs by their ratings (Su, "CoSENT", 2022).
 
-    The loss is log(1 + sum exp((cos(low) - cos(high)) / temperature)). The sum compares each text pair
-    `low` with each text pair `high` of the same data set that has a higher rating. The function `cos` is the
-    cosine between the two embeddings of a pair.
+    The loss is log(1 + sum exp((cos(low) - cos(high)) / temperature)). The sum has a term for every two text
+    pairs `low` and `high` of the same data set if `high` has the higher rating. The function `cos` is the
+    cosine between the two embeddings of a text pair.
 
     Args:
         first: (B, D) embeddings of the pairs' first texts.
         second: (B, D) embeddings of the pairs' second texts.
         ratings: (B,) ratings of the pairs.
         sets: (B,) number of the data set to which each pair belongs.
-        temperature: The temperature of the cosines.
+        temperature: The positive number by which differences of cosines are divided.
 
     Returns:
         The loss, a scalar.

@@ -4,8 +4,8 @@ The files are in `train/contrastive/items`. Each line is one item, for example:
 
     {"text": "opens it", "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}
 
-A hash of its text puts each item into one of three splits: 90% of the items train models, 5% choose models,
-and 5% test them.
+The items are split by a hash of their text: 90% train models ("train"), 5% choose the best model of a run
+("dev"), and 5% test models ("test").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MeaningItem:
     Attributes:
         same: Two or more texts with the same meaning. The first is the text of the item.
         different: Texts that resemble a text of `same`, but have another meaning.
-        kinds: What changes the meaning of each text of `different`, such as "negation".
+        kinds: For each text of `different`, the kind of its change in meaning, such as "negation".
     """
 
     same: tuple[str, ...]
@@ -89,12 +89,15 @@ def read_items(
 def make_triples(items: list[MeaningItem]) -> Triples:
     """Make triples from meaning items: a reference, a rewording and a change (a text with another meaning).
 
-    An item gives one triple for each of its texts with another meaning, which is the change. In one more
-    triple, the change is the text of the next item, and its kind is "unrelated". The reference is always the
-    item's own text. The item's other texts with the same meaning are used in turn as rewordings.
+    An item gives one triple for each of its texts with another meaning: this text is the change. In one more
+    triple, the change is the text of the next item, and the kind of change is "unrelated". The reference is
+    always the item's own text. The item's other texts with the same meaning are used in turn as rewordings.
+
+    Args:
+        items: The meaning items.
 
     Returns:
-        The triples. Their form is "written".
+        The triples. The attribute `forms` has the value "written" for all of them.
     """
     rows = []
     for item, other in zip(items, [*items[1:], items[0]], strict=True):
@@ -137,9 +140,14 @@ def _are_texts(value: Any) -> bool:
 
 
 def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterator[MeaningItem]:
-    """Yield the item without texts that differ from another one by a held-out word pair.
+    """Remove from an item the texts that reveal a held-out word pair (a pair that must not be trained on).
 
-    Yield nothing if fewer than two texts with the same meaning or no text with another meaning is left.
+    A text with the same meaning is removed if it differs from the item's text by such a word pair. A text
+    with another meaning is removed if it differs by such a pair from a remaining text with the same meaning.
+
+    Yields:
+        The rest of the item; nothing if fewer than two texts with the same meaning remain, or no text with
+        another meaning.
     """
     text, *others = item.same
     same = [text, *(other for other in others if not held_out.holds_out(text, other))]

@@ -1,4 +1,4 @@
-"""Labelled text pairs for training the meaning head: pairs with the same or different meanings."""
+"""Text pairs for training the meaning head, labelled as having the same meaning or different meanings."""
 
 from __future__ import annotations
 
@@ -83,7 +83,10 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 
 
 class LabelledPairs:
-    """Labelled text pairs from a file; if both labels occur, both are chosen equally often."""
+    """Source of text pairs that are already labelled as having the same meaning or different meanings.
+
+    If both labels occur, both are chosen equally often.
+    """
 
     def __init__(self, pairs: Sequence[MeaningPair]) -> None:
         groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
@@ -115,8 +118,9 @@ class ItemPairs:
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Choose a labelled pair with a random generator.
 
-        45% of the pairs have the same meaning, 35% are a text and a change of meaning from one item, and 20%
-        are texts of two items. If there is only one item, all other pairs are of the second kind.
+        45% of the pairs have the same meaning; their texts are from one item. 35% are two texts of one item
+        with different meanings, and 20% are texts of two items. If there is only one item, 55% are two texts
+        of this item with different meanings.
         """
         number, chance = int(random.integers(len(self.items))), random.random()
         item = self.items[number]
@@ -143,11 +147,12 @@ class RuleMadePairs:
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Choose a text with a random generator, and make a labelled pair from it.
 
-        About 40% of the pairs are rewordings, 45% are changes of meaning, and 15% are unrelated texts. If the
-        rules cannot edit the text, another text is chosen.
+        In about 40% of the pairs, the second text is a rewording of the first. In 45%, it is the first text
+        with a changed meaning. In 15%, it is an unrelated text. If the rules cannot edit a text, another text
+        is chosen.
 
         Raises:
-            InputError: The rules can edit none of 100 chosen texts.
+            InputError: No pair could be made from any of 100 chosen texts.
         """
         for _ in range(100):
             text = self.texts[int(random.integers(len(self.texts)))]
@@ -169,8 +174,8 @@ class RuleMadePairs:
 class WordPairs:
     """Labelled sentence pairs, made from labelled word pairs such as synonyms.
 
-    The first sentence contains the first word of a word pair. In the second sentence, the second word
-    replaces that word.
+    The first sentence contains the first word of a word pair. The second sentence is the same sentence with
+    the second word in place of the first.
     """
 
     def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:
@@ -210,10 +215,10 @@ def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTe
 
 
 def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
-    """Read the labelled text pairs of a source.
+    """Read the labelled text pairs (or word pairs) of a source.
 
-    Pairs with a label that the settings do not name, with two equal texts, or with an empty or too long text
-    are left out.
+    A pair is left out if the settings do not name its label, if its texts are equal, or if one of its texts
+    is empty or too long.
     """
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []

@@ -65,7 +65,7 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
 
     Args:
         texts: Cleaned texts.
-        lexicon: The word lists, of which the forms of verbs are used.
+        lexicon: The word lists; only their verb forms are used.
 
     Yields:
         A dictionary with the texts `a` and `b`. Its `group` is their content words, joined by spaces.
@@ -79,13 +79,14 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
 
 
 def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
-    """Return the content words of a cleaned text, in a normal form and order.
+    """Return the content words of a cleaned text, with normalized verb forms and word order.
 
-    Verbs in the third person become base forms. Phrases like `name of the user` become `user name`.
+    Articles and similar words are left out. Verbs in the third person become base forms. Phrases like
+    `name of the user` become `user name`.
 
     Args:
         text: The cleaned text.
-        lexicon: The word lists, of which the forms of verbs are used.
+        lexicon: The word lists; only their verb forms are used.
     """
     words = text.split()
     content = [
@@ -126,7 +127,7 @@ def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
         before: The previous word in the text, or "".
         word: The word.
         after: The next word in the text, or "".
-        lexicon: The word lists, of which the forms of verbs are used.
+        lexicon: The word lists; only their verb forms are used.
     """
     if before and before not in BEFORE_VERBS:
         return word

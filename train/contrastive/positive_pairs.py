@@ -40,7 +40,7 @@ class PositivePair:
 
 
 class PositiveSource:
-    """One source of positive pairs (two texts with the same meaning), which are chosen at random."""
+    """Source of positive pairs (two texts with the same meaning), from which pairs are chosen at random."""
 
     def __init__(self, config: PositivesConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> None:
         """Read the files of the source.
@@ -98,10 +98,11 @@ class PositiveSource:
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:
         """Choose a pair at random, without edits.
 
-        - From plain texts: a text, paired with itself.
-        - From pairs: a pair. In half of the cases its texts are swapped, unless it has hard negatives.
-        - From meaning items: two texts of an item with the same meaning. Up to `hard_negatives` of the item's
-          texts with another meaning are the hard negatives.
+        - A source of plain texts gives a text, paired with itself.
+        - A source of pairs gives a pair. If the pair has no hard negatives, its texts are swapped in half of
+          the cases.
+        - A source of meaning items gives two texts of an item with the same meaning. Its hard negatives are
+          texts of the item with another meaning, at most as many as the setting `hard_negatives`.
         """
         if self.items:
             item = self.items[random.integers(len(self.items))]
@@ -128,6 +129,9 @@ def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int
         count: Number of pairs.
         seed: The seed of the run.
         update: Number of the update, from 0.
+
+    Returns:
+        `count` pairs, edited as configured for their source.
     """
     random = np.random.default_rng(combined_seed(seed, update))
     shares = np.array([source.config.share for source in sources])

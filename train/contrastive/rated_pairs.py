@@ -33,7 +33,7 @@ class RatedBatch:
 
 
 class RatedSource:
-    """Text pairs with human ratings from one or several files, which are chosen at random."""
+    """Source of text pairs with human ratings (one or several files); pairs are chosen at random."""
 
     def __init__(self, config: RatedPairsConfig, excluded: ExcludedTexts) -> None:
         """Read the rated files.
@@ -64,6 +64,9 @@ class RatedSource:
         Args:
             seed: The seed of the run.
             update: Number of the update, from 0.
+
+        Returns:
+            The texts and ratings of as many pairs as the setting `pairs` says.
         """
         random = np.random.default_rng(combined_seed(seed, update, 1))
         chosen = random.integers(len(self.rows), size=self.config.pairs)

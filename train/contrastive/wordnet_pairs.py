@@ -1,10 +1,11 @@
-"""Make text pairs with the same meaning from WordNet: words with definitions, and examples with synonyms.
+"""Make text pairs with the same meaning from the dictionary WordNet.
 
     python -m train.contrastive.wordnet_pairs /usr/share/wordnet runs/mini/corpus/train.txt runs/wordnet.jsonl
 
 The command reads the database files of WordNet 3.0 (the package wordnet-base on Debian and Ubuntu).
-It writes JSON lines for the frequent words of a corpus. The texts `a` and `b` have the same meaning. The
-text `c` has the opposite meaning; it is missing for words without an antonym.
+It writes JSON lines for the frequent words of a corpus. The texts `a` and `b` have the same meaning: a word
+and its definition, or an example sentence and the same sentence with a synonym. The text `c` is the text `a`
+with the antonym of a word; it is missing for words without an antonym.
 """
 
 from __future__ import annotations
@@ -161,8 +162,9 @@ def make_pairs(
         held_out: Word pairs that must not be trained on. They are used neither as synonyms nor as antonyms.
 
     Yields:
-        Dictionaries. The texts "a" and "b" have the same meaning. If the word has an antonym, "c" is the
-        text "a" with the antonym. Texts with the same "group" have the same meaning.
+        Dictionaries of texts. "a" and "b" have the same meaning. If the word has an antonym, "c" is the text
+        "a" with the antonym instead of the word. In all dictionaries with the same "group", the texts "a" and
+        "b" have the same meaning.
     """
     for name, synset in synsets.items():
         opposites = {

@@ -1,4 +1,4 @@
-"""Make the released model folder: half-precision weights, score scale, logs, and a card with figures.
+"""Make the released model folder: half-precision weights, score scale, logs, and a model card with figures.
 
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt

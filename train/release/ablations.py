@@ -37,8 +37,9 @@ class Variant:
     """A variant of the training recipe, in which some settings are changed by overrides (`key=value`)."""
 
     name: str
-    overrides: tuple[str, ...] = ()  # overrides of the contrastive stage
-    pretraining: tuple[str, ...] | None = None  # overrides of its own pretraining; None: none of its own
+    overrides: tuple[str, ...] = ()  # overrides of the contrastive training
+    # overrides of the variant's own pretraining; None: the variant starts from the recipe's initial model
+    pretraining: tuple[str, ...] | None = None
 
     @property
     def folder(self) -> str:
@@ -48,7 +49,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for the short pretraining of variants that have a pretrained model of their own."""
+    """Settings for the short pretraining of those variants that have their own initial model."""
 
     recipe: str  # a configuration file of pretraining
     overrides: tuple[str, ...]
@@ -58,7 +59,7 @@ class FirstStage:
 class AblationsConfig:
     """Settings for the ablations: the recipe, its variants, and the data sets to measure on."""
 
-    recipe: str  # a configuration file of the contrastive stage
+    recipe: str  # a configuration file of contrastive training
     measure: str  # a configuration file with a `MeasureConfig`
     out: str  # folder of the runs
     overrides: tuple[str, ...]  # overrides of the recipe for all variants
@@ -91,7 +92,8 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
     Args:
         config: A YAML file with the keys of `AblationsConfig`.
         output: The JSON file for the results.
-        overwrite: Whether outdated results may be removed from the output.
+        overwrite: Whether outdated results, which come from another configuration, may be removed from the
+            output.
     """
     loaded = config_file.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
@@ -176,7 +178,7 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
     Args:
         output: The JSON file.
-        overwrite: Whether a file with anything but such results is treated as empty.
+        overwrite: Whether a file with other content is treated as empty.
 
     Returns:
         The result of each variant, by the variant's name.
@@ -214,7 +216,7 @@ def training_commands(config: AblationsConfig, variant: Variant, out: Path) -> l
     """Return the commands that train a variant, in order.
 
     A variant with its own pretraining has two commands: pretraining and contrastive training. Other variants
-    have only the second one.
+    have only one command: contrastive training.
 
     Args:
         config: The configuration of the ablations.

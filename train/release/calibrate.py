@@ -32,7 +32,7 @@ from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningP
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command_line import run_tool
 
-_PAIRS, _SEED, _KNOTS = 10_000, 12345, 21
+_PAIRS, _SEED, _KNOTS = 10_000, 12345, 21  # random pairs; random seed; most knots of the map to ratings
 
 
 def main() -> int:

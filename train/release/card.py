@@ -18,8 +18,8 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
     """Write the sections of the model card that report measurements.
 
     Args:
-        figures: The figures from `train.release.measure`. The key "held_out" may add those of a control
-            model, which was trained without the words that decide the contrast set.
+        figures: The figures from `train.release.measure`. The optional key "held_out" has the figures of a
+            control model, which was trained without the words that decide the contrast set (test triples).
 
     Returns:
         Headings, paragraphs and tables in Markdown.
@@ -60,9 +60,10 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return a table of metrics' accuracies on the contrast set, by kind of change.
+    """Return a table of metrics' accuracies on the contrast set (test triples), by kind of meaning change.
 
-    If the figures include a control model, the table has columns for this model, and a paragraph explains it.
+    The result is a list of paragraphs. If the figures include a control model, the table has columns for this
+    model, and a first paragraph explains the model. Otherwise the table is the only item.
     """
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
@@ -85,7 +86,10 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 
 
 def _items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about meaning items for testing; an empty list if they were not measured."""
+    """Return the section about the accuracy on meaning items; an empty list if it was not measured.
+
+    A meaning item is a text with rewordings and with texts that have another meaning.
+    """
     if figures is None:
         return []
     metrics = [name for name in figures if name != "triples"]
@@ -120,10 +124,10 @@ def _languages(figures: dict[str, Any]) -> str:
 
 
 def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
-    """Return the model's main figures by name.
+    """Return the model's main figures, by name.
 
-    They are Spearman's rho on each rated data set, and the accuracy on each form of triples in the contrast
-    set ("balanced" or "adversarial").
+    The figures are Spearman's rho on each rated data set, and the accuracy on each form of triples in the
+    contrast set ("balanced" or "adversarial").
     """
     correlations = {name: metrics["simllm"]["rho"] for name, metrics in figures["spearman"].items()}
     return correlations | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}

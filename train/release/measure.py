@@ -1,8 +1,10 @@
-"""Measure a model for its model card: agreement with human ratings, contrast set, retrieval, random pairs.
+"""Measure a model for its model card, and write the figures as JSON.
 
     python -m train.release.measure runs/contrastive/model -o figures.json
     python -m train.release.measure runs/mine/model comments=runs/mine/corpus/comments.jsonl
 
+The figures show the model's agreement with human ratings, how often it scores a rewording higher than a text
+with another meaning, its retrieval of comments, and its scores of random pairs.
 The file after `--config` names the data sets; the default is configs/measure.yaml.
 """
 
@@ -155,18 +157,18 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
 
 
 def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
-    """Compute the accuracy of a metric on the contrast set.
+    """Compute the accuracy of a metric on triples, such as those of the contrast set.
 
-    The contrast set has triples of a reference, a rewording and a text with another meaning. The metric
-    is right if it scores the rewording higher than the other text.
+    A triple is a reference, a rewording and a change (a text with another meaning). The metric is right if it
+    scores the rewording higher than the change.
 
     Args:
         metric: The metric.
-        triples: The triples of the contrast set.
+        triples: The triples.
 
     Returns:
-        For each form of triples ("balanced" or "adversarial"), the accuracy on all its triples under
-        "all", and the accuracy for each kind of change, such as "negation".
+        For each form of triples, such as "balanced": the accuracy on all its triples under "all", and the
+        accuracy for each kind of change, such as "negation".
     """
     wins, forms, kinds = (
         contrast.rewording_wins(partial(pair_scores, metric), triples),
@@ -183,7 +185,7 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
 
 
 def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any]:
-    """Measure how often metrics score a rewording higher than a change of meaning, on meaning items.
+    """Measure on meaning items how often metrics score a rewording higher than a text with another meaning.
 
     A meaning item is a text with rewordings and with texts that have another meaning.
 
@@ -206,10 +208,10 @@ def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any
 
 
 def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure how well the probabilities of the meaning head agree with labels.
+    """Measure how well the probabilities of the meaning head agree with the labels of text pairs.
 
-    The meaning head predicts the probability that two texts have the same meaning. The labelled pairs are
-    those that `calibrate_meaning` does not use.
+    The meaning head predicts the probability that two texts have the same meaning. The labels tell whether
+    two texts have the same meaning. The pairs are the half that `calibrate_meaning` does not use.
 
     Args:
         learned: The model.

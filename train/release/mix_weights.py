@@ -3,7 +3,8 @@
     python -m train.release.mix_weights runs/meaning runs/mixed --start runs/distill/model --share 0.35
 
 The command writes the model folder runs/mixed. The encoder's weights are 0.35 times those of
-runs/distill/model plus 0.65 times those of the run runs/meaning, whose meaning head is copied.
+runs/distill/model plus 0.65 times those of the model of the run runs/meaning. The meaning head (a network
+that predicts whether two texts have the same meaning) is copied from this run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The released model folder: model, score scale, golden scores, figures, card and logs."""
+"""The released model folder: model, score scale, golden (expected) scores, figures, model card and logs."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class Release:
             comments is about 0. None: embeddings are not shifted.
         calibrate: Two files to which the score scale is fitted: held-out comments, and rated text pairs.
             None: the model has no score scale.
-        calibrate_meaning: A file of held-out labelled pairs. They calibrate the probabilities of the meaning
-            head; only if `calibrate` is given. None: the probabilities are not calibrated.
+        calibrate_meaning: A file of held-out text pairs, labelled as having the same meaning or not. They
+            calibrate the probabilities of the meaning head. The file is used only if `calibrate` is given.
+            None: the probabilities are not calibrated.
         held_out: The folder of a control run, which is like the last of `runs` but was trained without the
             words that decide the contrast set. None: no control run.
         seeds: Folders of runs like the last of `runs`, with other seeds. The run with the best dev criterion
@@ -141,7 +142,7 @@ def _dev_criterion(run: Path) -> float:
 
 
 def _seed_name(run: Path, released: Path) -> str:
-    """Name a run by its seed for the model card, and mark the released run."""
+    """Return a run's name for the model card: "seed 1", or "seed 1 (released)" for the released run."""
     return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
 
 

@@ -14,7 +14,7 @@ from simllm.model.inference import Engine
 from simllm.model.weight_blocks import round_to_blocks
 from simllm.scoring import encode
 
-_EVERY = 20  # every 20th comment is enough to compute the mean embedding
+_EVERY = 20  # only every 20th comment is embedded, which is enough for the mean embedding
 
 
 def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
@@ -23,8 +23,8 @@ def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
     Args:
         run: The folder of the training run.
         folder: The model folder to write.
-        comments: Embeddings are shifted so that the mean embedding of these comments is about 0. Without
-            comments, embeddings are not shifted.
+        comments: Texts whose mean embedding is about 0 after the shift. If there are none, embeddings are not
+            shifted.
     """
     model = checkpoint.load(run / "model")
     save_rounded(model, folder, comments[::_EVERY])
@@ -36,8 +36,7 @@ def save_rounded(model: Checkpoint, folder: Path, comments: Sequence[str] = ()) 
     Args:
         model: The model, which is changed in place.
         folder: The model folder to write.
-        comments: Embeddings are shifted so that their mean over these comments is 0. Without comments,
-            embeddings are not shifted.
+        comments: Texts whose mean embedding is shifted to 0. If there are none, embeddings are not shifted.
     """
     for network in (model.encoder, model.head):
         if network:
