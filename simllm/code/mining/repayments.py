@@ -190,9 +190,9 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
     """Find the beginning of the code of a function after a commit that deleted the comment above it.
 
-    The code is stored in `Repayment.reference`. It begins at the function. If a new comment stands directly above
-    the function, the code begins with this comment, because the new comment may replace the deleted one. A
-    comment is new if no comment in the old file has the same words.
+    The code is stored in `Repayment.reference`. It begins at the function. If a new comment stands directly
+    above the function, the code begins with this comment, because the new comment may replace the deleted
+    one. A comment is new if no comment in the old file has the same words.
 
     Args:
         function: The function after the commit.

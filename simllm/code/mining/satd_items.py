@@ -162,7 +162,8 @@ class SatdMining:
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
         """Yield the repayments in the partial file that fulfil the rules in `LATER_RULES`.
 
-        These rules are: no duplicates, only ASCII characters, and at most 1,024 tokens.
+        These rules are: no duplicates, only ASCII characters, and at most 1,024 tokens each in the code
+        before and after the commit.
 
         Args:
             funnel: Counters, which are updated: comments that fulfil each rule, and unreadable repositories.
@@ -241,7 +242,8 @@ def _head(repository: NamedRepository) -> str:
 def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
     """Count the rules in `LATER_RULES` that a repayment fulfils before the first rule that it breaks.
 
-    The three rules are: not a duplicate, only ASCII characters, and at most 1,024 tokens.
+    The three rules are: not a duplicate, only ASCII characters, and at most 1,024 tokens each in the code
+    before and after the commit.
 
     Args:
         repayment: The repayment.
