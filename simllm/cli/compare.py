@@ -41,7 +41,10 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm compare` with the parsed options: score the systems and write the comparison."""
+    """Run `simllm compare` with the parsed options: score systems (sources of candidates) and compare them.
+
+    The comparison is written to the output file or to standard output.
+    """
     inputs = [*options.candidates, *options.references]
     files.check_output(options.output, inputs, options.overwrite)
     run_report_option.check(options, inputs)
@@ -76,13 +79,13 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _json(comparison: Comparison) -> str:
-    """Format the comparison as a JSON object."""
+    """Format the comparison of the systems as a JSON object."""
     values = {**asdict(comparison), "wins": comparison.wins.tolist()}
     return json.dumps(tables.finite(values), indent=2) + "\n"
 
 
 def _text(comparison: Comparison) -> str:
-    """Format the comparison as three tables for a terminal.
+    """Format the comparison of the systems as three tables for a terminal.
 
     A system is a source of candidates. The first table has each system's mean score. The second table has the
     difference between the mean scores of every two systems. The third table has, for every two systems, the

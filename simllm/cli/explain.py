@@ -102,11 +102,11 @@ def _note(explanation: Explanation) -> str:
 
 
 def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
-    """List the candidate and the reference of an explanation, each with its words.
+    """List the two texts of an explanation, the candidate and the reference, with their words.
 
     Returns:
-        For each text: "candidate" or "reference", the words, and the contribution of the start and end
-        tokens to the score.
+        For each text: its name ("candidate" or "reference"), its words, and the contribution of its start and
+        end tokens to the score.
     """
     return [
         ("candidate", explanation.candidate, explanation.rest[0]),
@@ -115,7 +115,7 @@ def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
 
 
 def _colour(weight: float) -> tuple[int, int, int]:
-    """Return the RGB colour for a weight between -1 (red) and 1 (green); 0 gives white."""
+    """Return the colour, as RGB from 0 to 255, for a weight between -1 (red) and 1 (green); 0 gives white."""
     strongest = (120, 200, 140) if weight > 0 else (235, 120, 110)
     red, green, blue = (round(255 + (channel - 255) * abs(weight)) for channel in strongest)
     return red, green, blue

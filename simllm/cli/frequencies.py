@@ -1,4 +1,4 @@
-"""`simllm frequencies`: count tokens in references, or find frequent n-grams in code, for use by metrics."""
+"""`simllm frequencies`: count tokens in references, or frequent n-grams in code; metrics use the result."""
 
 from __future__ import annotations
 
@@ -93,7 +93,11 @@ def _code_files(folder: Path, suffixes: set[str]) -> Iterator[Path]:
 
 
 def _texts(found: list[Path]) -> Iterator[str]:
-    """Yield the text of each code file; skip files of more than 1,000,000 bytes with a warning."""
+    """Yield the text of each code file; skip files of more than 1,000,000 bytes with a warning.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
     for file in found:
         try:
             if file.stat().st_size > _LARGEST:

@@ -56,17 +56,17 @@ def add_code_options(command: argparse.ArgumentParser) -> None:
 
 
 def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """Add the options for metrics of code to the metrics' names, as arguments.
+    """Add the values of the options for code metrics to the names of these metrics, as arguments.
 
-    For example, "lemod" becomes "lemod=as-published", and "rpsr" becomes "rpsr=5000". A name that already has
-    an argument stays unchanged.
+    For example, `--as-published` turns "lemod" into "lemod=as-published", and `--largest-tree 5000` turns
+    "rpsr" into "rpsr=5000". A name that already has an argument stays unchanged.
 
     Args:
         names: The names of the metrics.
         options: The parsed options; `as_published` and `largest_tree` are read.
 
     Returns:
-        The names, in the given order.
+        The names with their arguments, in the given order.
 
     Raises:
         InputError: The option `--largest-tree` is not positive.
@@ -124,17 +124,17 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
 
 
 def require_eval_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that asks to install the extra `eval` if an import inside it fails."""
+    """Return a context manager that turns a failed import into advice to install simllm's extra `eval`."""
     return _require_extra("eval")
 
 
 def require_code_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that asks to install the extra `code` if an import inside it fails."""
+    """Return a context manager that turns a failed import into advice to install simllm's extra `code`."""
     return _require_extra("code")
 
 
 def require_repair_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that asks to install the extra `repair` if an import inside it fails."""
+    """Return a context manager that turns a failed import into advice to install simllm's extra `repair`."""
     return _require_extra("repair")
 
 

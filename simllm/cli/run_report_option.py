@@ -41,7 +41,7 @@ def add_group_option(command: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
-    """Check that the report can be written, before the command does long work.
+    """Check that the report of `--report` can be written, before the command does long work.
 
     Args:
         options: The parsed options; `report`, `output` and `overwrite` are read.
@@ -70,8 +70,9 @@ def read_groups(options: argparse.Namespace) -> Groups:
         options: The parsed options; `group_by`, `report` and `jsonl` are read.
 
     Returns:
-        A dict from each field's name to its value for each pair; empty without `--group-by`. If a field has
-        more than 12 different whole numbers and no other values, they become ranges such as "4 to 6".
+        A dict from each field's name to a list with the field's value for each pair; empty without
+        `--group-by`. If the values of a field are more than 12 different whole numbers, they become ranges
+        such as "4 to 6".
 
     Raises:
         InputError: The option `--report` is missing, the JSON lines come from standard input or a pipe and
@@ -92,10 +93,10 @@ def read_groups(options: argparse.Namespace) -> Groups:
 
 
 def _group_names(values: Sequence[Any]) -> list[str]:
-    """Return, for each of n JSON values of a field, the name of the group to which its pair belongs.
+    """Convert the JSON values of a field, one for each text pair, into names of groups of pairs.
 
-    The name is the value as text. If there are more than 12 different whole numbers and no other values, the
-    name is a range such as "4 to 6".
+    The name of a group is the value as text. If all values are whole numbers, and more than 12 of them are
+    different, the name is a range such as "4 to 6".
     """
     from simllm.analysis.run_report.group_means import number_ranges
 
@@ -106,14 +107,15 @@ def _group_names(values: Sequence[Any]) -> list[str]:
 
 
 def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
-    """Collect attributes of a `ScoredRun` from scores of the learned metric.
+    """Collect attributes of a `ScoredRun`, the content of a report, from scores of the learned metric.
 
     Args:
-        scores: A dict from the name of each column to the scores of n pairs.
+        scores: A dict from the name of each column of scores to the scores of n pairs.
 
     Returns:
-        Keyword arguments of `ScoredRun`: `same` and `changed` of all columns that have them; `truncated`,
-        `signature` and `calibration` of the first column.
+        Keyword arguments of `ScoredRun`. `same` (the probabilities of equal meaning) and `changed` (whether
+        the meaning may have changed) come from all columns that have them. `truncated`, `signature` and
+        `calibration` come from the first column.
     """
     first = next(iter(scores.values()))
     return {
@@ -130,7 +132,7 @@ def write(options: argparse.Namespace, run: ScoredRun, comparison: Comparison | 
 
     Args:
         options: The parsed options; `report` and `quiet` are read.
-        run: The scored pairs.
+        run: The scored pairs, which the report shows.
         comparison: The comparison of the systems; None for a single system.
 
     Raises:

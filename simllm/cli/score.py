@@ -196,7 +196,7 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
         options: The parsed options of `simllm score`.
         scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
         metric: The metric that computes the scores.
-        chunks: All pairs in order, in chunks; each chunk is a list of pairs with their scores.
+        chunks: All pairs in order, in chunks. Each chunk has some pairs and the scores of these pairs.
 
     Returns:
         The scores of all pairs.
@@ -229,11 +229,11 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
 def _write_report(
     options: argparse.Namespace, groups: Groups, pairs: Sequence[PairWithId], scores: Scores
 ) -> None:
-    """Write the report, if the option `--report` asks for it.
+    """Write the HTML report of the scored pairs; do nothing without the option `--report`.
 
     Args:
         options: The parsed options of `simllm score`.
-        groups: A dict from the name of each field of `--group-by` to its n values.
+        groups: A dict from the name of each field of `--group-by` to its values for the n pairs.
         pairs: The n pairs.
         scores: The scores of the n pairs.
     """
@@ -261,7 +261,7 @@ def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
-    """Load document frequencies (how many texts contain each token) from a JSON file; None for no file."""
+    """Load document frequencies (the number of texts with each token) from a JSON file; None if no file."""
     from simllm.scoring.document_frequencies import Frequencies
 
     return Frequencies.load(file) if file else None

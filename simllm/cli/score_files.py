@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, sources: list[Path]) -> None:
         sources: The input files, as JSON lines.
 
     Raises:
-        InputError: An option is wrong or cannot be used with several files, or a file is wrong.
+        InputError: An option is wrong or cannot be used with several files, or an input file is wrong.
     """
     for name, default in _ONE_FILE_ONLY.items():
         if getattr(options, name) != default:
@@ -106,7 +106,9 @@ def run(options: argparse.Namespace, sources: list[Path]) -> None:
 
 
 def _table(scored: dict[str, Any]) -> tables.Table:
-    """Make a table with the number of pairs and the mean score of each file; its summary has the total mean.
+    """Make a table with the number of pairs and the mean score of each file.
+
+    The summary of the table has the number of all pairs, their mean score, and the signatures of the scores.
 
     Args:
         scored: A dict from the name of each written table to the summary of that table.

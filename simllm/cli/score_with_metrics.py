@@ -25,7 +25,13 @@ _LEARNED_ONLY |= {"measure": "similarity", "resume": False}
 
 @dataclass(frozen=True)
 class _Read:
-    """The pairs to score: as table rows with ids, and as input of metrics; and facts for the summary."""
+    """The text pairs to score, in two forms, and facts about them.
+
+    Attributes:
+        rows: The pairs with ids, for the rows of the table.
+        examples: The same pairs, as input of metrics.
+        facts: Facts for the summary of the table, such as the number of replies without code.
+    """
 
     rows: list[PairWithId]
     examples: list[Example]
@@ -37,8 +43,9 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
 
     Args:
         options: The parsed options of `simllm score`.
-        source: The text pairs. Metrics for code need JSON lines and read further keys from them.
-        groups: A dict from the name of each field of `--group-by` to its n values, for the report.
+        source: The text pairs. Metrics for code need JSON lines, from which they also read other keys.
+        groups: A dict from the name of each field of `--group-by` to its values for the n pairs. The report
+            groups pairs by these values.
 
     Raises:
         InputError: A metric is unknown or unavailable, or an option cannot be used with `--metrics`.
@@ -81,11 +88,11 @@ def _write_report(
     rows: Sequence[PairWithId],
     scored: Mapping[str, MetricScores],
 ) -> None:
-    """Write the report of pairs that several metrics scored; the first metric is the main one.
+    """Write the HTML report of text pairs that one or more metrics scored; the first metric is the main one.
 
     Args:
         options: The parsed options of `simllm score`.
-        groups: A dict from the name of each field of `--group-by` to its n values.
+        groups: A dict from the name of each field of `--group-by` to its values for the n pairs.
         rows: The n pairs.
         scored: A dict from the name of each metric to its scores of the n pairs.
     """
@@ -111,7 +118,8 @@ def _write_report(
 def _score(name: str, examples: Sequence[Example], options: argparse.Namespace) -> MetricScores:
     """Score text pairs by a metric.
 
-    For a report, the scores of the learned metric also have the probabilities of the same meaning.
+    For a report, the scores of the learned metric include the probability that both texts of a pair have the
+    same meaning.
 
     Args:
         name: The name of the metric, such as "bleu", or "name=argument".
@@ -129,7 +137,7 @@ def _score(name: str, examples: Sequence[Example], options: argparse.Namespace) 
 
 
 def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:
-    """Read all text pairs, with the further fields that the chosen metrics need.
+    """Read all text pairs, and the other fields of the input that the chosen metrics need.
 
     Metrics for code need the programming language. Metrics for edits also need the code before the edit.
 

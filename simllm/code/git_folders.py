@@ -35,7 +35,9 @@ class RepositoryPaths:
 
 
 def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
-    """Check whether a folder is a git repository, and find its parts; folders above it are not searched.
+    """Check whether a folder is a git repository, and find the folders with its data.
+
+    Folders above the given folder are not searched.
 
     Args:
         folder: The folder, which may be a work tree or a bare repository.
@@ -76,7 +78,10 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _path(folder: Path, name: bytes) -> Path:
-    """Return the path of the file `name` in a folder; the name is cut at its first zero byte, if any."""
+    """Return the path of the file `name` in a folder.
+
+    If the name contains a zero byte, the name ends before this byte.
+    """
     return folder / os.fsdecode(name.partition(b"\0")[0])
 
 

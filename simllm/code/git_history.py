@@ -94,14 +94,14 @@ def file_changes(
 
 
 def _fields(output: IO[bytes], repository: Repository) -> Iterator[bytes]:
-    """Split the output of git at zero bytes, and yield the parts.
+    """Split the output of git at its zero bytes, and yield the byte strings between them.
 
     Args:
         output: The output of a running git process.
         repository: The repository, for error messages.
 
     Raises:
-        InputError: A part is longer than `_LARGEST_LINE` bytes.
+        InputError: A byte string is longer than `_LARGEST_LINE` bytes.
     """
     rest = b""
     while data := output.read(_CHUNK):
@@ -118,9 +118,10 @@ def file_versions(
     largest: int,
     renames: bool = True,
 ) -> Iterator[FileVersions]:
-    """Yield the contents of changed files before and after each commit (see `file_changes`).
+    """Yield the contents of each changed file before and after each commit, from the first commit to HEAD.
 
-    Files whose content is missing in the repository are left out.
+    The changes are those that `file_changes` yields. Files whose content is missing in the repository are
+    left out.
 
     Args:
         repository: The open repository.
@@ -131,7 +132,7 @@ def file_versions(
         renames: Whether to include files that were renamed and changed in the same commit.
 
     Raises:
-        InputError: As for `file_changes`.
+        InputError: Git fails, or a commit changes more than `MOST_FILES` files.
     """
     changes, same_changes = tee(file_changes(repository, suffixes, renames))
     olds = repository.contents((change.old for change in same_changes), largest)

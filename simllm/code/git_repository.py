@@ -57,6 +57,9 @@ def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
     Args:
         location: The folders of the repository.
 
+    Yields:
+        The open repository, once.
+
     Raises:
         InputError: The repository's objects cannot be read safely.
     """
@@ -182,9 +185,10 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Return a dict from the hash of each commit and tag object to its size in bytes.
+        """Return a dict from the hash of each git object to its size in bytes.
 
-        Objects of other types get the size 2**62, so that the caller treats them as too large.
+        An object that is missing, or is neither a commit nor a tag, gets the size 2**62. Therefore the caller
+        treats it as too large.
         """
         with self.git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))
@@ -215,10 +219,13 @@ class Repository:
 
     @contextmanager
     def git(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run git in a `with` statement, which gets the running process.
+        """Run git in a `with` statement, which waits at its end until git has ended.
 
         Args:
             *arguments: The arguments of git.
+
+        Yields:
+            The running process, once.
 
         Raises:
             InputError: git is not installed, or it fails. The error has the first line of git's message.
@@ -246,9 +253,12 @@ class Repository:
                 raise InputError(f"{self.folder}: {lines[0] if lines else 'git failed'}")
 
     def _resolve(self, name: str) -> str:
-        """Return the hash that a ref (such as HEAD or refs/tags/v1) points to; "" if there is no such ref."""
+        """Return the hash of the object that a ref, such as "HEAD" or "refs/tags/v1", points to.
+
+        The hash is "" if there is no such ref.
+        """
         folder = self._location.own if name == "HEAD" else self._location.common
-        for _ in range(5):  # refs that point to refs
+        for _ in range(5):  # a ref may point to another ref
             data = read_start(folder / name, 4096).strip()
             if HASH.match(data):
                 return data.decode()

@@ -1,4 +1,4 @@
-"""Line edits: the lines that are deleted and inserted between two versions of code."""
+"""Line edits: lists of the lines that differ between two versions of code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 
 def line_edit(source: Sequence[str], target: Sequence[str]) -> list[str]:
-    """List the lines that differ between two versions of code, each with "-" or "+" before it.
+    """List the lines that differ between two versions of code: "-" marks deleted and "+" inserted lines.
 
     `difflib.SequenceMatcher`, without its heuristic for frequent lines, finds the blocks of equal lines.
 
@@ -16,7 +16,8 @@ def line_edit(source: Sequence[str], target: Sequence[str]) -> list[str]:
         target: The lines after the change.
 
     Returns:
-        For each changed block in order: its deleted lines with "-", then its inserted lines with "+".
+        The differing lines, block by block in the order of the code. In each block of neighbouring lines, the
+        deleted lines come first, with "-" before each line. Then come the inserted lines, with "+".
     """
     edit = []
     for tag, i, j, k, m in SequenceMatcher(None, source, target, autojunk=False).get_opcodes():

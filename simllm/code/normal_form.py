@@ -137,22 +137,26 @@ def _kind(node_type: str) -> _Kind:
     )
 
 
-# The text of a token, its node, the type of the node, and whether it begins a statement in a block.
+# Text of a token, its syntax node, type of the node, and whether the token begins a statement in a block.
 _Token = tuple[bytes, Node, str, bool]
 
 
 def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
     """Yield the tokens of a syntax tree, without comments, docstrings and imports.
 
-    Tokens are the leaves of the tree, and whole literals such as strings. The tree is walked with a cursor,
-    which is three times as fast as reading lists of children.
+    Tokens are the leaves of the tree, and whole literals such as strings.
+
+    Args:
+        root: The root of the syntax tree.
+        code: The source code from which the tree was made.
+        language: The language, such as "python".
 
     Yields:
-        For each token: its text, its syntax node, the type of the node, and whether the token is the first of
-        a statement of a block. This is a statement, declaration or definition that stands at the top level of
-        the file or directly inside braces.
+        For each token: its text, its syntax node, the type of the node, and whether the token begins a
+        statement in a block. A statement in a block is a statement, declaration or definition that stands at
+        the top level of the file or directly inside braces.
     """
-    cursor = root.walk()
+    cursor = root.walk()  # three times as fast as reading lists of children
     parents: list[Node] = []
     begins, checks_nodes = False, language in ("python", "ruby")
     while True:
@@ -178,7 +182,7 @@ def _is_block(parents: Sequence[Node]) -> bool:
     """Return whether a syntax node is a block: the root (the whole file), or a node with braces.
 
     Args:
-        parents: The nodes from the root to the node, both included.
+        parents: The path of nodes from the root to this node, both included.
     """
     return len(parents) == 1 or any(child.type == "{" for child in (parents[-1].children if parents else ()))
 
@@ -195,7 +199,10 @@ def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
 
 
 def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether it begins a new line of the normal form: if it begins one in the text."""
+    """Yield for each token whether it begins a new line of the normal form.
+
+    The lines of the normal form are the lines of the text.
+    """
     row = -1
     for _, node, _, _ in tokens:
         yield node.start_point.row > row

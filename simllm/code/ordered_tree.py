@@ -32,7 +32,7 @@ class OrderedTree:
     def mirrored(self) -> OrderedTree:
         """Return the mirror image of the tree: the children of every node in reverse order."""
         order, stack = [], [len(self) - 1]
-        while stack:  # visits each node before its children, and these from left to right
+        while stack:  # visits each node before its children, and the children from left to right
             order.append(node := stack.pop())
             stack += reversed(self.children(node))
         order.reverse()
@@ -45,10 +45,11 @@ Forest = list[int]  # the roots of neighbouring subtrees, from left to right
 def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
     """Remove equal parts of two trees without changing their edit distance, which is then faster to compute.
 
-    Insertion, deletion and relabelling of a node must each cost 1. If the roots have equal labels, they are
-    removed. Two forests (lists of trees) remain. Trees that are equal at the beginning of both forests, or at
-    their end, are removed, too. This is repeated if each forest is then a single tree. The distance stays the
-    same because there is always a cheapest edit that leaves such equal parts unchanged.
+    Insertion, deletion and relabelling of a node must each cost 1. If the roots have equal labels, both roots
+    are removed. Two forests (lists of trees) remain. Equal trees at the beginning or at the end of both
+    forests are removed, too. If each forest is then a single tree, these steps are repeated with these two
+    trees. The distance stays the same because there is always a cheapest edit that leaves such equal parts
+    unchanged.
 
     Args:
         a: A tree.
@@ -80,9 +81,9 @@ def _number_subtrees(tree: OrderedTree, numbers: dict[tuple[str, tuple[int, ...]
 
     Args:
         tree: The tree.
-        numbers: The numbers that are already assigned. A key has the label of the subtree's root, and the
-            numbers of the subtrees of its children. New subtrees are added. If the calls for two trees get
-            the same dictionary, their subtrees can be compared.
+        numbers: A dict of the numbers that are already assigned. The key for a subtree is the label of its
+            root, and the numbers of the subtrees of the root's children. New subtrees are added to the dict.
+            If the calls for two trees get the same dict, the subtrees of both trees can be compared.
 
     Returns:
         The number of the subtree of each node.

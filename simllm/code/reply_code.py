@@ -55,19 +55,20 @@ _DEFINITIONS = frozenset(
 # Tags such as <answer> do not begin HTML; otherwise, a fence in the next line would belong to them. Links and
 # emphasis inside of paragraphs do not matter, and take long in hostile replies.
 _MARKDOWN = MarkdownIt().disable(["html_block", "inline"])
-_MOST_PARSED = 1_000_000  # characters; the search for a run of lines that parses stops after parsing so many
+_MOST_PARSED = 1_000_000  # characters; the search for the longest run of lines that parses stops after them
 
 
 def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | None:
     """Find the code in a language model's reply.
 
-    If the reply has Markdown code fences, the code is the block with the most lines, among those with the
-    right language label or without a label. If the reply has no fences:
+    If the reply has Markdown code blocks between fences (```), blocks with the label of another language are
+    ignored. The code is the block with the most lines among the other blocks. If the reply has no fences:
 
-    - A reply that parses as a whole is the code.
-    - Otherwise, a whole program (`is_program`) is not found.
-    - Otherwise, the code is the part from the first to the last definition of a function or class. If the
-      reply has no definitions, the code is searched in its longest run of lines that parses.
+    - If the whole reply parses without a syntax error, the whole reply is the code.
+    - Otherwise, if `is_program` is true, there is no code.
+    - Otherwise, the code is the part of the reply from the first to the last definition of a function or
+      class. If no definition is found in the whole reply, definitions are searched in the longest run of
+      consecutive lines that parses.
 
     Args:
         reply: The reply, in Markdown.
@@ -75,7 +76,7 @@ def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | 
         is_program: Whether the code must be a whole program, not only a function or class.
 
     Returns:
-        The code; None if there is none.
+        The code; None if the reply has no code.
 
     Raises:
         InputError: The language is not supported.
@@ -114,7 +115,10 @@ def _parses(text: str, rules: Language) -> bool:
 
 
 def _definitions(text: str, rules: Language) -> str | None:
-    """Return the part of a text from the first to the last function or class in it; None if there is none."""
+    """Return the part of a text from its first to its last function or class.
+
+    None is returned if the text has no function and no class.
+    """
     code = text.encode(errors="replace")
     found = list(_outermost_definitions(rules.parse(code)))
     if not found:

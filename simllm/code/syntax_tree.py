@@ -29,7 +29,7 @@ def syntax_tree(code: str, language: str) -> OrderedTree:
     root = languages.find(language).parse(code.encode(errors="replace"))
     labels: list[str] = []
     sizes: list[int] = []
-    stack = [(root, False, 0)]  # a node, whether its children are done, and how many nodes were before it
+    stack = [(root, False, 0)]  # a node, whether its children are done, and the number of labels before them
     while stack:
         node, done, before = stack.pop()
         if not done:

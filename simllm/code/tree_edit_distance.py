@@ -1,9 +1,11 @@
-"""Tree edit distance: the smallest number of nodes to insert, delete or relabel (Zhang and Shasha, 1989).
+"""Tree edit distance: the smallest number of node edits that turn one tree into another.
 
-The algorithm computes the distances between all pairs of subtrees, small ones first. For that, it compares
-forests. A forest consists of the first nodes of a subtree in postorder, and the edges between them. For each
-pair of *keyroots*, one from each tree, the algorithm fills a table of forest distances. A keyroot is the root
-of the tree, or a node with a sibling to its left.
+An edit inserts, deletes or relabels a node. The algorithm is that of Zhang and Shasha (1989).
+
+It computes the distances between all pairs of subtrees, small ones first. For that, it compares forests. A
+forest consists of the first nodes of a subtree in postorder, and the edges between them. For each pair of
+*keyroots*, one from each tree, the algorithm fills a table of forest distances. A keyroot is the root of the
+tree, or a node with a sibling to its left.
 
 This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
 Their tables stand side by side, so that numpy can work on long rows.
@@ -24,7 +26,7 @@ _LARGEST = 4_000_000  # entries of one table of forest distances
 
 
 def tree_edit_distance(a: OrderedTree, b: OrderedTree) -> int:
-    """Compute the edit distance of two trees; each insertion, deletion and relabelling costs 1."""
+    """Compute the edit distance of two trees: each insertion, deletion or relabelling of a node costs 1."""
     left, right = remove_common(a, b)
     if not left or not right:
         return sum(a.sizes[node] for node in left) + sum(b.sizes[node] for node in right)
@@ -46,7 +48,7 @@ def _keyroots(tree: OrderedTree) -> list[int]:
 
 
 def _cost(a: OrderedTree, b: OrderedTree) -> int:
-    """Estimate the time to compute an edit distance: return the number of entries in all tables together."""
+    """Estimate the time to compute an edit distance: return the total size of all tables."""
     rows, columns = (sum(tree.sizes[root] for root in _keyroots(tree)) for tree in (a, b))
     return rows * columns
 
@@ -62,7 +64,8 @@ class _Columns:
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the index of the column whose forest lacks the subtree of this column's node.
+        before: For each column, the index of the column with the same forest, but without the subtree of this
+            column's node.
         is_first: Whether each column is the first of its segment.
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
             the column is a tree.
@@ -86,7 +89,7 @@ class _Columns:
 
         Args:
             row: The distances in one row of the table, in the columns `part`.
-            part: A slice of columns, which consists of whole segments.
+            part: A slice of columns, which consists of whole segments (the columns of one keyroot each).
 
         Returns:
             The lowered distances.
@@ -96,10 +99,12 @@ class _Columns:
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Yield the columns for all keyroots of a tree, in parts, so that tables do not become too large.
+    """Yield the columns of the tables of forest distances for all keyroots of a tree, in parts.
+
+    Each part is the columns of one table, so that tables do not become too large.
 
     Args:
-        tree: The second tree.
+        tree: The second tree, whose keyroots get columns.
         widest: The largest number of columns in a part. A keyroot with more columns is alone in its part.
         largest: A number that no distance exceeds.
     """
@@ -116,10 +121,11 @@ def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]
 
 
 def _levels(tree: OrderedTree) -> dict[int, int]:
-    """Return a dict from each keyroot to its level.
+    """Return a dict from each keyroot of a tree to its level.
 
-    A keyroot has a higher level than all other keyroots in its subtree. Therefore the distances of keyroots
-    can be computed in ascending order of levels.
+    A keyroot is the root of the tree, or a node with a sibling to its left. It has a higher level than all
+    other keyroots in its subtree. Therefore the distances of the keyroots' subtrees can be computed in
+    ascending order of levels.
     """
     leftmost, roots = _leftmost(tree), _keyroots(tree)
     levels: dict[int, int] = {}
@@ -137,8 +143,8 @@ def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int],
     """Make the columns of a table of forest distances for some keyroots of the second tree.
 
     Args:
-        roots: The keyroots, sorted by level.
-        leftmost: For each node, the leftmost leaf of its subtree.
+        roots: The keyroots (the root of the tree, or nodes with a sibling to their left), sorted by level.
+        leftmost: For each node, the number of the leftmost leaf of its subtree.
         levels: A dict from each keyroot to its level.
         largest: A number that no distance exceeds.
     """
@@ -191,15 +197,17 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Fill the table of forest distances for one keyroot of the first tree and some of the second tree.
+    """Compute distances between subtrees, for one keyroot of the first tree and some of the second tree.
 
-    The distances between subtrees are stored for nodes that have the same leftmost leaf as their keyroot.
+    A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table of
+    distances between forests. From the table, it stores the distances between the subtrees of nodes that have
+    the same leftmost leaf as their keyroot.
 
     Args:
         distances: (n, m) distances between the subtrees of n nodes and m nodes. Distances for smaller
             keyroots are read, and new distances are written.
         columns: The columns for the keyroots of the second tree.
-        leftmost: For each node of the first tree, the leftmost leaf of its subtree.
+        leftmost: For each node of the first tree, the number of the leftmost leaf of its subtree.
         root: The keyroot of the first tree.
         labels_a: (n,) labels of the first tree, as numbers.
         labels_b: (m,) labels of the second tree, as numbers.

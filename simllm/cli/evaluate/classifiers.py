@@ -1,4 +1,4 @@
-"""`simllm evaluate classifiers`: evaluate classifiers by the protocol ECSER-LLM, and write a report."""
+"""`simllm evaluate classifiers`: evaluate classifiers by the steps of the protocol ECSER-LLM."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate classifiers` with the parsed options: write a report and a table."""
+    """Run `simllm evaluate classifiers` with the parsed options: write a report, and a results table."""
     with metrics_option.require_eval_extra():
         from simllm.evaluation import classifiers, ratings
         from simllm.evaluation.classifiers import classifier_report, metric_classifier
@@ -138,7 +138,7 @@ def _check_mode(options: argparse.Namespace) -> None:
     """Check that the given options fit the input: human ratings (`--ratings`) or files of predictions.
 
     Raises:
-        InputError: There are ratings and an option for predictions, or predictions and an option for ratings.
+        InputError: An option for predictions is given together with ratings, or the other way round.
     """
     of_ratings = {
         "--acceptable": options.acceptable,

@@ -27,10 +27,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate contrast` with the parsed options: write a table of accuracies of metrics.
+    """Run `simllm evaluate contrast` with the parsed options: write a table of the metrics' accuracies.
 
-    An accuracy is the share of triples (reference, rewording, text with a changed meaning) for which the
-    metric scores the rewording higher; ties count half.
+    A triple is a reference, a rewording of it, and a text with a changed meaning. The accuracy of a metric is
+    the share of triples for which the metric scores the rewording higher than the changed text. Ties count
+    half.
     """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import contrast

@@ -61,7 +61,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
-    """Make the table of correlations over pairs; AUC is a column if all ratings are 0 or 1."""
+    """Make the table of correlations between scores and ratings of pairs, with a row for each metric.
+
+    The table has a column for the AUC if the rows have one, because all ratings are 0 or 1.
+    """
     has_auc = any(row.auc is not None for row in rows)
     return Table(
         columns=("metric", "spearman", "low", "high", "p_value", *(["auc"] if has_auc else [])),
@@ -93,12 +96,15 @@ def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
 
 
 def _negated(names: Iterable[str]) -> dict[str, str]:
-    """Make notes for the metrics for which lower scores are better.
+    """Make notes, for the summary of a table, about the metrics whose lower scores are better.
 
     The scores of these metrics were negated, so that a positive correlation means agreement with the ratings.
 
+    Args:
+        names: The names of all metrics in the table.
+
     Returns:
-        A dict with a note for the summary of the table for each of these metrics; other metrics are left out.
+        A dict with an entry for each of these metrics: from "sign of NAME" to the note.
     """
     from simllm.metrics import registry
 

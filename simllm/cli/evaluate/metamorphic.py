@@ -1,4 +1,4 @@
-"""`simllm evaluate metamorphic`: measure how rewrites of code affect the success of a tool, in a report."""
+"""`simllm evaluate metamorphic`: measure how a tool's success rate changes if its input code is rewritten."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Read the items with original code; compute the negative log-likelihood of the code for `--nll-model`.
+    """Read the items with original code; with `--nll-model`, compute the negative log-likelihood of the code.
 
     Returns:
         A dict from the id of each item to the item; empty without `--items`.
@@ -139,7 +139,7 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
-    """Check that each item has the field by which its answers are judged, before the tool runs.
+    """Check that each item has the field by which the tool's answers about the item will be judged.
 
     The field is `reference` if `--threshold` is given, otherwise `label`.
 
@@ -166,8 +166,11 @@ def _ask(
 
     Args:
         options: The parsed options of the command.
-        items: The items with original code, by their ids.
+        items: A dict from the id of each item to the item with its original code.
         variants: The rewritten items.
+
+    Returns:
+        The recorded answers.
     """
     from simllm.evaluation.metamorphic.recorded_draws import Recorded
     from simllm.evaluation.metamorphic.tool_answers import ANSWERS, AnswerRecord, make_questions
@@ -194,12 +197,13 @@ def _judge(
 
     Args:
         options: The parsed options of the command.
-        items: The items with original code, by their ids.
+        items: A dict from the id of each item to the item with its original code.
         metric: The metric of `--metric`; None without this option.
 
     Returns:
-        The judge by `--judge`, by `--metric` and `--threshold`, or by the labels of the items. None if the
-        options and items name no judge; then the recorded results must say whether an answer is a success.
+        The judge that runs the command of `--judge`, compares scores of `--metric` with `--threshold`, or
+        compares answers with the labels of the items. None if there is neither such an option nor a label.
+        Then the recorded results must state whether each answer is a success.
     """
     from simllm.evaluation.metamorphic import answer_judges
 

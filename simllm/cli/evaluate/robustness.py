@@ -34,8 +34,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate robustness` with the parsed options.
 
-    The command edits summaries by rule, and writes a table: the drop of each metric's scores after each kind
-    of edit.
+    The command edits summaries by rule. It writes a table with the drop of each metric's scores after each
+    kind of edit.
     """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import contrast

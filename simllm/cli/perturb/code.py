@@ -120,7 +120,7 @@ def _check_proof(options: argparse.Namespace) -> None:
     """Check that the options for proofs (`--prove`, `--unsafe`) fit together and fit the input.
 
     Raises:
-        InputError: They do not, or `--parallel` is not positive.
+        InputError: The options do not fit together or do not fit the input, or `--parallel` is not positive.
     """
     if options.prove is None:
         if options.unsafe:
@@ -136,13 +136,16 @@ def _check_proof(options: argparse.Namespace) -> None:
 def _proven(
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rewritten variants, with the proofs that `--prove inputs` asks for.
+    """Yield the variants (results for rewritten code), with proofs if the option `--prove` is given.
 
-    Such a proof runs the original and the variant on the same inputs.
+    A proof runs the original and the variant on the same inputs, and compares their behaviour.
 
     Args:
-        pairs: Tuples of an item with original code, and a variant of the item.
+        pairs: Tuples of an item with original code, and the variant of the item.
         options: The parsed options of the command.
+
+    Yields:
+        The variant of each item. With `--prove`, a rewritten variant has its proof under the key `proof`.
     """
     if options.prove is None:
         yield from (row for _, row in pairs)
@@ -162,7 +165,7 @@ def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
         variant: The folder with the variants.
 
     Raises:
-        InputError: The command fails on the variants, so that they are refuted.
+        InputError: The command fails on the variants: they are refuted, because they behave differently.
     """
     from simllm.perturb.code.proof import prove_by_command
 
@@ -174,7 +177,7 @@ def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
 
 
 def _namer(options: argparse.Namespace) -> Namer:
-    """Return the function that proposes new names for symbols in code, as the option `--names` says."""
+    """Return the function that proposes new names for symbols in code; the option `--names` selects it."""
     from simllm.perturb.code.new_names import namer_of, read_names
 
     if options.names == "nearest":
@@ -192,7 +195,7 @@ def _namer(options: argparse.Namespace) -> Namer:
 def _counted(
     rows: Iterable[dict[str, Any]], counts: VariantCounts, options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows (results for rewritten code), add each row to the counts, and show a progress bar."""
+    """Yield all rows (results for rewritten code); add each row to `counts`, and show a progress bar."""
     is_silent = options.quiet or not sys.stderr.isatty()
     for row in tqdm(rows, unit=" sources", disable=is_silent):
         counts.add(row)
@@ -205,7 +208,7 @@ def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
-    """Print on standard error how often each rule rewrote code, and how many sources were rewritten."""
+    """Print the counts of a run on standard error: rewrites by each rule, rewritten sources, and proofs."""
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
     for rule in rules:
         print(f"{rule:<18}{counts.rewritten[rule]:>11,}{counts.skipped[rule]:>9,}", file=sys.stderr)

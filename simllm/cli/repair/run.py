@@ -57,7 +57,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_rpsr_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--rpsr`, which chooses one of two definitions of the metric RPSR, to a parser."""
+    """Add the option `--rpsr` to a command's parser.
+
+    The option selects one of two definitions of the metric RPSR: the size of a patch, divided by the size of
+    the known fix.
+    """
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",
         help="mean of accepted replies (default), or the quotient of sums over all replies, as published",
@@ -65,10 +69,10 @@ def add_rpsr_option(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run `simllm repair run` with the parsed options: write a folder with the run, and print its figures.
+    """Run `simllm repair run` with the parsed options: write the run to a folder, and print its main figures.
 
     Returns:
-        The exit status: 0, or 1 if some attempts to repair an item are not finished.
+        The exit status: 0 if all attempts to repair items are finished, otherwise 1.
     """
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the run")

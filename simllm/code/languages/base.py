@@ -71,8 +71,9 @@ class Language:
         name: A function that takes the syntax node of a function and returns the function's name.
         classes: Types of syntax nodes whose names are put before the names of the functions inside, such as
             "class_definition".
-        tag: The mark that whole files of code contain, such as "<?" for PHP; empty for most languages.
-        grammar_without_tag: The grammar for code that does not contain this mark; None if there is no mark.
+        tag: A mark that every whole file of code contains, such as "<?" for PHP; empty for most languages.
+        grammar_without_tag: The grammar for code without this mark, such as a single PHP function; None if
+            the language has no such mark.
     """
 
     grammars: tuple[tuple[str, str], ...]
@@ -170,13 +171,13 @@ def load_grammar(module: str, function: str) -> Grammar:
 
     Args:
         module: The Python module of the grammar, such as "tree_sitter_go".
-        function: The name of the function in the module that returns the grammar.
+        function: The name of a function in this module. The function returns the grammar.
     """
     return Grammar(getattr(import_module(module), function)())
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source text of the child with the field name `name` of a tree-sitter node; "" if none."""
+    """Return the source text of a node's child in the field `name`, such as "body"; "" without a child."""
     child = node.child_by_field_name(name)
     return text(child) if child else ""
 

@@ -17,10 +17,10 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the place of each comment `/** … */` that has code after it.
+    """Yield the place of each comment `/** ... */` that has code after it.
 
-    A file header is left out: a first comment that nothing but a line such as `<?php` precedes, and that a
-    blank line follows.
+    A file header is left out. This is the first such comment, if there is at most a line such as `<?php`
+    before it, and a blank line after it.
 
     Args:
         code: The content of a source file.
@@ -51,8 +51,8 @@ def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPl
 def strip_block_marks(raw: str) -> str:
     """Remove the comment marks `/**`, `*/` and `*` from a block comment.
 
-    If all lines begin with a star, these stars are removed. Otherwise, stars are removed only from empty
-    lines and before tags such as `@param`.
+    If all lines after the first line begin with a star, these stars are removed. Otherwise, stars are removed
+    only from lines with nothing else, and before tags such as `@param`.
 
     Args:
         raw: The comment as it stands in the source.
@@ -67,7 +67,7 @@ def strip_block_marks(raw: str) -> str:
 
 
 def strip_line_marks(raw: str, mark: str) -> str:
-    """Remove the comment mark and the indentation from each line of a comment.
+    """Remove the comment mark from each line of a comment, and the indentation that all lines share.
 
     Args:
         raw: The comment as it stands in the source.

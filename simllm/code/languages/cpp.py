@@ -28,7 +28,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _declarator(node: Node) -> Node | None:
-    """Return the `function_declarator` in a definition, declaration or template; None if there is none."""
+    """Return the syntax node `function_declarator` in a definition, declaration or template; None if none."""
     inner: Node | None = node
     while inner is not None and inner.type != "function_declarator":
         if inner.type == "template_declaration":

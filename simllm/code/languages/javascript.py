@@ -63,7 +63,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _function_inside(node: Node) -> Node | None:
-    """Return the node of the function in a declaration such as `const f = () => 1`; None if there is none."""
+    """Return the node of the function in a declaration such as `const f = () => 1`; None if no function."""
     here: Node | None = node
     while here and here.type in _AROUND:
         by = _AROUND[here.type]

@@ -43,7 +43,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
-    """Return the text of a docstring from its source: without quotes, backslash escapes and indentation."""
+    """Remove the quotes, some backslash escapes and the common indentation from the source of a docstring."""
     quoted = raw.lstrip("rRuU")
     inside = quoted.strip(quoted[:1])
     if raw[:1] not in "rR":

@@ -46,8 +46,8 @@ class TreeCursor:
     def _leave(self, offset: int) -> None:
         """Move the cursor past all nodes that end before the byte at `offset`.
 
-        The cursor stops at the first node that ends later: a following sibling, or an ancestor. If there is
-        no such node, the cursor stops at the root.
+        The cursor stops at the first node that does not end before this byte: the current node, a following
+        sibling, or an ancestor. If there is no such node, the cursor stops at the root.
         """
         while self._path[-1].end_byte <= offset:
             if self._next():

@@ -170,10 +170,11 @@ class ParsedFile:
         )
 
     def _add_function(self, path: NodePath, found: set[int]) -> None:
-        """Add a function to the list, unless it is already there as part of a longer syntax node.
+        """Add a function to the list, unless it is already in the list as part of a longer syntax node.
 
         For example, `export function f() {}` is added as a whole, with the word `export`. Its inner node
-        `function f() {}`, which has the same name and the same end, is not added again.
+        `function f() {}`, which has the same name and the same end, is not added again. A declaration without
+        a body is not added if it stands inside a function.
 
         Args:
             path: The syntax nodes from the root to the function.

@@ -28,7 +28,12 @@ The function after the commit:
 def question_hash(endpoint: ChatEndpoint, repayment: Repayment) -> str:
     """Return a hash that identifies a question to a model, so that the answer can be stored under this hash.
 
-    The hash depends on the server's address, the name of the model, and the text of the question.
+    The question is whether a change of code repays a technical debt. The hash depends on the server's
+    address, the name of the model, and the text of the question.
+
+    Args:
+        endpoint: The server with the model.
+        repayment: The comment that admits the debt, and its function before and after the change.
     """
     content = [endpoint.url, endpoint.model, _question(repayment)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
@@ -39,7 +44,7 @@ def ask(endpoint: ChatEndpoint, repayment: Repayment) -> str:
 
     Args:
         endpoint: The server with the model.
-        repayment: The comment, and its function before and after the change.
+        repayment: The deleted comment, and its function before and after the change.
 
     Returns:
         The model's answer.

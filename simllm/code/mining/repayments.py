@@ -76,8 +76,8 @@ def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | N
         versions: The contents of the file before and after the commit.
 
     Yields:
-        For each comment: the number of rules that hold before the first rule that does not (7 if all hold);
-        and the repayment if all rules hold, otherwise None.
+        For each comment: the number of rules that it fulfils before the first rule that it breaks (7 if it
+        fulfils all rules); and the repayment if it fulfils all rules, otherwise None.
     """
     old, new = (code.replace(b"\r\n", b"\n") for code in (versions.before, versions.after))
     language = LANGUAGES.get(PurePath(versions.path).suffix)
@@ -92,7 +92,7 @@ def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | N
 
 
 def _debt_lines(code: bytes) -> Counter[bytes]:
-    """Count the occurrences of each line that has todo, fixme, hack or xxx; indentation does not matter."""
+    """Count how often each line with todo, fixme, hack or xxx occurs in a file, regardless of indentation."""
     lines, code = {}, code + b"\n"
     for match in _LOWER_CASE_DEBT.finditer(code.lower()):
         start = code.rfind(b"\n", 0, match.start()) + 1
@@ -101,7 +101,7 @@ def _debt_lines(code: bytes) -> Counter[bytes]:
 
 
 def _words(comment: FileComment) -> tuple[str, ...]:
-    """Return the words of a comment, by which comments are compared regardless of line breaks and marks."""
+    """Return the words of a comment; two comments count as equal if their words are equal."""
     return tuple(re.findall(r"\w+", comment.text))
 
 
@@ -110,7 +110,7 @@ def _admits_debt(comment: FileComment) -> bool:
 
 
 def _deleted_debts(before: ParsedFile, after: ParsedFile) -> Iterator[FileComment]:
-    """Yield the comments that admit technical debt and occur less often after a commit than before it.
+    """Yield the comments that admit technical debt and occur in a file less often after a commit than before.
 
     Comments that were only moved within the file occur equally often, so they are not yielded.
 
@@ -140,8 +140,8 @@ def _check(
         language: The programming language of the file.
 
     Returns:
-        The number of rules that hold before the first rule that does not (7 if all hold); and the repayment
-        if all rules hold, otherwise None.
+        The number of rules that are fulfilled before the first rule that is broken (7 if all are fulfilled);
+        and the repayment if all rules are fulfilled, otherwise None.
     """
     if len(_words(comment)) < 3:
         return 1, None
@@ -188,15 +188,19 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Return the byte of the new file at which the code for `Repayment.reference` begins.
+    """Find the beginning of the code of a function after a commit that deleted the comment above it.
 
-    If a new comment stands directly above the function, the code begins with this comment, because it may
-    replace the deleted one. A comment is not new if the old file has a comment with the same words.
+    The code is stored in `Repayment.reference`. It begins at the function. If a new comment stands directly
+    above the function, the code begins with this comment, because the new comment may replace the deleted
+    one. A comment is new if no comment in the old file has the same words.
 
     Args:
         function: The function after the commit.
         before: The file before the commit.
         after: The file after the commit.
+
+    Returns:
+        The offset of the first byte of the code in the new file, counted from 0.
     """
     above = after.comment_above(function)
     is_new = above and _words(above) not in map(_words, before.comments)

@@ -1,4 +1,4 @@
-"""Search for git repositories in folders, and assignment of each to training, validation or test data."""
+"""Search for git repositories in folders, and their assignment to training, validation or test data."""
 
 from __future__ import annotations
 

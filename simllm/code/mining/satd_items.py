@@ -40,7 +40,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass
 class Funnel:
-    """Counts of the comments that fulfil the rules of the mining, and of the items in each split.
+    """Counts of a mining run: the comments that fulfil its rules, and the items in each split.
 
     Attributes:
         repositories: The number of repositories.
@@ -56,7 +56,7 @@ class Funnel:
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Add numbers of comments, one for each rule, to the attribute `remaining`."""
+        """Add numbers of comments, in a dict from each rule to its number, to the attribute `remaining`."""
         for rule, number in remaining.items():
             self.remaining[rule] += number
 
@@ -160,7 +160,10 @@ class SatdMining:
         return funnel
 
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
-        """Yield the repayments in the partial file that also fulfil the rules in `LATER_RULES`.
+        """Yield the repayments in the partial file that fulfil the rules in `LATER_RULES`.
+
+        These rules are: no duplicates, only ASCII characters, and at most 1,024 tokens each in the code
+        before and after the commit.
 
         Args:
             funnel: Counters, which are updated: comments that fulfil each rule, and unreadable repositories.
@@ -207,7 +210,7 @@ def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[d
 
     Args:
         repository: The repository.
-        renames: Whether to find comments also in files that the commit renamed.
+        renames: Whether to include files that were renamed and changed in the same commit.
 
     Returns:
         For each rule in `RULES`, the number of comments that fulfil this rule and all rules before it; and
@@ -238,6 +241,9 @@ def _head(repository: NamedRepository) -> str:
 
 def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
     """Count the rules in `LATER_RULES` that a repayment fulfils before the first rule that it breaks.
+
+    The three rules are: not a duplicate, only ASCII characters, and at most 1,024 tokens each in the code
+    before and after the commit.
 
     Args:
         repayment: The repayment.
