@@ -188,7 +188,8 @@ def test_a_full_disk(run, server, write_items, tmp_path):
     first = RLIMIT_FSIZE, getrlimit(RLIMIT_FSIZE)
     (tmp_path / "run").mkdir()
     try:
-        setrlimit(RLIMIT_FSIZE, (8000, first[1][1]))
+        # Above the size of the script that tries out the sandbox, below that of the replies.
+        setrlimit(RLIMIT_FSIZE, (16_000, first[1][1]))
         records = tmp_path / "run" / "replies.jsonl"
         with pytest.raises(InputError, match=re.escape(f"{records}: cannot be written (File too large)")):
             run(write_items(*(items(3))), attempts=30)
