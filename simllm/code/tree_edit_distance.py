@@ -1,11 +1,10 @@
 """Tree edit distance: the smallest number of node edits that turn one tree into another.
 
-An edit inserts, deletes or relabels a node. The algorithm is that of Zhang and Shasha (1989).
-
-It computes the distances between all pairs of subtrees, small ones first. For that, it compares forests. A
-forest consists of the first nodes of a subtree in postorder, and the edges between them. For each pair of
-*keyroots*, one from each tree, the algorithm fills a table of forest distances. A keyroot is the root of the
-tree, or a node with a sibling to its left.
+An edit inserts, deletes or relabels a node. The algorithm of Zhang and Shasha (1989) computes the distances
+between all pairs of subtrees, small ones first. For that, it compares forests. A forest consists of the first
+nodes of a subtree in postorder, and the edges between them. For each pair of *keyroots*, one from each tree,
+the algorithm fills a table of forest distances. A keyroot is the root of the tree, or a node with a sibling
+to its left.
 
 This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
 Their tables stand side by side, so that numpy can work on long rows.
@@ -101,7 +100,7 @@ class _Columns:
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
     """Yield the columns of the tables of forest distances for all keyroots of a tree, in parts.
 
-    Each part is the columns of one table, so that tables do not become too large.
+    A part has the columns of one table. Small parts limit the size of the tables.
 
     Args:
         tree: The second tree, whose keyroots get columns.

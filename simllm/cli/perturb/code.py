@@ -165,7 +165,7 @@ def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
         variant: The folder with the variants.
 
     Raises:
-        InputError: The command fails on the variants: they are refuted, because they behave differently.
+        InputError: The command fails on the variants. This refutes that they behave like the originals.
     """
     from simllm.perturb.code.proof import prove_by_command
 
