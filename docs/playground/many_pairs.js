@@ -103,7 +103,9 @@ function finish(scorer, rows, wanted) {
   const mean = rows.reduce((total, { score }) => total + score, 0) / rows.length;
   const count = (name) => rows.filter((each) => each[name]).length;
   const parts = [
-    rows.length < wanted ? `Stopped after ${rows.length} of ${wanted} pairs.` : `${rows.length} pairs.`,
+    rows.length < wanted
+      ? `Stopped after ${rows.length} of ${wanted} pairs.`
+      : `${rows.length} ${rows.length === 1 ? "pair" : "pairs"}.`,
     rows.length && `Mean score ${mean.toFixed(4)}.`,
     scorer.settings.meaning && `In ${count("changed")} the meaning may have changed.`,
     count("empty") && `In ${count("empty")} a text is empty after cleaning.`,

@@ -211,6 +211,22 @@ def test_the_page_has_no_serious_fault_of_accessibility(shown, scheme, width):
 
 
 @needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_print_is_dark_on_white_with_coloured_words(page, scheme):
+    page.fill("#candidate", "opens the file")
+    page.fill("#reference", "closes the file")
+    page.wait_for_selector(".changing")
+    page.emulate_media(media="print", color_scheme=scheme)
+    body, word = (
+        page.evaluate("one => ({ ...getComputedStyle(document.querySelector(one)) })", one)
+        for one in ("body", ".words span")
+    )
+    assert (body["color"], body["backgroundColor"]) == ("rgb(31, 35, 40)", "rgb(255, 255, 255)")
+    assert word["printColorAdjust"] == "exact"
+    page.emulate_media(media="screen", color_scheme="light")
+
+
+@needs_browser
 def test_nothing_leaves_the_browser(shown, address):
     assert all(url.startswith((address, "data:")) for url in shown.requests)
     send = "fetch('http://127.0.0.1:9/').then(() => 'sent', (error) => error.message)"
