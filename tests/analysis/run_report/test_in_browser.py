@@ -79,6 +79,8 @@ def column(page, name):
 @needs_browser
 def test_the_lowest_scores_come_first_with_marked_words(page, run):
     assert column(page, "score") == pytest.approx(np.sort(run.main)[:25], abs=6e-4)
+    page.get_by_role("link", name="See the worst pairs").click()
+    expect(page.locator(".pairs tbody tr").nth(2)).to_be_in_viewport()
     row = page.locator(".pairs tbody tr", has_text="gets the name of item").first
     assert row.locator("td[data-name=candidate] mark").all_inner_texts()[:2] == ["gets", "item"]
     assert "reference words missing" in row.inner_text()
