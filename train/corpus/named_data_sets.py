@@ -117,7 +117,7 @@ def rows(source: DataSetSource, allow_download: bool = False) -> Generator[tuple
                 break
             yield where, row
     finally:
-        # An open reader of pyarrow would crash Python at its end (apache/arrow issue 45214).
+        # An open reader of pyarrow would crash Python at its end (apache/arrow#45214).
         del stream, found
         gc.collect()
     raise InputError(problem)

@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--ratings", type=Path, required=True, help="rated pairs, as for simllm evaluate")
     parser.add_argument("--labelled", type=Path, metavar="FILE", help="output of train.data.hold_out_pairs")
     parser.add_argument(
-        "--items", metavar="FILES", help="with --labelled: meaning items, of which a tenth is used"
+        "--items", metavar="FILES", help="with --labelled: meaning items; the held-out tenth is used"
     )
     options = parser.parse_args()
 

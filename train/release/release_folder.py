@@ -58,6 +58,10 @@ class Release:
     seeds: Sequence[Path] = ()
     ablations: Path | None = None
 
+    def __post_init__(self) -> None:
+        if self.calibrate_meaning and not self.calibrate:
+            raise InputError("--calibrate-meaning needs the comments of --calibrate")
+
 
 def write_release(release: Release) -> None:
     """Write the released model folder.

@@ -75,7 +75,7 @@ class ClassifierStudy:
         leaks: The number of all such items.
         invented: A dict from each predicted label that is not the true class of any item to the number of
             rows with it. With two true classes, such predictions count as unparsed.
-        published: The names of the classifiers of which only the counts of a confusion matrix are known.
+        published: The names of the classifiers that are known only by the counts of a confusion matrix.
         predictions: The predictions, for the curves in the report.
     """
 
@@ -110,7 +110,7 @@ def evaluate(
         select_by: The metric that selects the best classifier, and that is compared over data sets.
         alpha: The significance level.
         bins: The number of bins for calibration.
-        matrices: Further classifiers, of which only four counts are known: a dict from the name to the
+        matrices: Further classifiers, known only by four counts: a dict from the name to the
             numbers of true positives, false positives, false negatives and true negatives.
 
     Raises:
@@ -308,7 +308,7 @@ def _add_dominated(results: dict[str, ClassifierResult], metric: str) -> dict[st
 
 
 def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> Performance:
-    """Measure a classifier of which only the four counts of its confusion matrix are known.
+    """Measure a classifier that is known only by the four counts of its confusion matrix.
 
     Args:
         name: The name of the classifier, for errors.

@@ -111,7 +111,7 @@ def strict_value(found: Performance, metric: str) -> float | None:
         metric: The name of the metric.
 
     Returns:
-        The value, of which higher is better; None if it is not defined.
+        The value (higher is better); None if it is not defined.
     """
     value = (
         found.strict[metric] if metric in found.strict else found.metrics.get(metric, Estimate(None)).value

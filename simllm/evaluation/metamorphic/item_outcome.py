@@ -45,5 +45,5 @@ class ItemOutcome:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether the item has successes and failures; the filter of the published study keeps such items."""
+        """True if the item has successes and failures; the published study keeps only such items."""
         return self.rates not in ((0.0, 0.0), (1.0, 1.0))

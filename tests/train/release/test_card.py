@@ -126,6 +126,12 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
     assert golden_scores.largest_difference(SimLLM(out), out) < 1e-5
 
 
+def test_calibrating_the_head_needs_comments(release, runs, tmp_path):
+    done = release(runs, tmp_path / "out", "--calibrate-meaning", tmp_path / "pairs.jsonl")
+    assert done.returncode == 2
+    assert done.stderr == "error: --calibrate-meaning needs the comments of --calibrate\n"
+
+
 @pytest.mark.filterwarnings("ignore:.*texts cut at")
 def test_earlier_release_is_kept_if_a_step_fails(release, runs, tmp_path):
     out = tmp_path / "released"
