@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 import simllm
 from simllm.errors import InputError
 from simllm.metrics.protocol import Example, candidates_and_references
-from simllm.model import checkpoint
-from simllm.model.checkpoint import default_model
+from simllm.model import saved_model
 from simllm.model.embedding_similarity import get_similarity
 from simllm.model.inference import MODES, make_engine, prepare_module
 from simllm.model.pooling import get_pooling
+from simllm.model.saved_model import default_model
 from simllm.scoring import encode, token_matching
 from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.encode import Tokenized, text_list
@@ -76,14 +76,14 @@ class SimLLM:
                 treatment is unknown.
         """
         self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device)
-        self.checkpoint = checkpoint.load(default_model() if model is None else model)
-        info = self.checkpoint.info
+        self.model = saved_model.load(default_model() if model is None else model)
+        info = self.model.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
         self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
         if on_long not in encode.ON_LONG:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(encode.ON_LONG)}")
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        self.engine = make_engine(self.checkpoint.encoder.to(device), mode)
+        self.engine = make_engine(self.model.encoder.to(device), mode)
         self._pool = get_pooling(self.pooling)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
         self._similarity = None if self.by_token else get_similarity(self.similarity)
@@ -91,8 +91,8 @@ class SimLLM:
         self.calibration = info.calibration if is_calibrated else None
         # Token matching (precision, recall, f1) does not use the meaning head.
         self.head, self.meaning = None, info.meaning
-        if self.checkpoint.head and not self.by_token:
-            self.head = prepare_module(self.checkpoint.head.to(device), mode)
+        if self.model.head and not self.by_token:
+            self.head = prepare_module(self.model.head.to(device), mode)
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], **options: Any) -> SimLLM:
@@ -178,7 +178,7 @@ class SimLLM:
         """
         texts = text_list("texts", texts)
         if not texts:
-            return np.empty((0, self.checkpoint.encoder.config.hidden_size), np.float32)
+            return np.empty((0, self.model.encoder.config.hidden_size), np.float32)
         tokenized = self.tokenize(texts)
         unreadable = sum(bool(texts[i].strip()) for i in np.flatnonzero(tokenized.empty))
         self.warn_about_texts(len(texts), len(tokenized.long), unreadable)
@@ -210,8 +210,8 @@ class SimLLM:
         Raises:
             InputError: A text is too long and `on_long` is `error`.
         """
-        longest = self.checkpoint.encoder.config.max_length
-        return encode.tokenize(self.checkpoint.tokenizer, texts, longest, self.on_long)
+        longest = self.model.encoder.config.max_length
+        return encode.tokenize(self.model.tokenizer, texts, longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
         """Count, for each token, the references that contain it.
@@ -222,7 +222,7 @@ class SimLLM:
         Returns:
             The counts, which can be the argument `frequencies` of `SimLLM`.
         """
-        return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.checkpoint.tokenizer)
+        return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.model.tokenizer)
 
     @property
     def signature(self) -> str:
@@ -254,15 +254,15 @@ class SimLLM:
         similarity = similarity or self.similarity
         by_token = similarity in token_matching.TOKEN_SIMILARITIES
         parts = {
-            "model": self.checkpoint.hash,
-            "tokenizer": self.checkpoint.tokenizer.hash,
+            "model": self.model.hash,
+            "tokenizer": self.model.tokenizer.hash,
             "pooling": "none" if by_token else pooling or self.pooling,
             "similarity": similarity,
             "dtype": str(MODES[self.mode]).removeprefix("torch."),
-            "max_length": self.checkpoint.encoder.config.max_length,
+            "max_length": self.model.encoder.config.max_length,
         }
         if self.head and not by_token:
-            parts["head"] = self.checkpoint.head_hash
+            parts["head"] = self.model.head_hash
         if by_token:
             parts["frequencies"] = frequencies.hash if frequencies else "references"
         if self.on_long == "window":
@@ -278,7 +278,7 @@ class SimLLM:
             truncated: Number of texts that are longer than the model's longest input.
             unreadable: Number of texts that are empty after cleaning, but were not before.
         """
-        limit = self.checkpoint.encoder.config.max_length
+        limit = self.model.encoder.config.max_length
         windows = f"read in windows of {limit} tokens, up to {LONGEST:,} characters"
         treatment = windows if self.on_long == "window" else f"cut at {limit} tokens"
         issue_warnings(texts, truncated, unreadable, treatment)
@@ -306,7 +306,7 @@ class SimLLM:
             scorer = PooledScorer(self.engine, self._pool, self._similarity)
         else:
             assert frequencies is not None
-            weights = frequencies.weights(self.checkpoint.tokenizer)
+            weights = frequencies.weights(self.model.tokenizer)
             scorer = TokenScorer(self.engine, weights, self.similarity)
         return score_in_chunks(pairs, self.tokenize, scorer, size, self.no_scores, first)
 

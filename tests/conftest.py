@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 import torch
 
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.encoder_config import HeadConfig, ModelConfig
 from simllm.model.meaning_head import MeaningHead
@@ -98,19 +98,19 @@ def model_folder(tokenizer, small_config, tmp_path_factory):
     """Write a model folder with random weights."""
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("models") / "small"
-    checkpoint.save(folder, Encoder(small_config), tokenizer, checkpoint.ModelInfo(), "# A card\n")
+    saved_model.save(folder, Encoder(small_config), tokenizer, saved_model.ModelInfo(), "# A card\n")
     return folder
 
 
 @pytest.fixture(scope="session")
 def head_folder(model_folder, tmp_path_factory):
     """The model of `model_folder` with a meaning head of random weights."""
-    loaded = checkpoint.load(model_folder)
+    loaded = saved_model.load(model_folder)
     torch.manual_seed(1)
     head = MeaningHead(HeadConfig(16, 2, 2), loaded.encoder.config)
-    info = checkpoint.ModelInfo(meaning=checkpoint.MeaningInfo(head.config))
+    info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(head.config))
     folder = tmp_path_factory.mktemp("models") / "with-head"
-    checkpoint.save(folder, loaded.encoder, loaded.tokenizer, info, "# A card\n", head=head)
+    saved_model.save(folder, loaded.encoder, loaded.tokenizer, info, "# A card\n", head=head)
     return folder
 
 

@@ -55,7 +55,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("the playground needs a model with mean pooling and cosine")
     (folder / MODEL).mkdir(exist_ok=True)
-    is_rounded = write_browser_model(metric.checkpoint, folder / MODEL, int8)
+    is_rounded = write_browser_model(metric.model, folder / MODEL, int8)
     written = sorted((folder / MODEL).iterdir())
     meaning, calibration = metric.meaning, metric.calibration
     settings: dict[str, Any] = {
@@ -64,7 +64,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         "files": {
             str(file.relative_to(folder)): file.stat().st_size for file in (folder / _RUNTIME, *written)
         },
-        "max_length": metric.checkpoint.encoder.config.max_length,
+        "max_length": metric.model.encoder.config.max_length,
         "max_characters": LONGEST,
         "unicode": _unicode_classes(),
         "random": calibration.random if calibration else None,

@@ -191,7 +191,7 @@ def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:
     Returns:
         For each word: its text, and the slice of `ids` with its tokens.
     """
-    tokens = [metric.checkpoint.tokenizer.id_to_token(number) for number in ids]
+    tokens = [metric.model.tokenizer.id_to_token(number) for number in ids]
     starts = [i for i, token in enumerate(tokens) if i == 0 or token.startswith(BOUNDARY)]
     ends = [*starts[1:], len(tokens)]
     return [

@@ -57,7 +57,7 @@ def write_golden_scores(folder: Path) -> None:
     """
     metric = SimLLM(folder, mode="plain", device="cpu")
     values = metric.score(*zip(*PAIRS, strict=True)).values
-    golden = GoldenScores(metric.checkpoint.hash, tuple(round(value, 7) for value in values.tolist()))
+    golden = GoldenScores(metric.model.hash, tuple(round(value, 7) for value in values.tolist()))
     folders.add(folder, GOLDEN_FILE, json.dumps(asdict(golden), indent=2) + "\n")
 
 
@@ -77,9 +77,7 @@ def largest_difference(metric: SimLLM, folder: Path) -> float:
     if not (folder / GOLDEN_FILE).is_file():
         raise InputError(f"{folder}: no {GOLDEN_FILE}; expected a model folder with golden scores")
     golden = build(GoldenScores, read_json(folder / GOLDEN_FILE), str(folder / GOLDEN_FILE))
-    if golden.model != metric.checkpoint.hash or len(golden.scores) != len(PAIRS):
-        raise InputError(
-            f"{folder / GOLDEN_FILE}: not of this model ({metric.checkpoint.hash}) or these pairs"
-        )
+    if golden.model != metric.model.hash or len(golden.scores) != len(PAIRS):
+        raise InputError(f"{folder / GOLDEN_FILE}: not of this model ({metric.model.hash}) or these pairs")
     values = metric.score(*zip(*PAIRS, strict=True)).values
     return float(np.abs(values - np.array(golden.scores)).max())

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [], options.overwrite)
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
-    from simllm.model.checkpoint import default_model, load
     from simllm.model.onnx_export import export_onnx
+    from simllm.model.saved_model import default_model, load
 
     export_onnx(load(options.model or default_model()), options.output)

@@ -20,10 +20,10 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm info` with the parsed options: write a table of facts about a model."""
     files.check_output(options.output, [], options.overwrite)
     from simllm.metric import SimLLM
-    from simllm.model.checkpoint import default_model
+    from simllm.model.saved_model import default_model
 
     metric = SimLLM(options.model)
-    encoder, stored = metric.checkpoint.encoder, metric.checkpoint.info
+    encoder, stored = metric.model.encoder, metric.model.info
     config = encoder.config
     origin = {name: stored.provenance[name] for name in _PROVENANCE if name in stored.provenance}
     facts = {

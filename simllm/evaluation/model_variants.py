@@ -20,7 +20,7 @@ from simllm.metric import SimLLM
 from simllm.metrics import registry
 from simllm.metrics.protocol import Floats, FunctionMetric, Metric
 from simllm.metrics.score_cache import CachedMetric
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.embedding_similarity import SIMILARITIES
 from simllm.model.encoder import Encoder
 from simllm.model.inference import Engine
@@ -90,7 +90,7 @@ def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequ
     Returns:
         (n, v) scores: one row for each pair, one column for each variant.
     """
-    tokenizer = learned.checkpoint.tokenizer
+    tokenizer = learned.model.tokenizer
     weights = learned.count_frequencies(references).weights(tokenizer)
 
     def scorer(texts: Tokenized) -> PairValues:
@@ -158,7 +158,7 @@ def load_checkpoints(folder: Path) -> list[TrainedModel]:
     Raises:
         InputError: There is no model, or a model's number of updates is unknown.
     """
-    model_folders = sorted(path.parent for path in folder.glob(f"*/{checkpoint.CONFIG}"))
+    model_folders = sorted(path.parent for path in folder.glob(f"*/{saved_model.CONFIG}"))
     if not model_folders:
         raise InputError(f"{folder}: no model folders in it; expected one for each checkpoint")
     models = [_load_trained(path) for path in model_folders]
@@ -174,7 +174,7 @@ def _load_trained(folder: Path) -> TrainedModel:
     Raises:
         InputError: The number is in neither of these places.
     """
-    provenance = checkpoint.load(folder).info.provenance
+    provenance = saved_model.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
     updates = provenance.get("updates", number and int(number[1]))
     if isinstance(updates, bool) or not isinstance(updates, int | float) or not 0 <= updates < 1e15:
@@ -184,10 +184,10 @@ def _load_trained(folder: Path) -> TrainedModel:
 
 def _make_untrained(folder: Path) -> TrainedModel:
     """Make a metric with an untrained model: random weights in the shape of the model in `folder`."""
-    like = checkpoint.load(folder)
+    like = saved_model.load(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         encoder = Encoder(like.encoder.config)
     with tempfile.TemporaryDirectory() as place:
-        checkpoint.save(Path(place) / "model", encoder, like.tokenizer, like.info, "")
+        saved_model.save(Path(place) / "model", encoder, like.tokenizer, like.info, "")
         return TrainedModel(registry.model_metric("untrained", SimLLM(Path(place) / "model")), 0)

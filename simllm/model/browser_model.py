@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from simllm.io import files
-from simllm.model.checkpoint import TOKENIZER, Checkpoint
 from simllm.model.inference import matmul_attention
 from simllm.model.onnx_export import to_onnx
+from simllm.model.saved_model import TOKENIZER, SavedModel
 from simllm.model.weight_blocks import BLOCK, Floats, are_blocks, to_blocks
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class TokenStates(nn.Module):
     The meaning head predicts whether two texts have the same meaning.
     """
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, model: SavedModel) -> None:
         super().__init__()
-        self.encoder, self.head = checkpoint.encoder, checkpoint.head
+        self.encoder, self.head = model.encoder, model.head
 
     def forward(self, input_ids: Tensor) -> tuple[Tensor, ...]:
         """Encode B texts that all have L tokens.
@@ -80,11 +80,11 @@ class PairLogits(nn.Module):
         return self.head(first, masks[0], second, masks[1], matmul_attention)
 
 
-def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False) -> bool:
+def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> bool:
     """Write the model for a browser: `encoder.onnx`, `tokens.bin`, `meaning_head.onnx`, `tokenizer.json`.
 
     Args:
-        checkpoint: The loaded model folder.
+        model: The loaded model folder.
         folder: An existing folder.
         int8: Whether to store all large weights as int8, including those that are not yet rounded to 8 bits.
             These take half the space that they take as float16, but the scores are less exact.
@@ -97,17 +97,17 @@ def write_browser_model(checkpoint: Checkpoint, folder: Path, int8: bool = False
         InputError: A package that the export needs is not installed, or a file cannot be written.
     """
     ids = torch.tensor([[0, 5, 6, 2], [0, 5, 7, 2]])
-    outputs = ["states", "mapped"] if checkpoint.head else ["states"]
+    outputs = ["states", "mapped"] if model.head else ["states"]
     inputs = {"input_ids": (ids, ("batch", "length"))}
-    encoder = to_onnx(TokenStates(checkpoint), inputs, outputs)
+    encoder = to_onnx(TokenStates(model), inputs, outputs)
     rounded = _compress(encoder.graph, int8)
     files.write(folder / TOKENS, _move_token_table(encoder.graph))
     files.write(folder / ENCODER, encoder.SerializeToString())
-    files.write(folder / TOKENIZER, checkpoint.tokenizer.backend.to_str())
-    if checkpoint.head:
-        first, second = (torch.zeros(2, length, checkpoint.head.config.width) for length in (5, 4))
+    files.write(folder / TOKENIZER, model.tokenizer.backend.to_str())
+    if model.head:
+        first, second = (torch.zeros(2, length, model.head.config.width) for length in (5, 4))
         examples = {"first": (first, ("pairs", "length")), "second": (second, ("pairs", "other_length"))}
-        head = to_onnx(PairLogits(checkpoint.head), examples, ["logits"])
+        head = to_onnx(PairLogits(model.head), examples, ["logits"])
         rounded |= _compress(head.graph, int8)
         files.write(folder / HEAD, head.SerializeToString())
     return rounded

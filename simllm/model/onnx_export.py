@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.model.checkpoint import Checkpoint
 from simllm.model.inference import matmul_attention
 from simllm.model.pooling import get_pooling
+from simllm.model.saved_model import SavedModel
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -26,9 +26,9 @@ _OPSET = 20
 class PooledEncoder(nn.Module):
     """Network that maps token ids to text embeddings: an encoder followed by its pooling."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, model: SavedModel) -> None:
         super().__init__()
-        self.encoder, self.pool = checkpoint.encoder, get_pooling(checkpoint.info.pooling)
+        self.encoder, self.pool = model.encoder, get_pooling(model.info.pooling)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Embed B texts of L tokens.
@@ -44,7 +44,7 @@ class PooledEncoder(nn.Module):
         return self.pool(self.encoder(input_ids, mask, matmul_attention), mask)
 
 
-def export_onnx(checkpoint: Checkpoint, file: Path) -> None:
+def export_onnx(model: SavedModel, file: Path) -> None:
     """Write the encoder and its pooling as an ONNX file.
 
     The ONNX model has the inputs `input_ids` and `attention_mask`, both (B, L) int64, and the output
@@ -52,7 +52,7 @@ def export_onnx(checkpoint: Checkpoint, file: Path) -> None:
     number. D is the hidden size.
 
     Args:
-        checkpoint: The loaded model folder.
+        model: The loaded model folder.
         file: The path of the ONNX file. An existing file is replaced when the new one is complete.
 
     Raises:
@@ -61,7 +61,7 @@ def export_onnx(checkpoint: Checkpoint, file: Path) -> None:
     ids = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
     sizes = ("batch", "length")
     inputs = {"input_ids": (ids, sizes), "attention_mask": ((ids != 1).long(), sizes)}
-    files.write(file, to_onnx(PooledEncoder(checkpoint), inputs, ["sentence_embedding"]).SerializeToString())
+    files.write(file, to_onnx(PooledEncoder(model), inputs, ["sentence_embedding"]).SerializeToString())
 
 
 def to_onnx(

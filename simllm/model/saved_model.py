@@ -80,7 +80,7 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SavedModel:
     """A model folder, loaded into memory.
 
     Attributes:
@@ -130,7 +130,7 @@ def transformers_name(name: str) -> str:
     return name
 
 
-def load(folder: str | os.PathLike[str]) -> Checkpoint:
+def load(folder: str | os.PathLike[str]) -> SavedModel:
     """Load a model folder.
 
     Args:
@@ -166,7 +166,7 @@ def load(folder: str | os.PathLike[str]) -> Checkpoint:
     for file in stored:
         digest.update(file.read_bytes())
     head, head_hash = _load_head(folder, info, config)
-    return Checkpoint(encoder.eval(), tokenizer, info, digest.hexdigest()[:12], head, head_hash)
+    return SavedModel(encoder.eval(), tokenizer, info, digest.hexdigest()[:12], head, head_hash)
 
 
 def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[MeaningHead | None, str]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from simllm.model.checkpoint import MeaningInfo
 from simllm.model.inference import Engine
 from simllm.model.meaning_head import MeaningHead
+from simllm.model.saved_model import MeaningInfo
 from simllm.scoring.encode import Floats, Tokenized, batch_slices, mean_of_windows, run_encoder
 from simllm.scoring.pair_scorers import PairValues, Values, split_pairs
 

@@ -31,10 +31,10 @@ from sentence_transformers import SentenceTransformer
 
 from simllm import SimLLM
 from simllm.io import files
-from simllm.model import checkpoint
-from simllm.model.checkpoint import default_model
+from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.inference import MODES, prepare_module
+from simllm.model.saved_model import default_model
 from simllm.text_cleaning import clean
 from tests.benchmarks import machine
 from train.corpus import sources
@@ -78,18 +78,18 @@ def ways(model):
         from bert_score import BERTScorer
     except ModuleNotFoundError:
         return found
-    layers = modes["exact"].checkpoint.encoder.config.num_hidden_layers
+    layers = modes["exact"].model.encoder.config.num_hidden_layers
     scorer = BERTScorer(model_type=str(model), num_layers=layers)
     return found | {"BERTScore": lambda c, r: scorer.score(c, r)[2].numpy()}
 
 
 def of_size(config, folder):
     """Write a model folder with random weights, in the size of a pretraining configuration."""
-    included = checkpoint.load(default_model())
+    included = saved_model.load(default_model())
     size = load(PretrainConfig, config, []).model
     encoder = Encoder(dataclasses.replace(size, vocab_size=included.encoder.config.vocab_size))
     info = dataclasses.replace(included.info, calibration=None)
-    checkpoint.save(folder, encoder, included.tokenizer, info, "")
+    saved_model.save(folder, encoder, included.tokenizer, info, "")
     return folder
 
 
@@ -107,7 +107,7 @@ def measure(scorers, candidates, references, turns, clock):
 
 def encoder_flops(model, texts):
     """Return the operations of the encoder for the distinct texts; a multiply-add counts as two."""
-    config = model.checkpoint.encoder.config
+    config = model.model.encoder.config
     hidden, inner = config.hidden_size, config.intermediate_size
     distinct = {window for windows in model.tokenize(texts).inputs for window in windows}
     lengths = np.array([len(ids) for ids in distinct], float)

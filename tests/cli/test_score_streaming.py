@@ -20,7 +20,7 @@ from transformers import AutoModel
 from simllm import InputError, SimLLM
 from simllm.io import files
 from simllm.io.partial_file import PartialFile
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.scoring.encode import pad
 from tests.command import process, run
 
@@ -138,11 +138,11 @@ def test_sharded_weights_are_read(model_folder, tmp_path):
     assert len(shards) > 1
     texts = ["adds two numbers", "removes it"]
     assert np.abs(SimLLM(tmp_path / "m").embed(texts) - SimLLM(model_folder).embed(texts)).max() < 1e-6
-    whole = checkpoint.load(tmp_path / "m").hash
+    whole = saved_model.load(tmp_path / "m").hash
     shards[-1].unlink()
     with pytest.raises(InputError, match=f"no {shards[-1].name}"):
-        checkpoint.load(tmp_path / "m")
-    assert whole != checkpoint.load(model_folder).hash
+        saved_model.load(tmp_path / "m")
+    assert whole != saved_model.load(model_folder).hash
 
 
 @pytest.mark.slow

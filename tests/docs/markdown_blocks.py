@@ -29,7 +29,7 @@ import pytest
 
 from simllm import metric
 from simllm.cli import main
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
@@ -137,7 +137,7 @@ class Session:
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(self.folder):
             patch.setattr(os, "environ", os.environ.copy())
             patch.setenv("COLUMNS", "100")
-            patch.setattr(checkpoint, "load", _load_once)
+            patch.setattr(saved_model, "load", _load_once)
             patch.setattr(metric, "make_engine", _make_engine_once)
             patch.setenv("XDG_CACHE_HOME", str(self.folder / "cache"))
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -163,7 +163,7 @@ class Session:
 
 
 # A page loads the same model many times.
-_load_once = functools.cache(checkpoint.load)
+_load_once = functools.cache(saved_model.load)
 _make_engine_once = functools.cache(metric.make_engine)
 
 

@@ -8,7 +8,7 @@ import pytest
 from simllm import SimLLM
 from simllm.evaluation import model_variants
 from simllm.metrics.protocol import pair_scores
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.inference import Engine
 
 
@@ -42,7 +42,7 @@ def test_the_model_is_loaded_once_and_each_text_is_encoded_once(model_folder, te
         return call(engine, tokens, mask)
 
     with (
-        mock.patch.object(checkpoint, "load", wraps=checkpoint.load) as load,
+        mock.patch.object(saved_model, "load", wraps=saved_model.load) as load,
         mock.patch.object(Engine, "__call__", counted),
     ):
         for metric in model_variants.load_variants(model_folder):

@@ -5,13 +5,13 @@ import pytest
 import torch
 from transformers import MPNetModel
 
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.encoder import Encoder, attention
 
 
 @pytest.fixture(scope="module")
 def encoder(model_folder):
-    return checkpoint.load(model_folder).encoder
+    return saved_model.load(model_folder).encoder
 
 
 def padded(texts, length, seed=0):

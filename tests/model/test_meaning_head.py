@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel
 
 from simllm import InputError, SimLLM
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.encoder_config import HeadConfig
 from simllm.model.inference import prepare_module
 from simllm.model.meaning_head import MeaningHead
@@ -86,13 +86,13 @@ def test_an_impossible_shape_is_refused(shape):
 
 
 def test_a_folder_with_a_head_loads_as_it_was_saved(head_folder, model_folder):
-    loaded, plain = checkpoint.load(head_folder), checkpoint.load(model_folder)
+    loaded, plain = saved_model.load(head_folder), saved_model.load(model_folder)
     assert loaded.info.meaning.head == loaded.head.config
     assert not loaded.head.training
     assert loaded.hash == plain.hash  # encoder and configuration are the same
     assert loaded.head_hash
     assert (plain.head, plain.head_hash) == (None, "")
-    stored = load_file(head_folder / checkpoint.HEAD)
+    stored = load_file(head_folder / saved_model.HEAD)
     assert all(torch.equal(tensor, stored[name]) for name, tensor in loaded.head.state_dict().items())
     modes = {file.stat().st_mode for file in head_folder.iterdir() if file.is_file()}
     assert len(modes) == 1
@@ -100,7 +100,7 @@ def test_a_folder_with_a_head_loads_as_it_was_saved(head_folder, model_folder):
 
 def test_the_head_is_in_the_signature(head_folder, model_folder, tmp_path):
     signature = SimLLM(head_folder).signature
-    assert f"|head:{checkpoint.load(head_folder).head_hash}" in signature
+    assert f"|head:{saved_model.load(head_folder).head_hash}" in signature
     assert "head:" not in SimLLM(model_folder).signature
     assert "head:" not in SimLLM(head_folder, similarity="f1").signature
 
@@ -111,9 +111,9 @@ def test_the_head_is_in_the_signature(head_folder, model_folder, tmp_path):
     assert SimLLM(other).signature not in (signature, SimLLM(model_folder).signature)
 
     other = shutil.copytree(head_folder, tmp_path / "trained")
-    weights = load_file(other / checkpoint.HEAD)
+    weights = load_file(other / saved_model.HEAD)
     weights["logit.bias"] += 1
-    save_file(weights, other / checkpoint.HEAD)
+    save_file(weights, other / saved_model.HEAD)
     assert SimLLM(other).signature not in (signature, SimLLM(model_folder).signature)
 
 
@@ -134,22 +134,22 @@ def change_shape(folder):
 
 
 def set_weight(folder, name, value):
-    weights = load_file(folder / checkpoint.HEAD)
+    weights = load_file(folder / saved_model.HEAD)
     weights[name] = value
-    save_file(weights, folder / checkpoint.HEAD)
+    save_file(weights, folder / saved_model.HEAD)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (
-            lambda f: (f / checkpoint.HEAD).unlink(),
+            lambda f: (f / saved_model.HEAD).unlink(),
             r"that simllm\.json describes \(No such",
         ),
-        (lambda f: (f / checkpoint.HEAD).write_bytes(b""), "not the meaning head"),
-        (lambda f: (f / checkpoint.HEAD).write_bytes(b"\x80\x02pickled"), "not the meaning head"),
+        (lambda f: (f / saved_model.HEAD).write_bytes(b""), "not the meaning head"),
+        (lambda f: (f / saved_model.HEAD).write_bytes(b"\x80\x02pickled"), "not the meaning head"),
         (
-            lambda f: (f / checkpoint.HEAD).write_bytes((f / checkpoint.HEAD).read_bytes()[:-100]),
+            lambda f: (f / saved_model.HEAD).write_bytes((f / saved_model.HEAD).read_bytes()[:-100]),
             "not the meaning head",
         ),
         (lambda f: set_weight(f, "logit.bias", torch.tensor([torch.nan])), r"logit\.bias holds values that"),
@@ -162,8 +162,8 @@ def test_damaged_head_gives_a_one_line_error(head_folder, tmp_path, damage, mess
     folder = shutil.copytree(head_folder, tmp_path / "model")
     damage(folder)
     with pytest.raises(InputError, match=message) as error:
-        checkpoint.load(folder)
-    assert str(folder / checkpoint.HEAD) in str(error.value)
+        saved_model.load(folder)
+    assert str(folder / saved_model.HEAD) in str(error.value)
     done = run("score", "adds two", "sums two", "--model", folder)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -184,4 +184,4 @@ def test_wrong_description_of_the_head_is_an_error(head_folder, tmp_path, meanin
     info = json.loads((folder / "simllm.json").read_text())
     (folder / "simllm.json").write_text(json.dumps(info | {"meaning": meaning}))
     with pytest.raises(InputError, match=message):
-        checkpoint.load(folder)
+        saved_model.load(folder)

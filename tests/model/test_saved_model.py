@@ -13,7 +13,7 @@ from simllm import SimLLM
 from simllm.errors import InputError
 from simllm.io import folders
 from simllm.metric import default_model
-from simllm.model import checkpoint
+from simllm.model import saved_model
 
 ODD = [
     "",
@@ -72,8 +72,8 @@ def test_the_folder_that_transformers_writes_loads(model_folder, tmp_path):
 
 
 def test_half_precision_on_disk_is_float32_in_every_loader(model_folder, tmp_path, texts):
-    loaded = checkpoint.load(model_folder)
-    checkpoint.save(tmp_path / "half", loaded.encoder, loaded.tokenizer, loaded.info, "", torch.float16)
+    loaded = saved_model.load(model_folder)
+    saved_model.save(tmp_path / "half", loaded.encoder, loaded.tokenizer, loaded.info, "", torch.float16)
     assert (
         load_file(tmp_path / "half" / "model.safetensors")["embeddings.LayerNorm.weight"].dtype
         == torch.float16
@@ -84,12 +84,12 @@ def test_half_precision_on_disk_is_float32_in_every_loader(model_folder, tmp_pat
 
 
 def test_saving_replaces_the_whole_folder(model_folder, tmp_path):
-    loaded = checkpoint.load(model_folder)
+    loaded = saved_model.load(model_folder)
     with folders.replacing(tmp_path / "model") as earlier:
         (earlier / "stale").write_text("")
-    info = checkpoint.ModelInfo(pooling="cls", provenance={"updates": 3})
-    checkpoint.save(tmp_path / "model", loaded.encoder, loaded.tokenizer, info, "# Card\n")
-    again = checkpoint.load(tmp_path / "model")
+    info = saved_model.ModelInfo(pooling="cls", provenance={"updates": 3})
+    saved_model.save(tmp_path / "model", loaded.encoder, loaded.tokenizer, info, "# Card\n")
+    again = saved_model.load(tmp_path / "model")
     assert again.info == info
     assert again.hash == loaded.hash
     assert not (tmp_path / "model" / "stale").exists()
@@ -145,7 +145,7 @@ def test_damaged_folder_is_an_error(model_folder, tmp_path, damage, message):
     shutil.copytree(model_folder, folder)
     damage(folder)
     with pytest.raises(InputError, match=message) as error:
-        checkpoint.load(folder)
+        saved_model.load(folder)
     assert str(folder) in str(error.value)
     assert "\n" not in str(error.value)
 

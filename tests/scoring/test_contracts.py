@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from simllm import InputError, SimLLM
 from simllm.analysis import golden_scores
 from simllm.model import inference
-from simllm.model.checkpoint import default_model
+from simllm.model.saved_model import default_model
 from simllm.text_cleaning import LONGEST
 from tests.command import run
 

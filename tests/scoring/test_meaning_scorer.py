@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simllm import InputError, SimLLM
 from simllm.analysis.explanation import explain
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.encoder_config import HeadConfig
 from simllm.model.meaning_head import MeaningHead
 from simllm.scoring import pair_scorers
@@ -128,20 +128,20 @@ def test_changed_texts_are_similar_but_differ_in_meaning():
 
 
 def test_calibration_changes_the_probability(head_folder, tmp_path, comments):
-    loaded = checkpoint.load(head_folder)
-    info = checkpoint.ModelInfo(meaning=checkpoint.MeaningInfo(loaded.head.config, 2.0, -1.0, "some pairs"))
-    checkpoint.save(tmp_path / "m", loaded.encoder, loaded.tokenizer, info, "# A card\n", head=loaded.head)
+    loaded = saved_model.load(head_folder)
+    info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(loaded.head.config, 2.0, -1.0, "some pairs"))
+    saved_model.save(tmp_path / "m", loaded.encoder, loaded.tokenizer, info, "# A card\n", head=loaded.head)
     pairs = comments[:10], comments[10:20]
     p, q = SimLLM(head_folder).score(*pairs).same, SimLLM(tmp_path / "m").score(*pairs).same
     assert np.log(q / (1 - q)) == pytest.approx(2 * np.log(p / (1 - p)) - 1, abs=1e-4)
 
 
 def test_extreme_logits_give_0_and_1_without_a_warning(head_folder, tmp_path):
-    loaded = checkpoint.load(head_folder)
+    loaded = saved_model.load(head_folder)
     for intercept, expected in ((-1e4, 0.0), (1e4, 1.0)):
-        meaning = checkpoint.MeaningInfo(loaded.head.config, 1.0, intercept)
-        info = checkpoint.ModelInfo(meaning=meaning)
-        checkpoint.save(tmp_path / "m", loaded.encoder, loaded.tokenizer, info, "", head=loaded.head)
+        meaning = saved_model.MeaningInfo(loaded.head.config, 1.0, intercept)
+        info = saved_model.ModelInfo(meaning=meaning)
+        saved_model.save(tmp_path / "m", loaded.encoder, loaded.tokenizer, info, "", head=loaded.head)
         assert SimLLM(tmp_path / "m").score(["adds two"], ["sums two"]).same == pytest.approx([expected])
 
 
@@ -159,12 +159,12 @@ def test_streamed_probabilities_equal_those_of_all_pairs(head_folder, comments):
 @pytest.fixture(scope="module")
 def doubtful(model_folder, tmp_path_factory):
     """Return a model whose head gives different texts a low probability of the same meaning."""
-    loaded = checkpoint.load(model_folder)
+    loaded = saved_model.load(model_folder)
     torch.manual_seed(0)
     head = MeaningHead(HeadConfig(16, 1, 2), loaded.encoder.config)
-    info = checkpoint.ModelInfo(meaning=checkpoint.MeaningInfo(head.config, 1.0, -30.0))
+    info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(head.config, 1.0, -30.0))
     folder = tmp_path_factory.mktemp("doubtful") / "model"
-    checkpoint.save(folder, loaded.encoder, loaded.tokenizer, info, "# A card\n", head=head)
+    saved_model.save(folder, loaded.encoder, loaded.tokenizer, info, "# A card\n", head=head)
     return folder
 
 

@@ -131,7 +131,7 @@ def test_token_scores_equal_a_loop_over_tokens(model_folder, comments):
 def test_score_of_one_pair_from_its_states(model_folder):
     metric = SimLLM(model_folder, similarity="f1")
     a, b = metric.tokenize(["adds two numbers"]), metric.tokenize(["gets the sum of it"])
-    weights = metric.count_frequencies(["gets the sum of it"]).weights(metric.checkpoint.tokenizer)
+    weights = metric.count_frequencies(["gets the sum of it"]).weights(metric.model.tokenizer)
     (x,), (y,) = token_matching.token_states(metric.engine, a), token_matching.token_states(metric.engine, b)
     best = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for v in y) for u in x]
     back = [max(float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for u in x) for v in y]

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from simllm.metric import SimLLM
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.pooling import get_pooling
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, hash_inputs
@@ -60,7 +60,7 @@ class ContrastiveTask:
     def __init__(self, config: ContrastiveConfig, world: World) -> None:
         self.config, self.world = config, world
         self.metric = SimLLM(config.model, mode="plain", device="cpu")
-        start = self.metric.checkpoint
+        start = self.metric.model
         self.encoder = start.encoder.to(world.device)
         self.pool = get_pooling(self.metric.pooling)
         self.batches = ContrastiveBatches(config, start)
@@ -84,7 +84,7 @@ class ContrastiveTask:
                 self.encoder.requires_grad_(False)
             encoders = {} if config.head_only else {"encoder": self.model}
             self.model = nn.ModuleDict({**encoders, "head": self.meaning.head})
-            self.metric.meaning = checkpoint.MeaningInfo(config.meaning.head)
+            self.metric.meaning = saved_model.MeaningInfo(config.meaning.head)
         # Without `meaning`, the new model has no meaning head, even if the initial model has one.
         self.metric.head = self.meaning.head if self.meaning else None
         self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
@@ -221,7 +221,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         for source in task.batches.positives:
             print_progress(f"  {len(source):,} pairs from {source.config.source}")
         print_progress("training")
-    start = task.metric.checkpoint
+    start = task.metric.model
 
     def save_best(progress: Progress) -> None:
         facts = {
@@ -234,11 +234,11 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
             "dev_criterion": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
         }
-        meaning = checkpoint.MeaningInfo(config.meaning.head) if config.meaning else None
-        info = checkpoint.ModelInfo(start.info.pooling, start.info.similarity, facts, meaning=meaning)
+        meaning = saved_model.MeaningInfo(config.meaning.head) if config.meaning else None
+        info = saved_model.ModelInfo(start.info.pooling, start.info.similarity, facts, meaning=meaning)
         card = training_card("Pretrained on code comments, then trained on pairs that mean the same", facts)
         head = task.meaning.head if task.meaning else None
-        checkpoint.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
+        saved_model.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 
     inputs = (start.hash + start.head_hash, start.tokenizer.hash, start.info.pooling, hash_inputs(config))
     training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)

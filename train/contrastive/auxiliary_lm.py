@@ -12,7 +12,7 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.io import files, folders
-from simllm.model.checkpoint import Checkpoint
+from simllm.model.saved_model import SavedModel
 from simllm.text_cleaning import clean
 from train.contrastive.config import LanguageModelConfig
 from train.corpus.decontaminate import ExcludedTexts
@@ -41,7 +41,7 @@ class AuxiliaryLanguageModel:
         self,
         config: LanguageModelConfig,
         run: TrainingConfig,
-        start: Checkpoint,
+        start: SavedModel,
         excluded: ExcludedTexts,
         world: World,
     ) -> None:

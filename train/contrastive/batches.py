@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simllm.evaluation import contrast
-from simllm.model.checkpoint import Checkpoint
+from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries import lexicon
 from train.contrastive.config import ContrastiveConfig, PositivesConfig
 from train.contrastive.lexical_teacher import LexicalTeacher
@@ -60,7 +60,7 @@ class ContrastiveBatches:
     Batch n depends only on n, the configuration, its input files and the initial model.
     """
 
-    def __init__(self, config: ContrastiveConfig, start: Checkpoint) -> None:
+    def __init__(self, config: ContrastiveConfig, start: SavedModel) -> None:
         """Read all sources of texts.
 
         Args:

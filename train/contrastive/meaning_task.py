@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from simllm.model.checkpoint import Checkpoint
 from simllm.model.meaning_head import MeaningHead
+from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.scoring.encode import batch_slices, pad
 from train.contrastive.config import MeaningConfig
@@ -59,7 +59,7 @@ class MeaningTask:
     """
 
     def __init__(
-        self, config: MeaningConfig, start: Checkpoint, excluded: ExcludedTexts, lexicon: Lexicon,
+        self, config: MeaningConfig, start: SavedModel, excluded: ExcludedTexts, lexicon: Lexicon,
         seed: int, precision: str, world: World,
     ) -> None:  # fmt: skip
         self.config, self.encoder, self.tokenizer = config, start.encoder, start.tokenizer

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from simllm.evaluation import contrast
 from simllm.metric import SimLLM
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.tokenizer import Tokenizer
 from train.distill import student, teachers, texts
 from train.distill.config import DistillConfig
@@ -50,7 +50,7 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
     task, facts = prepare(config, world)
     if world.is_first:
         print_progress("training")
-    start = task.metric.checkpoint
+    start = task.metric.model
 
     def save_best(progress: Progress) -> None:
         provenance = {
@@ -59,9 +59,9 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
             **training_provenance(config, progress, world, revision),
             "dev_criterion": round(-progress.best, 4),
         }
-        info = checkpoint.ModelInfo(provenance=provenance)
+        info = saved_model.ModelInfo(provenance=provenance)
         card = training_card("Distilled from larger sentence encoders", provenance)
-        checkpoint.save(out / "model", task.model, start.tokenizer, info, card)
+        saved_model.save(out / "model", task.model, start.tokenizer, info, card)
 
     identity = run_folder.identity(config, start.hash, start.tokenizer.hash, str(facts))
     training_loop.train(config, task, world, stop, identity, log, save_best)
@@ -141,7 +141,9 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
     folder = Path(config.out) / "start" / choice
     if world.is_first and not folder.is_dir():
         untrained = student.make_student(config.model, tokenizer, config.start, config.seed)
-        checkpoint.save(folder, untrained, tokenizer, checkpoint.ModelInfo(), "# A student before training\n")
+        saved_model.save(
+            folder, untrained, tokenizer, saved_model.ModelInfo(), "# A student before training\n"
+        )
     return SimLLM(folder, mode="plain", device="cpu")
 
 

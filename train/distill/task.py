@@ -65,10 +65,10 @@ class DistillationTask:
         world: World,
     ) -> None:
         self.config, self.world, self.metric, self.targets = config, world, metric, targets
-        self.model = metric.checkpoint.encoder.to(world.device)
+        self.model = metric.model.encoder.to(world.device)
         self.starts = np.cumsum([0, *map(len, groups)])
         limit = config.model.max_length
-        tokenizer = metric.checkpoint.tokenizer
+        tokenizer = metric.model.tokenizer
         texts = tokenizer.encode([text for group in groups for text in group])
         self.ids = [tokenizer.truncate(ids, limit) for ids in texts]
         self.first_texts = [group[0] for group in groups]

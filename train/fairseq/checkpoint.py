@@ -20,7 +20,7 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.io.strict_loading import build
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.encoder_config import ModelConfig
 from simllm.model.tokenizer import UNK_ID, Tokenizer
@@ -87,7 +87,7 @@ def import_checkpoint(
         "date": datetime.date.today().isoformat(),
     }
     card = training_card("Imported from fairseq", facts)
-    checkpoint.save(out, encoder, tokenizer, checkpoint.ModelInfo(provenance=facts), card)
+    saved_model.save(out, encoder, tokenizer, saved_model.ModelInfo(provenance=facts), card)
 
 
 def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

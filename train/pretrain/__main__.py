@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.tokenizer import Tokenizer
 from train.corpus import build
 from train.pretrain.config import PretrainConfig
@@ -83,9 +83,9 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
             "epochs": round(progress.tokens / task.batches.epoch_tokens, 2),
             "test_perplexity": round(progress.best, 4),
         }
-        info = checkpoint.ModelInfo(provenance=facts)
+        info = saved_model.ModelInfo(provenance=facts)
         card = training_card("Pretrained on code comments", facts)
-        checkpoint.save(out / "model", task.model.encoder, data.tokenizer, info, card)
+        saved_model.save(out / "model", task.model.encoder, data.tokenizer, info, card)
 
     identity = run_folder.identity(config, data.corpus_hash, data.tokenizer.hash)
     training_loop.train(config, task, world, stop, identity, log, save_best)

@@ -23,7 +23,7 @@ from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.io import files, folders
 from simllm.metric import SimLLM
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.score_scale import ScoreScale, Values
 from simllm.perturb.summaries import lexicon
 from simllm.stats.probability_calibration import fit_platt
@@ -73,7 +73,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     Raises:
         InputError: simllm did not write the folder, a file is wrong, or there are too few texts.
     """
-    folders.check_addition(folder, checkpoint.INFO)
+    folders.check_addition(folder, saved_model.INFO)
     metric = SimLLM(folder)
     texts = list(dict.fromkeys(line for _, line in files.lines(comments)))
     people = ratings.load(rated)
@@ -83,8 +83,8 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
         people.values,
         f"{_PAIRS:,} random pairs of {comments.name}; {len(people.values):,} ratings of {rated.name}",
     )
-    info = replace(metric.checkpoint.info, calibration=calibration)
-    folders.add(folder, checkpoint.INFO, json.dumps(asdict(info), indent=2) + "\n")
+    info = replace(metric.model.info, calibration=calibration)
+    folders.add(folder, saved_model.INFO, json.dumps(asdict(info), indent=2) + "\n")
 
 
 def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str | None = None) -> None:
@@ -104,9 +104,9 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
     Raises:
         InputError: simllm did not write the folder, it has no meaning head, or a file is wrong.
     """
-    folders.check_addition(folder, checkpoint.INFO)
+    folders.check_addition(folder, saved_model.INFO)
     metric = SimLLM(folder)
-    info = metric.checkpoint.info
+    info = metric.model.info
     if info.meaning is None:
         raise InputError(f"{folder}: has no meaning head to calibrate")
     pairs = meaning_test_pairs(comments, labelled, items)[::2]
@@ -120,7 +120,7 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
         intercept=round(intercept, 5),
         fitted_on=f"{len(pairs):,} pairs of {labelled.name}, {comments.name}" + " and items" * bool(items),
     )
-    folders.add(folder, checkpoint.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=2) + "\n")
+    folders.add(folder, saved_model.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=2) + "\n")
 
 
 def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:

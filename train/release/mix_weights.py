@@ -16,8 +16,8 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import folders
-from simllm.model import checkpoint
-from simllm.model.checkpoint import Checkpoint
+from simllm.model import saved_model
+from simllm.model.saved_model import SavedModel
 from train.release.released_weights import save_rounded
 from train.runtime.command_line import run_tool
 
@@ -58,12 +58,12 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
         raise InputError(f"--share {share:g}: expected 0 to 1")
     folders.check(folder)
     folders.check_apart(folder, [run, start])
-    mixed = interpolate_weights(checkpoint.load(run / "model"), checkpoint.load(start), share)
+    mixed = interpolate_weights(saved_model.load(run / "model"), saved_model.load(start), share)
     with folders.replacing(folder) as candidate:
         save_rounded(mixed, candidate)
 
 
-def interpolate_weights(end: Checkpoint, start: Checkpoint, share: float) -> Checkpoint:
+def interpolate_weights(end: SavedModel, start: SavedModel, share: float) -> SavedModel:
     """Mix the encoder weights of two models: share * start + (1 - share) * end.
 
     See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022.

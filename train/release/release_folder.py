@@ -13,7 +13,7 @@ from typing import Any
 from simllm.analysis import golden_scores
 from simllm.errors import InputError
 from simllm.io import files, folders
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from train.release import card
 from train.release.calibrate import calibrate, calibrate_meaning
 from train.release.measure import MeasureConfig, measure
@@ -130,11 +130,11 @@ def measure_run(
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         write_model(run, model)
-        return {"updates": checkpoint.load(model).info.provenance["updates"], **measure(model, config)}
+        return {"updates": saved_model.load(model).info.provenance["updates"], **measure(model, config)}
 
 
 def _provenance(run: Path) -> dict[str, Any]:
-    return checkpoint.load(run / "model").info.provenance
+    return saved_model.load(run / "model").info.provenance
 
 
 def _dev_criterion(run: Path) -> float:
@@ -163,7 +163,7 @@ def describe_model(model: Path) -> str:
     Returns:
         The text in Markdown, with a YAML header.
     """
-    loaded = checkpoint.load(model)
+    loaded = saved_model.load(model)
     config = loaded.encoder.config
     parameters = sum(p.numel() for p in loaded.encoder.parameters())
     return (
@@ -189,7 +189,7 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
     """
     parts = ["## Training"]
     for number, folder in enumerate(runs, 1):
-        stage = checkpoint.load(folder / "model").info.provenance
+        stage = saved_model.load(folder / "model").info.provenance
         if not {"objective", "config"} <= set(stage):
             raise InputError(f"{folder / 'model'}: has no objective and config in its provenance")
         rows = [[name.replace("_", " "), f"{stage[name]}"] for name in _FACTS if name in stage]

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from simllm.model import checkpoint, pooling
-from simllm.model.checkpoint import Checkpoint
+from simllm.model import pooling, saved_model
 from simllm.model.inference import Engine
+from simllm.model.saved_model import SavedModel
 from simllm.model.weight_blocks import round_to_blocks
 from simllm.scoring import encode
 
@@ -26,11 +26,11 @@ def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
         comments: Texts whose mean embedding is about 0 after the shift. If there are none, embeddings are not
             shifted.
     """
-    model = checkpoint.load(run / "model")
+    model = saved_model.load(run / "model")
     save_rounded(model, folder, comments[::_EVERY])
 
 
-def save_rounded(model: Checkpoint, folder: Path, comments: Sequence[str] = ()) -> None:
+def save_rounded(model: SavedModel, folder: Path, comments: Sequence[str] = ()) -> None:
     """Round the weights of a model to 8 bits, and write a model folder, which stores them as float16.
 
     Args:
@@ -43,10 +43,10 @@ def save_rounded(model: Checkpoint, folder: Path, comments: Sequence[str] = ()) 
             round_to_blocks(network)
     if comments:
         centre_embeddings(model, comments)
-    checkpoint.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16, model.head)
+    saved_model.save(folder, model.encoder, model.tokenizer, model.info, "", torch.float16, model.head)
 
 
-def centre_embeddings(model: Checkpoint, texts: Sequence[str]) -> None:
+def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
     """Shift the embeddings of a model, in place, so that the mean embedding of some texts is 0.
 
     Unrelated texts then score about 0. Because mean pooling is linear, it is enough to change the bias

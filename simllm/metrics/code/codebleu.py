@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from simllm.code import languages
 from simllm.io import files
-from simllm.metrics.code.compared_texts import ngrams, tokenize
+from simllm.metrics.code.code_tokens import ngrams, tokenize
 from simllm.metrics.code.data_flow import data_flow
 
 _OTHER_TOKENS = 0.2  # weight of a token that is no keyword

@@ -5,8 +5,7 @@ Both are in normal form: the code in a uniform layout, without comments, docstri
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,8 +14,6 @@ from simllm.code.normal_form import normal_forms
 from simllm.metrics.protocol import Example
 
 _CACHED = 1024  # edits; several metrics score the same examples
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-NGram = tuple[str, ...]
 TextScore = Callable[[str, str], float]  # takes the text of the candidate and that of the reference
 
 
@@ -96,13 +93,3 @@ def _compare(candidate: list[str], reference: list[str], score: TextScore) -> fl
 def without_signs(edit: Sequence[str]) -> list[str]:
     """Return the lines of an edit without the signs "-" and "+"."""
     return [line[1:] for line in edit]
-
-
-def tokenize(text: str) -> list[str]:
-    """Split code into tokens: a word, or a single other character; white space is dropped."""
-    return _TOKEN.findall(text)
-
-
-def ngrams(tokens: Sequence[str], order: int) -> Iterator[NGram]:
-    """Yield the n-grams of a list of tokens, where n is `order`."""
-    return zip(*(tokens[start:] for start in range(order)), strict=False)

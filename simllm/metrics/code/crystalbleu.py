@@ -17,7 +17,7 @@ from simllm.code.normal_form import normal_forms
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.strict_loading import read_json
-from simllm.metrics.code.compared_texts import NGram, ngrams, tokenize
+from simllm.metrics.code.code_tokens import NGram, ngrams, tokenize
 from simllm.metrics.protocol import Example
 
 Ints = NDArray[np.int_]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simllm.metrics.code.compared_texts import tokenize
+from simllm.metrics.code.code_tokens import tokenize
 
 
 def bleu_of_tokens(candidate: str, reference: str) -> float:

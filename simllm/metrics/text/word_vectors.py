@@ -19,8 +19,8 @@ from simllm.errors import InputError
 from simllm.io import files
 from simllm.metrics.text import ScoreFunction, UnavailableError
 from simllm.model import ppmi_vectors
-from simllm.model.checkpoint import TOKENIZER, default_model
 from simllm.model.embedding_similarity import cosine
+from simllm.model.saved_model import TOKENIZER, default_model
 from simllm.model.tokenizer import Tokenizer
 
 _SIZE = 256

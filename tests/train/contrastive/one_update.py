@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.__main__ import ContrastiveTask
@@ -32,8 +32,8 @@ def sources(folder, comments, model_folder):
     ]
     for name, rows in (("pairs", pairs), ("rated", rated)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    trained = checkpoint.load(model_folder)
-    checkpoint.save(folder / "model", trained.encoder, trained.tokenizer, trained.info, "# A card\n")
+    trained = saved_model.load(model_folder)
+    saved_model.save(folder / "model", trained.encoder, trained.tokenizer, trained.info, "# A card\n")
     config = json.loads((folder / "model" / "config.json").read_text())
     config |= {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
     (folder / "model" / "config.json").write_text(json.dumps(config))

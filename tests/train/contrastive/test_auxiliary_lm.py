@@ -8,7 +8,7 @@ import pytest
 from safetensors.torch import load_file
 
 from simllm.errors import InputError
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask, train
 from train.runtime.distributed import World
@@ -18,11 +18,11 @@ from train.runtime.signals import StopRequest
 @pytest.fixture(scope="module")
 def lm_overrides(update_folder, tmp_path_factory):
     """Return overrides for a model without dropout and language modelling."""
-    plain = checkpoint.load(update_folder / "model")
+    plain = saved_model.load(update_folder / "model")
     out = tmp_path_factory.mktemp("beside")
     config = replace(plain.encoder.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     plain.encoder.config = config
-    checkpoint.save(out / "model", plain.encoder, plain.tokenizer, plain.info, "# A card\n")
+    saved_model.save(out / "model", plain.encoder, plain.tokenizer, plain.info, "# A card\n")
     texts = f"texts: {update_folder}/train.txt, update_tokens: 900, predict_probability: 0.3, weight: 0.5"
     return [f"model={out}/model", f"out={out}", f"language_model={{{texts}}}"]
 
@@ -108,7 +108,7 @@ def test_run_writes_an_encoder_without_head(update_folder, lm_overrides, tmp_pat
     updates = ["updates=3", "warmup_updates=1", "evaluate_every=3"]
     with StopRequest() as stop:
         folder = train(settings(update_folder, *lm_overrides, f"out={tmp_path}", *updates), World(), stop)
-    before, after = checkpoint.load(update_folder / "model"), checkpoint.load(folder)
+    before, after = saved_model.load(update_folder / "model"), saved_model.load(folder)
     assert after.info.provenance["objective"] == "contrastive (InfoNCE), language modelling"
     assert after.encoder.state_dict().keys() == before.encoder.state_dict().keys()
     assert after.hash != before.hash

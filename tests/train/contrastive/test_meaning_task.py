@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from simllm import InputError, SimLLM
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.perturb.summaries import lexicon
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask, train
@@ -176,8 +176,8 @@ def test_frozen_encoder_gets_no_gradient_from_the_head(update_folder, with_head)
 
 def without_dropout(update_folder, folder):
     config = json.loads((update_folder / "model" / "config.json").read_text())
-    loaded = checkpoint.load(update_folder / "model")
-    checkpoint.save(folder, loaded.encoder, loaded.tokenizer, loaded.info, "")
+    loaded = saved_model.load(update_folder / "model")
+    saved_model.save(folder, loaded.encoder, loaded.tokenizer, loaded.info, "")
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (folder / "config.json").write_text(json.dumps(config))
     return f"model={folder}"
@@ -214,7 +214,7 @@ def test_run_writes_a_model_with_a_head(update_folder, with_head, tmp_path):
     updates = [f"out={tmp_path}", "updates=3", "warmup_updates=1", "evaluate_every=3"]
     with StopRequest() as stop:
         folder = train(settings(update_folder, *with_head, *updates), World(), stop)
-    loaded = checkpoint.load(folder)
+    loaded = saved_model.load(folder)
     assert loaded.info.meaning.head == loaded.head.config
     assert SimLLM(folder).score(["adds two"], ["sums two"]).same.shape == (1,)
     line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
@@ -226,7 +226,7 @@ def test_head_of_the_start_model_is_dropped(update_folder, head_folder, tmp_path
     updates = [f"out={tmp_path}", f"model={head_folder}", "updates=2", "warmup_updates=1", "evaluate_every=2"]
     with StopRequest() as stop:
         folder = train(settings(update_folder, *updates), World(), stop)
-    assert checkpoint.load(folder).head is None
+    assert saved_model.load(folder).head is None
     line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
     assert "same_edits" not in line
 
@@ -235,7 +235,7 @@ def test_head_only_training_changes_the_head_and_not_the_encoder(update_folder, 
     options = [*with_head, f"out={tmp_path}", "head_only=true", "updates=2", "warmup_updates=1"]
     config = settings(update_folder, *options, "evaluate_every=2", "learning_rate=0.01")
     model = train(config, World(), StopRequest())
-    start, end = (checkpoint.load(folder) for folder in (update_folder / "model", model))
+    start, end = (saved_model.load(folder) for folder in (update_folder / "model", model))
     for name, weight in start.encoder.state_dict().items():
         assert torch.equal(weight, end.encoder.state_dict()[name])
     torch.manual_seed(config.seed)
@@ -251,7 +251,7 @@ def test_training_starts_from_the_head_of_the_start_model(update_folder, with_he
                      "warmup_updates=0", "evaluate_every=1", "learning_rate=0.01")  # fmt: skip
     model = train(first, World(), StopRequest())
     task = ContrastiveTask(settings(update_folder, *with_head, f"model={model}"), World())
-    for name, value in checkpoint.load(model).head.state_dict().items():
+    for name, value in saved_model.load(model).head.state_dict().items():
         torch.testing.assert_close(task.meaning.head.state_dict()[name], value)
 
 

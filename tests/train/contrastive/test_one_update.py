@@ -2,7 +2,7 @@
 
 import pytest
 
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.scoring.encode import pad
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import ContrastiveTask
@@ -54,6 +54,6 @@ def test_several_processes_compute_the_same_update(run, update_folder, whole, tm
 @pytest.mark.parametrize(("held_out", "opposites"), [("false", ["decrypt"]), ("true", [])])
 def test_deciding_words_of_the_contrast_set_can_be_held_out(update_folder, held_out, opposites):
     config = settings(update_folder, f"hold_out_contrast={held_out}")
-    updates = ContrastiveBatches(config, checkpoint.load(config.model))
+    updates = ContrastiveBatches(config, saved_model.load(config.model))
     known = updates.positives[1].lexicon.opposites.get("encrypt", [])
     assert [option.word for option in known] == opposites

@@ -219,7 +219,7 @@ def test_run_learns_and_resumes(run, model_folder, short_comments, rated_file, t
     best = max((line["spearman_rated"] + line["edits"]) / 2 for line in lines)
     assert info["provenance"]["dev_criterion"] == pytest.approx(best, abs=1e-4)
     before, after = SimLLM(model_folder), SimLLM(tmp_path / "a" / "model")
-    assert info["provenance"]["start"]["hash"] == before.checkpoint.hash
+    assert info["provenance"]["start"]["hash"] == before.model.hash
     rated = ratings.load(rated_file)
     values = after.score(rated.candidates, rated.references).values
     found = spearmanr(values, rated.values).statistic

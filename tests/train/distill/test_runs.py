@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from simllm import InputError, SimLLM
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from tests.conftest import ROOT
 from tests.train.training_processes import Runner, assert_same_weights, content, log
 from train.distill import teachers as teacher_module
@@ -90,7 +90,7 @@ def test_targets_of_an_update_match_its_texts(config, prepared):
     (file,) = [file for file in files if digest(file.parent) == facts["texts_sha256"]]
     texts = [json.loads(line) for line in file.open()]
     chosen = [text for group in task._choose_groups(2) for text in texts[group]]
-    tokenizer = task.metric.checkpoint.tokenizer
+    tokenizer = task.metric.model.tokenizer
     assert batch.ids == [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(chosen)]
     teachers = [teacher_module.load(folder, torch.device("cpu")) for folder in map(Path, config().teachers)]
     found = sum(torch.from_numpy(embed(chosen) @ embed(chosen).T) for embed in teachers) / 2
@@ -118,11 +118,11 @@ def test_changed_texts_or_start_are_recomputed(config):
     one, facts = prepare(config("seed=1"), World())
     other, other_facts = prepare(config("seed=2"), World())
     assert facts["texts_sha256"] != other_facts["texts_sha256"]
-    assert one.metric.checkpoint.hash != other.metric.checkpoint.hash
+    assert one.metric.model.hash != other.metric.model.hash
     fresh, _ = prepare(config("start=null"), World())
-    assert fresh.metric.checkpoint.hash != one.metric.checkpoint.hash
+    assert fresh.metric.model.hash != one.metric.model.hash
     again, again_facts = prepare(config("seed=1"), World())
-    assert (again_facts, again.metric.checkpoint.hash) == (facts, one.metric.checkpoint.hash)
+    assert (again_facts, again.metric.model.hash) == (facts, one.metric.model.hash)
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_run_writes_a_model(finished, teachers):
     lines = log(finished)
     assert [line["update"] for line in lines] == [10, 20]
     assert lines[-1]["train_loss"] < 0.95 * lines[0]["train_loss"]
-    info = checkpoint.load(finished / "model").info
+    info = saved_model.load(finished / "model").info
     assert info.provenance["objective"] == "distillation"
     assert info.provenance["teachers"] == [teacher_module.identity(teachers[k]) for k in ("bert", "mpnet")]
 

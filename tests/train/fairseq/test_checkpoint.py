@@ -12,7 +12,7 @@ import torch
 
 from simllm import SimLLM
 from simllm.errors import InputError
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.fairseq import __main__ as fairseq
@@ -101,7 +101,7 @@ def test_imported_features_equal_the_original(tiny, tiny_files, monkeypatch, var
     monkeypatch.undo()
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")
     import_checkpoint(tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out")
-    encoder = checkpoint.load(tiny_files / "out").encoder
+    encoder = saved_model.load(tiny_files / "out").encoder
 
     ours = {
         theirs: tokenizer.backend.token_to_id(s)
@@ -126,17 +126,17 @@ def test_the_folder_loads_in_three_libraries(import_, tiny_files):
     embeddings = SimLLM(folder).embed(texts)
     sentences = SentenceTransformer(str(folder), device="cpu").encode(texts)
     assert np.abs(embeddings - sentences).max() < 1e-5
-    ids = torch.tensor([checkpoint.load(folder).tokenizer.encode(texts)[0]])
+    ids = torch.tensor([saved_model.load(folder).tokenizer.encode(texts)[0]])
     with torch.no_grad():
         hidden = AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()(ids).last_hidden_state
     assert np.abs(embeddings[0] - hidden[0].mean(0).numpy()).max() < 1e-5
-    facts = checkpoint.load(folder).info.provenance
+    facts = saved_model.load(folder).info.provenance
     assert facts["architecture"] == "mpnet_base"
     assert str(tiny_files) not in (folder / "simllm.json").read_text()
 
 
 def test_relative_positions_and_half_precision(model_folder, tokenizer, tmp_path):
-    loaded = checkpoint.load(model_folder)
+    loaded = saved_model.load(model_folder)
     state = {f"encoder.{name}": tensor.half() for name, tensor in loaded.encoder.state_dict().items()}
     model = {f"decoder.{weights.fairseq_name(name)}": tensor for name, tensor in state.items()}
     assert "decoder.sentence_encoder.relative_attention_bias.weight" in model
@@ -154,7 +154,7 @@ def test_relative_positions_and_half_precision(model_folder, tokenizer, tmp_path
     torch.save({"args": args, "model": model}, tmp_path / "model.pt")
     dictionary.write_dictionary(tmp_path / "dict.txt", tokenizer, np.zeros(1000, int))
     import_checkpoint(tmp_path / "model.pt", tmp_path / "dict.txt", tokenizer, tmp_path / "out")
-    again = checkpoint.load(tmp_path / "out").encoder
+    again = saved_model.load(tmp_path / "out").encoder
     assert again.config == replace(config, initializer_range=0.02)
     for name, tensor in again.state_dict().items():
         assert torch.equal(tensor, state[f"encoder.{name}"].float()), name
@@ -275,7 +275,7 @@ def test_tokens_missing_from_the_dictionary_become_unknown(tiny, tiny_files):
     import_checkpoint(
         tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out", mismatch_as_unk=True
     )
-    table = checkpoint.load(tiny_files / "out").encoder.embeddings.token.weight
+    table = saved_model.load(tiny_files / "out").encoder.embeddings.token.weight
     stored = tiny[0]["model"]["decoder.sentence_encoder.embed_tokens.weight"]
     assert torch.equal(table, stored[[0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 9]])
 

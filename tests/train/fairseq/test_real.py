@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from train.fairseq import dataset
 from train.fairseq.checkpoint import import_checkpoint
 
@@ -53,7 +53,7 @@ def test_fairseq_trains_on_the_export_and_its_checkpoint_is_imported(
     assert [[0, *text] for text in theirs["train"] + theirs["valid"]] == expected
 
     import_checkpoint(model, data / "dict.txt", tokenizer, tmp_path / "out")
-    encoder = checkpoint.load(tmp_path / "out").encoder
+    encoder = saved_model.load(tmp_path / "out").encoder
     for text, features in zip(theirs["samples"], theirs["features"], strict=True):
         with torch.no_grad():
             hidden = encoder(torch.tensor([text]))[0]

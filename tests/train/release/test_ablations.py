@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
@@ -86,7 +86,7 @@ def test_ablation_trains_and_measures_every_variant(ablate, tmp_path):
     rows = rows_of(tmp_path)
     assert [row["variant"] for row in rows] == ["no change", "masked, short"]
     assert rows[0]["spearman"] != rows[1]["spearman"]
-    made = checkpoint.load(tmp_path / "runs" / "masked-short" / "model").info.provenance
+    made = saved_model.load(tmp_path / "runs" / "masked-short" / "model").info.provenance
     assert made["config"]["seed"] == 3
     assert made["start"]["objective"] == "masked language modelling"
     title, _, table = card.ablations_section(rows)

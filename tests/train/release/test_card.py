@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from simllm import SimLLM
 from simllm.analysis import golden_scores
 from simllm.io.files import objects
-from simllm.model import checkpoint, ppmi_vectors
+from simllm.model import ppmi_vectors, saved_model
 from tests.train.training_processes import content
 from train.release import __main__ as release_
 from train.release import measure as measure_
@@ -57,7 +57,7 @@ def test_the_model_is_loaded_and_the_word_vectors_are_built_once(model_folder, s
     rated = [*config["rated"], str(second)]
     measured = MeasureConfig(**config | {"rated": rated, "baselines": [f"word-vectors={corpus}"]})
     with (
-        mock.patch.object(checkpoint, "load", wraps=checkpoint.load) as load_,
+        mock.patch.object(saved_model, "load", wraps=saved_model.load) as load_,
         mock.patch.object(ppmi_vectors, "ppmi_vectors", wraps=ppmi_vectors.ppmi_vectors) as vectors,
     ):
         figures = measure(model_folder, measured)
@@ -161,4 +161,4 @@ def test_best_seed_is_released(release, runs, sets, tmp_path):
     deviation = abs(rho[0] - rho[1]) / 2**0.5
     assert f"| set/rated | {rho[0]:.3f} | {rho[1]:.3f} | {deviation:.3f} |" in card
     assert (tmp_path / "best" / "log-1-other.jsonl").is_file()
-    assert checkpoint.load(tmp_path / "best").info.provenance["config"]["seed"] == 1
+    assert saved_model.load(tmp_path / "best").info.provenance["config"]["seed"] == 1

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from simllm import InputError
-from simllm.model import checkpoint
+from simllm.model import saved_model
 from simllm.model.tokenizer import Tokenizer
 from simllm.model.weight_blocks import BLOCK, are_blocks
 from train.release import mix_weights
@@ -37,7 +37,7 @@ def test_weights_are_interpolated_with_the_start(runs, tmp_path):
     assert all(tensor.dtype == torch.float16 for tensor in mean.values())
     for name, tensor in first.items():
         torch.testing.assert_close(mean[name].float(), tensor + 0.4, atol=5e-3, rtol=1e-3)  # 8 bits
-    assert checkpoint.load(tmp_path / "out").info.provenance["start_share"] == 0.2
+    assert saved_model.load(tmp_path / "out").info.provenance["start_share"] == 0.2
 
 
 def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(runs, tmp_path):
@@ -56,7 +56,7 @@ def test_the_command_writes_a_model_folder_and_replaces_only_its_own(call, runs,
     arguments = [runs[1], out, "--start", runs[0] / "model", "--share", "0.2"]
     for _ in range(2):
         assert call(mix_weights, *arguments).returncode == 0
-    assert checkpoint.load(out).info.provenance["start_share"] == 0.2
+    assert saved_model.load(out).info.provenance["start_share"] == 0.2
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("years of work")
     done = call(mix_weights, runs[1], tmp_path / "mine", *arguments[2:])
@@ -70,7 +70,7 @@ def test_a_share_above_one_is_an_error(call, runs, tmp_path):
 
 
 def test_rejects_interpolation_between_different_vocabularies(runs):
-    a, b = (checkpoint.load(run / "model") for run in runs)
+    a, b = (saved_model.load(run / "model") for run in runs)
     other = json.loads(b.tokenizer.backend.to_str())
     vocabulary = other["model"]["vocab"]
     first, second = list(vocabulary)[-2:]
