@@ -163,6 +163,7 @@ class Layer(nn.Module):
         self.attention = Attention(config)
         self.attention_norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.up = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.activation = nn.GELU()
         self.down = nn.Linear(config.intermediate_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -180,7 +181,7 @@ class Layer(nn.Module):
             (B, R, D) hidden states.
         """
         x = self.attention_norm(x + self.dropout(self.attention(x, columns, attend)))
-        return self.norm(x + self.dropout(self.down(F.gelu(self.up(x)))))
+        return self.norm(x + self.dropout(self.down(self.activation(self.up(x)))))
 
 
 class Encoder(nn.Module):
