@@ -14,9 +14,9 @@ from simllm import metrics
 from simllm.errors import InputError
 from simllm.metrics import Example, registry
 from simllm.metrics.code import CODE_METRICS, published_variants
+from simllm.metrics.code.bleu4 import bleu_of_tokens
 from simllm.metrics.code.compared_texts import edits
 from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared, save_shared
-from simllm.metrics.code.token_bleu import bleu_of_tokens
 
 SIMILARITIES = [name for name, kind in CODE_METRICS.items() if not kind.lower_is_better]
 NAMES = {

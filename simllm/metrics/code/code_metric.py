@@ -29,10 +29,10 @@ from simllm.metrics.code import (
     similarities,
     tree_distances,
 )  # fmt: skip
+from simllm.metrics.code.bleu4 import bleu_of_tokens
 from simllm.metrics.code.codebleu import code_bleu
 from simllm.metrics.code.compared_texts import compare_edits, compare_whole
 from simllm.metrics.code.crystalbleu import SHARED, crystal_bleu, load_shared, shared_of_references
-from simllm.metrics.code.token_bleu import bleu_of_tokens
 from simllm.metrics.protocol import Example, Floats, candidates_and_references
 
 ExampleScore = Callable[[Example], float]

@@ -13,10 +13,10 @@ from itertools import chain
 from pathlib import Path
 
 from simllm.metrics.code import AS_PUBLISHED
+from simllm.metrics.code.bleu4 import corpus_bleu_of_tokens
 from simllm.metrics.code.compared_texts import edited_lines, edits, whole_lines
 from simllm.metrics.code.crystalbleu import corpus_crystal_bleu, load_shared, shared_of_references
 from simllm.metrics.code.line_edits import agreement, distinct_lines
-from simllm.metrics.code.token_bleu import corpus_bleu_of_tokens
 from simllm.metrics.code.tree_distances import LARGEST_TREE, corpus_patch_size_ratio
 from simllm.metrics.protocol import Example
 

@@ -23,9 +23,9 @@ from difflib import ndiff
 from functools import partial
 
 from simllm.errors import InputError
+from simllm.metrics.code.bleu4 import bleu_of_lists
 from simllm.metrics.code.code_tokens import NGram, ngrams, tokenize
 from simllm.metrics.code.crystalbleu import SHARED
-from simllm.metrics.code.token_bleu import bleu_of_lists
 from simllm.metrics.protocol import Example
 
 _SPACE = re.compile(r"\s+")
