@@ -80,7 +80,9 @@ def test_text_output_works_without_jinja(model_folder, monkeypatch):
     assert run("explain", *PAIR, "--model", model_folder).returncode == 0
     done = run("explain", *PAIR, "-f", "html", "--model", model_folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == ("simllm: error: jinja2 is not installed; install simllm with its extra `eval`\n")
+    assert done.stderr == (
+        "simllm: error: jinja2 is not installed; in a checkout of simllm, run pip install '.[eval]'\n"
+    )
 
 
 @pytest.mark.slow
