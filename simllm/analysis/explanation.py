@@ -72,6 +72,8 @@ class Explanation:
     def changing_words(self) -> list[str]:
         """Find the words that change the meaning: without them, the texts more probably mean the same.
 
+        A word that is in both texts is found only if no word of one text alone is found.
+
         Returns:
             Up to two words of the candidate and up to two words of the reference; empty if the model cannot
             estimate the probability of the same meaning.
@@ -86,7 +88,9 @@ class Explanation:
             chosen += [
                 text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)
             ]
-        return list(dict.fromkeys(chosen))
+        found = list(dict.fromkeys(chosen))
+        common = {word.text for word in self.candidate} & {word.text for word in self.reference}
+        return [word for word in found if word not in common] or found
 
 
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
