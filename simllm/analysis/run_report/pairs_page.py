@@ -127,9 +127,7 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
     low = int((run.main < bar).sum())
     return [
         f"The mean is above {_percentile_of_mean(scale, run.main)} of the scores of random pairs.",
-        f"{_count_below(run.main, bar)} below {random}: both texts may be unrelated."
-        if low
-        else f"No pair scores below {random}.",
+        f"{_count_below(run.main, bar)} below {random}{': both texts may be unrelated' if low else ''}.",
         f"The mean expected human rating is {scale.rating(run.main).mean():.1f}; {_rating_range(scale)}.",
     ]
 
@@ -165,6 +163,8 @@ def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
 def _count_below(values: Floats, bar: float) -> str:
     """Begin a sentence on how many of (n,) scores are below a bar, such as "12 pairs (3%) score"."""
     low = int((values < bar).sum())
+    if low == 0:
+        return "No pair scores"
     return f"{_share(low, len(values))} score{'s' if low == 1 else ''}"
 
 

@@ -162,6 +162,7 @@ def test_the_scores_of_each_system_are_put_into_words(default_metric):
     run = ScoredRun(["a"] * 3, {name: ["b"] * 3 for name in scores}, scores, calibration=scale)
     sentences = items(render_report(run, "", compare_scores(scores)))
     assert sentences[0].startswith("good has the highest mean score")
+    assert "No pair scores below ." in sentences[1]
     rating = scale.rating(scores["bad"]).mean()
     assert sentences[1].startswith("good: the mean is above 99.9% of the scores of random pairs.")
     assert f"The mean expected human rating is {rating:.1f}. 2 pairs (67%) score below ." in sentences[2]
