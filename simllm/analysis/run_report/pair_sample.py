@@ -65,6 +65,6 @@ def number_of_explained(n: int) -> int:
     """Return for how many of n pairs the report names the words that changed the meaning.
 
     The number is one in 200 pairs, at least 10 and at most 25, which is one page of the table. To explain a
-    pair takes about as long as to score 25 pairs.
+    pair takes about as long as to score 30 pairs.
     """
     return min(max(10, n // 200), 25)
