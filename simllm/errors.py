@@ -1,4 +1,4 @@
-"""The exception for bad input."""
+"""The exception for bad input, and the message about a missing package."""
 
 
 class InputError(ValueError):
@@ -7,3 +7,15 @@ class InputError(ValueError):
     The message is one line, which says where the error is (file and line) and what was expected. Commands
     print the message on standard error and exit with status 2.
     """
+
+
+def missing_package(package: str | None, extra: str) -> str:
+    """Return the message for a package that is not installed, with the command that installs it.
+
+    simllm is on no package index, so the command works in a checkout only.
+
+    Args:
+        package: The name of the package.
+        extra: The extra of simllm that contains the package, such as "eval".
+    """
+    return f"{package} is not installed; in a checkout of simllm, run pip install '.[{extra}]'"

@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import simllm
+from simllm.errors import missing_package
 from tests.conftest import ROOT
 
 
@@ -63,3 +64,19 @@ def test_one_version_everywhere():
     assert f"\nversion: {simllm.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     sections = re.findall(r"^## \[(.*)\] - ", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert sections[0] == simllm.__version__
+
+
+def test_no_text_installs_simllm_from_a_package_index():
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    for folder, pattern in (("docs", "*.md"), ("simllm", "*.py"), ("train", "*.py")):
+        files += (ROOT / folder).rglob(pattern)
+    wrong = [file for file in files if re.search(r"pip install (-\S+ )*['\"]?simllm\b", file.read_text())]
+    assert len(files) > 100
+    assert wrong == []
+
+
+@pytest.mark.parametrize("extra", ["code", "eval", "onnx", "ray", "repair", "train"])
+def test_the_message_about_a_missing_package_names_an_extra(extra):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert extra in project["optional-dependencies"]
+    assert f"run pip install '.[{extra}]'" in missing_package("some_package", extra)

@@ -26,7 +26,7 @@ export function showPairs(scorer) {
     try {
       const rows = await scoreAll(scorer, pairs, (done) => {
         progress.value = done;
-        show("batch", `${done} of ${pairs.length} pairs`);
+        show("batch", `${done} of ${counted(pairs.length)}`);
         return !stopped;
       });
       table = finish(scorer, rows, pairs.length);
@@ -45,6 +45,9 @@ export function showPairs(scorer) {
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   });
 }
+
+/** Write a number of pairs, such as "1 pair". */
+const counted = (number) => `${number} ${number === 1 ? "pair" : "pairs"}`;
 
 /**
  * Split pasted lines into pairs.
@@ -104,8 +107,8 @@ function finish(scorer, rows, wanted) {
   const count = (name) => rows.filter((each) => each[name]).length;
   const parts = [
     rows.length < wanted
-      ? `Stopped after ${rows.length} of ${wanted} pairs.`
-      : `${rows.length} ${rows.length === 1 ? "pair" : "pairs"}.`,
+      ? `Stopped after ${rows.length} of ${counted(wanted)}.`
+      : `${counted(rows.length)}.`,
     rows.length && `Mean score ${mean.toFixed(4)}.`,
     scorer.settings.meaning && `In ${count("changed")} the meaning may have changed.`,
     count("empty") && `In ${count("empty")} a text is empty after cleaning.`,

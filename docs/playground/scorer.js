@@ -169,7 +169,9 @@ export class Scorer {
       const least = Math.max(this.settings.gain, gains[best[0]] / 2);
       chosen.push(...best.filter((i) => gains[i] > least).map((i) => texts[side][i]));
     }
-    return [...new Set(chosen)];
+    const found = [...new Set(chosen)];
+    const inOneText = found.filter((word) => !texts.every((words) => words.includes(word)));
+    return inOneText.length ? inOneText : found;
   }
 
   /** Return the probability of the same meaning for two texts that may be empty. */

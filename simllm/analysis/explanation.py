@@ -9,6 +9,7 @@ text whose state has the largest cosine with it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,6 +72,8 @@ class Explanation:
     def changing_words(self) -> list[str]:
         """Find the words that change the meaning: without them, the texts more probably mean the same.
 
+        A word that is in both texts is found only if no word of one text alone is found.
+
         Returns:
             Up to two words of the candidate and up to two words of the reference; empty if the model cannot
             estimate the probability of the same meaning.
@@ -85,7 +88,9 @@ class Explanation:
             chosen += [
                 text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)
             ]
-        return list(dict.fromkeys(chosen))
+        found = list(dict.fromkeys(chosen))
+        common = {word.text for word in self.candidate} & {word.text for word in self.reference}
+        return [word for word in found if word not in common] or found
 
 
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
@@ -103,9 +108,25 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
     Returns:
         The score, and the contribution of each word of the two texts.
     """
+    return explain_pairs(metric, [(candidate, reference)])[0]
+
+
+def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Explanation]:
+    """Explain the scores of several pairs, word by word; the encoder reads the texts of all pairs together.
+
+    Args:
+        metric: A metric with mean pooling and cosine.
+        pairs: n pairs of a candidate and a reference.
+
+    Raises:
+        InputError: As for `explain`, for any of the pairs.
+
+    Returns:
+        The explanation of each pair.
+    """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
-    texts = metric.tokenize([candidate, reference])
+    texts = metric.tokenize([text for pair in pairs for text in pair])
     if texts.empty.any():
         raise InputError("explain: a text is empty after cleaning; expected two texts with words")
     if any(len(windows) > 1 for windows in texts.inputs):
@@ -114,18 +135,40 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
         state.astype(np.float64)
         for state in token_matching.token_states(metric.engine, texts, boundaries=True)
     ]
+    spelled = [_words(metric, ids[1:-1]) for (ids,) in texts.inputs]
+    scores = metric.score([a for a, _ in pairs], [b for _, b in pairs])  # warns about truncated texts
+    explanations = []
+    for i in range(len(pairs)):
+        both = slice(2 * i, 2 * i + 2)
+        score, sides, rest = _contributions(whole[both], spelled[both])
+        same = None if scores.same is None else float(scores.same[i])
+        explanations.append(Explanation(score, *sides, rest, metric.signature, same, bool(scores.changed[i])))
+    return explanations if scores.same is None else _with_probabilities(metric, explanations)
+
+
+def _contributions(
+    whole: list[Values], spelled: list[list[tuple[str, slice]]]
+) -> tuple[float, tuple[list[Word], list[Word]], tuple[float, float]]:
+    """Split the score of one pair into the contributions of the words.
+
+    Args:
+        whole: For each of the two texts, (L, D) hidden states of its L tokens, <s> and </s> included.
+        spelled: For each of the two texts, its words as `_words` returns them.
+
+    Returns:
+        The score; the words of both texts; what <s> and </s> of each text contribute.
+    """
     means = [states.mean(0) for states in whole]
     scale = np.linalg.norm(means[0]) * np.linalg.norm(means[1])
     shares = [
         states @ other / (len(states) * scale) for states, other in zip(whole, means[::-1], strict=True)
     ]
-    spelled = [_words(metric, ids[1:-1]) for (ids,) in texts.inputs]
     states = [
         np.stack([states[1:-1][rows].mean(0) for _, rows in words])
         for states, words in zip(whole, spelled, strict=True)
     ]
     similar = token_matching.cosines(*states)
-    sides = [
+    candidate, reference = (
         [
             Word(text, float(share[1:-1][rows].sum()), others[int(row.argmax())][0], float(row.max()))
             for (text, rows), row in zip(words, table, strict=True)
@@ -134,34 +177,43 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
             (spelled[0], spelled[1], shares[0], similar),
             (spelled[1], spelled[0], shares[1], similar.T),
         )
-    ]
-    score = float(cosine(means[0][None], means[1][None])[0])  # the sum of the shares, with less rounding
-    rest = tuple(float(share[0] + share[-1]) for share in shares)
-    scores = metric.score([candidate], [reference])  # warns about truncated texts
-    explanation = Explanation(
-        score,
-        sides[0],
-        sides[1],
-        (rest[0], rest[1]),
-        metric.signature,
-        None if scores.same is None else float(scores.same[0]),
-        bool(scores.changed[0]),
     )
-    return explanation if scores.same is None else _with_probabilities(metric, explanation)
+    score = float(cosine(means[0][None], means[1][None])[0])  # the sum of the shares, with less rounding
+    first, second = (float(share[0] + share[-1]) for share in shares)
+    return score, (candidate, reference), (first, second)
 
 
-def _with_probabilities(metric: SimLLM, explanation: Explanation) -> Explanation:
-    """Fill in the attribute `same_without` of each word in an explanation.
+def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> list[Explanation]:
+    """Fill in the attribute `same_without` of each word in the explanations.
 
     For each word, two probabilities of the same meaning are computed: without the word, and without the
     word and its match in the other text. The larger one is used.
 
     Args:
         metric: The metric, with a model that can estimate the probability.
-        explanation: The explanation without these probabilities.
+        explanations: The explanations without these probabilities.
 
     Returns:
-        A copy of the explanation with these probabilities.
+        Copies of the explanations with these probabilities.
+    """
+    pairs = [pair for explanation in explanations for pair in _pairs_without_words(explanation)]
+    same = metric.score([a for a, _ in pairs], [b for _, b in pairs]).on("same").reshape(-1, 2).max(1)
+    values = iter(same.tolist())
+    return [
+        replace(
+            explanation,
+            candidate=[replace(word, same_without=next(values)) for word in explanation.candidate],
+            reference=[replace(word, same_without=next(values)) for word in explanation.reference],
+        )
+        for explanation in explanations
+    ]
+
+
+def _pairs_without_words(explanation: Explanation) -> list[tuple[str, str]]:
+    """Leave out each word of an explanation, first of the candidate, then of the reference.
+
+    Returns:
+        Two pairs of texts for each word: without the word, and without the word and its match.
     """
     sides = [explanation.candidate, explanation.reference]
     texts = [[word.text for word in side] for side in sides]
@@ -172,13 +224,7 @@ def _with_probabilities(metric: SimLLM, explanation: Explanation) -> Explanation
             match = texts[other].index(word.match)
             pairs.append((rest, " ".join(texts[other])))
             pairs.append((rest, " ".join(texts[other][:match] + texts[other][match + 1 :])))
-    same = metric.score([a for a, _ in pairs], [b for _, b in pairs]).on("same").reshape(-1, 2).max(1)
-    first = len(sides[0])
-    changed = [
-        [replace(word, same_without=float(p)) for word, p in zip(side, values, strict=True)]
-        for side, values in zip(sides, (same[:first], same[first:]), strict=True)
-    ]
-    return replace(explanation, candidate=changed[0], reference=changed[1])
+    return pairs
 
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:

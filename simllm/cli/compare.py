@@ -65,7 +65,8 @@ def run(options: argparse.Namespace) -> None:
         name: texts[file] for name, file in zip(names, options.candidates, strict=True)
     }
     references = [texts[file] for file in options.references]
-    scores = score_systems(SimLLM(options.model), systems, references, options.over)
+    metric = SimLLM(options.model)
+    scores = score_systems(metric, systems, references, options.over)
     values = {name: own.values for name, own in scores.items()}
     comparison = compare_scores(values, scores[names[0]].signature)
     text = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](comparison)
@@ -75,7 +76,8 @@ def run(options: argparse.Namespace) -> None:
 
         joined = [" / ".join(several) for several in zip(*references, strict=True)]
         run = ScoredRun(joined, systems, values, **run_report_option.columns_of(scores))
-        run_report_option.write(options, run, comparison)
+        explained = systems if len(references) == 1 else ()  # no words for several joined references
+        run_report_option.write(options, run, dict.fromkeys(explained, metric), comparison)
 
 
 def _json(comparison: Comparison) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 from simllm.io import tables
 
 if TYPE_CHECKING:
@@ -151,4 +151,4 @@ def _require_extra(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed; install simllm with its extra `{extra}`") from None
+        raise InputError(missing_package(error.name, extra)) from None

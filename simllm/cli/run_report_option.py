@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from simllm.text_cleaning import encodable
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
     from simllm.analysis.run_report.scored_run import ScoredRun
+    from simllm.metric import SimLLM
     from simllm.scoring.scores import Scores
 
 Groups = Mapping[str, Sequence[str]]  # from each field's name to its value for each pair
@@ -127,12 +129,19 @@ def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     }
 
 
-def write(options: argparse.Namespace, run: ScoredRun, comparison: Comparison | None = None) -> None:
+def write(
+    options: argparse.Namespace,
+    run: ScoredRun,
+    metrics: Mapping[str, SimLLM],
+    comparison: Comparison | None = None,
+) -> None:
     """Write the report, and print its path to standard error.
 
     Args:
         options: The parsed options; `report` and `quiet` are read.
         run: The scored pairs, which the report shows.
+        metrics: A dict from the names of columns of `run.changed` to the metrics that made their scores. For
+            these columns, the report names words that changed the meaning.
         comparison: The comparison of the systems; None for a single system.
 
     Raises:
@@ -144,6 +153,10 @@ def write(options: argparse.Namespace, run: ScoredRun, comparison: Comparison | 
     if any(len(values) != len(run) for values in run.groups.values()):
         raise InputError(f"{options.jsonl}: changed while it was read")
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
+    if metrics:
+        from simllm.analysis.run_report.changing_words import find_changing_words
+
+        run = replace(run, changed_by=find_changing_words(metrics, run))
     files.check_output(options.report, (), options.overwrite)  # another program may have just written it
     files.write(options.report, render_report(run, command, comparison))
     if not options.quiet:

@@ -14,6 +14,7 @@ from simllm.cli import metrics_option, run_report_option, score_files, score_wit
 from simllm.cli.run_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
+from simllm.io.number_format import format_count
 from simllm.io.partial_file import PartialFile
 from simllm.io.read_text_pairs import PairSource, PairWithId, from_files, from_jsonl
 from simllm.io.tables import FORMATS as FORMATS
@@ -141,7 +142,7 @@ def run(options: argparse.Namespace) -> None:
     bar = tqdm(total=total, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
     if target is None:
         scores = _write(options, scale, metric, _with_bar(metric.stream(rows), bar))
-        _write_report(options, groups, pairs, scores)
+        _write_report(options, groups, pairs, scores, metric)
         return
     with files.locked(target):
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
@@ -151,11 +152,13 @@ def run(options: argparse.Namespace) -> None:
             for chunk, _ in _with_bar(chunks, bar):
                 done += len(chunk)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"after {done:,} pairs; --resume continues after them") from None
+            raise KeyboardInterrupt(
+                f"after {format_count(done, 'pair')}; --resume continues from there"
+            ) from None
         files.check_output(target, (), options.overwrite)  # another program may have just written it
         scores = _write(options, scale, metric, resumable.read_chunks(partial, metric.no_scores))
         partial.remove()
-    _write_report(options, groups, pairs, scores)
+    _write_report(options, groups, pairs, scores, metric)
 
 
 def _choose_source(options: argparse.Namespace) -> PairSource:
@@ -222,12 +225,16 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
     metric.warn_about_texts(2 * count, scores.truncated, scores.unreadable)
     if form == "tsv" and not (options.texts or options.quiet):
         mean = f"mean {scale} score {scores.on(scale).mean():.4f}"
-        print(f"simllm: {count:,} pairs, {mean}, {scores.signature}", file=sys.stderr)
+        print(f"simllm: {format_count(count, 'pair')}, {mean}, {scores.signature}", file=sys.stderr)
     return scores
 
 
 def _write_report(
-    options: argparse.Namespace, groups: Groups, pairs: Sequence[PairWithId], scores: Scores
+    options: argparse.Namespace,
+    groups: Groups,
+    pairs: Sequence[PairWithId],
+    scores: Scores,
+    metric: SimLLM,
 ) -> None:
     """Write the HTML report of the scored pairs; do nothing without the option `--report`.
 
@@ -236,6 +243,7 @@ def _write_report(
         groups: A dict from the name of each field of `--group-by` to its values for the n pairs.
         pairs: The n pairs.
         scores: The scores of the n pairs.
+        metric: The metric that made the scores.
     """
     if options.report is None:
         return
@@ -249,7 +257,7 @@ def _write_report(
         groups=groups,
         **run_report_option.columns_of({"score": scores}),
     )
-    run_report_option.write(options, run)
+    run_report_option.write(options, run, {"score": metric})
 
 
 def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:

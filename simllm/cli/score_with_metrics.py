@@ -15,7 +15,7 @@ from simllm.io import tables
 from simllm.io.read_text_pairs import PairSource, PairWithId, shown_id
 
 if TYPE_CHECKING:
-    from simllm.metrics.protocol import Example, MetricScores
+    from simllm.metrics.protocol import Example, Metric, MetricScores
 
 # Options of `simllm score` that only the learned metric has, with their defaults. They exclude --metrics.
 _LEARNED_ONLY: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
@@ -59,11 +59,13 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
         from simllm.metrics import registry
         from simllm.metrics.text import UnavailableError
     read = _read(options, source, chosen)
+    metrics: dict[str, Metric] = {}
     scored: dict[str, MetricScores] = {}
     summary: dict[str, Any] = {"pairs": len(read.rows), **read.facts}
     for name in chosen:
         try:
-            scored[name] = _score(name, read.examples, options)
+            metrics[name] = _load(name, options)
+            scored[name] = metrics[name].score(read.examples)
         except UnavailableError as error:
             raise InputError(f"metric {name}: {error}") from None
         summary |= _facts(name, scored[name], registry.lower_is_better(name))
@@ -79,7 +81,7 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
     )
     tables.write(table, form, options.output)
     if options.report:
-        _write_report(options, groups, read.rows, scored)
+        _write_report(options, groups, read.rows, scored, metrics)
 
 
 def _write_report(
@@ -87,6 +89,7 @@ def _write_report(
     groups: Groups,
     rows: Sequence[PairWithId],
     scored: Mapping[str, MetricScores],
+    metrics: Mapping[str, Metric],
 ) -> None:
     """Write the HTML report of text pairs that one or more metrics scored; the first metric is the main one.
 
@@ -95,6 +98,7 @@ def _write_report(
         groups: A dict from the name of each field of `--group-by` to its values for the n pairs.
         rows: The n pairs.
         scored: A dict from the name of each metric to its scores of the n pairs.
+        metrics: A dict from the name of each metric to the metric itself.
     """
     from simllm.analysis.run_report import ScoredRun
     from simllm.scoring.scores import Scores
@@ -112,18 +116,22 @@ def _write_report(
         groups=groups,
         **fields,
     )
-    run_report_option.write(options, run)
+    explained = {}
+    if learned:
+        from simllm.metric import SimLLM
+
+        explained = {name: metric for name, metric in metrics.items() if isinstance(metric, SimLLM)}
+    run_report_option.write(options, run, explained)
 
 
-def _score(name: str, examples: Sequence[Example], options: argparse.Namespace) -> MetricScores:
-    """Score text pairs by a metric.
+def _load(name: str, options: argparse.Namespace) -> Metric:
+    """Load a metric.
 
     For a report, the scores of the learned metric include the probability that both texts of a pair have the
     same meaning.
 
     Args:
         name: The name of the metric, such as "bleu", or "name=argument".
-        examples: The text pairs.
         options: The parsed options of `simllm score`.
     """
     from simllm.metrics import registry
@@ -132,8 +140,8 @@ def _score(name: str, examples: Sequence[Example], options: argparse.Namespace) 
     if options.report and kind == "simllm":
         from simllm.metric import SimLLM
 
-        return SimLLM(argument or options.model).score(examples)
-    return registry.load(name, options.model).score(examples)
+        return SimLLM(argument or options.model)
+    return registry.load(name, options.model)
 
 
 def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:

@@ -16,6 +16,16 @@ def format_number(value: float, digits: int = 3) -> str:
     return "n/a" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}")
 
 
+def format_count(count: int, noun: str) -> str:
+    """Format a count with its noun, such as "1 pair" and "2,000 pairs"; the plural must end in -s.
+
+    Args:
+        count: The count.
+        noun: The noun in the singular.
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def format_p_value(value: float) -> str:
     """Format a p-value with three digits after the point; values below 0.001 become "< .001"."""
     return "< .001" if value < 0.001 else format_number(value)

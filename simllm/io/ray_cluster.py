@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 
 _PATIENCE = 10.0  # seconds to wait for a connection
 RERUN = "rerun the same command to resume"
@@ -48,7 +48,7 @@ def connected(address: str | None) -> Iterator[Any]:
     try:
         import ray
     except ModuleNotFoundError:
-        raise InputError("ray is not installed; install simllm with its extra `ray`") from None
+        raise InputError(missing_package("ray", "ray")) from None
     _check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray").setLevel(logging.ERROR)  # `logging_level` comes after the first message

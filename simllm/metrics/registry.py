@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import simllm
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 from simllm.metrics import text
 from simllm.metrics.code import CODE_METRICS
 from simllm.metrics.protocol import Example, Floats, FunctionMetric, Metric, PlainScores, pair_scores
@@ -206,9 +206,7 @@ def _code_metric(name: str) -> Metric:
     try:
         metric: Metric = import_module("simllm.metrics.code.code_metric").load(name)
     except ModuleNotFoundError as error:
-        raise UnavailableError(
-            f"{error.name} is not installed; install simllm with its extra `code`"
-        ) from None
+        raise UnavailableError(missing_package(error.name, "code")) from None
     return metric
 
 

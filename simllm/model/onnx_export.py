@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 from simllm.io import files
 from simllm.model.inference import matmul_attention
 from simllm.model.pooling import get_pooling
@@ -98,4 +98,4 @@ def to_onnx(
             )
             return onnx.load(file.name)
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed; install simllm with its extra `onnx`") from None
+        raise InputError(missing_package(error.name, "onnx")) from None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 from simllm.repair.round_messages import Message
 
 _KEY = "OPENAI_API_KEY"
@@ -132,7 +132,7 @@ class ChatClient:
         try:
             import openai
         except ModuleNotFoundError:
-            raise InputError("openai is not installed; install simllm with its extra `repair`") from None
+            raise InputError(missing_package("openai", "repair")) from None
         self._errors = openai
         try:
             self._client = openai.AsyncOpenAI(

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from simllm import InputError, SimLLM
-from simllm.analysis.explanation import explain
+from simllm.analysis.explanation import Explanation, Word, explain, explain_pairs
 from tests.browser import check_page, needs_browser
 from tests.cli.test_commands import on_a_terminal, run
 
@@ -80,10 +80,38 @@ def test_text_output_works_without_jinja(model_folder, monkeypatch):
     assert run("explain", *PAIR, "--model", model_folder).returncode == 0
     done = run("explain", *PAIR, "-f", "html", "--model", model_folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == ("simllm: error: jinja2 is not installed; install simllm with its extra `eval`\n")
+    assert done.stderr == (
+        "simllm: error: jinja2 is not installed; in a checkout of simllm, run pip install '.[eval]'\n"
+    )
 
 
 @pytest.mark.slow
 def test_colours_on_a_terminal(model_folder):
     shown = on_a_terminal("explain", *PAIR, "--model", model_folder)
     assert re.search(r"\x1b\[48;2;\d+;\d+;\d+m\x1b\[38;2;0;0;0madds ", shown)
+
+
+def word_of(text, same_without):
+    return Word(text, 0.1, "match", 0.5, same_without)
+
+
+def test_changing_words_are_in_one_text_only_if_there_are_such_words():
+    shared = [word_of("sets", 0.9), word_of("script", 0.2)]
+    own = Explanation(0.9, shared, [*shared, word_of("existing", 0.8)], (0, 0), "", 0.1, True)
+    assert own.changing_words == ["existing"]
+    swapped = Explanation(0.9, shared, shared[::-1], (0, 0), "", 0.1, True)
+    assert swapped.changing_words == ["sets"]
+
+
+def test_several_pairs_are_explained_as_one_by_one(model_folder):
+    metric = SimLLM(model_folder)
+    pairs = [("adds two numbers", "adds numbers"), ("a", "returns the name of the file"), ("x y", "x y")]
+    for pair, together in zip(pairs, explain_pairs(metric, pairs), strict=True):
+        alone = explain(metric, *pair)
+        assert together.score == pytest.approx(alone.score, abs=1e-5)
+        for side in ("candidate", "reference"):
+            words = [(word.text, word.match) for word in getattr(alone, side)]
+            assert [(word.text, word.match) for word in getattr(together, side)] == words
+            contributions = [word.contribution for word in getattr(alone, side)]
+            shown = [word.contribution for word in getattr(together, side)]
+            assert shown == pytest.approx(contributions, abs=1e-5)

@@ -190,6 +190,10 @@ def test_pasted_pairs_are_scored_and_downloaded(page, metric):
         numbers, shown = row.split("\t")[:3], row.split("\t")[3:]
         assert shown == list(pair)
         assert [float(numbers[0]), float(numbers[2])] == pytest.approx([score, same], abs=1e-3)
+    page.fill("#pairs", "a\tb")
+    page.uncheck("#header")
+    page.click("#run")
+    page.wait_for_function("document.getElementById('batch').textContent.startsWith('1 pair. Mean score ')")
     page.fill("#pairs", "a\tb\nonly one column")
     page.uncheck("#header")
     page.click("#run")

@@ -138,7 +138,7 @@ def test_ray_is_an_extra(shards, tmp_path, monkeypatch):
     from simllm.analysis.ray_scoring import RayScoring
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match="install simllm with its extra `ray`"):
+    with pytest.raises(InputError, match=r"in a checkout of simllm, run pip install '\.\[ray\]'"):
         score_shards(shards, tmp_path / "out", ShardSettings(), RayScoring())
 
 

@@ -46,6 +46,7 @@ def test_score_writes_the_same_table_and_a_report(folder):
     assert [pair["changed"] for pair in data["pairs"]] == [[True], [False], [False]]
     assert data["fields"] == ["language", "stars", "words in the reference"]
     assert data["pairs"][2]["groups"] == ["go", "900", "3"]
+    assert data["pairs"][0]["changedBy"] == [["opens", "closes"]]
     assert "In 1 pair (33%), the texts are similar, but the meaning may have changed." in page
     assert "In 1 pair (33%), a text is empty after cleaning." in page
 
@@ -74,6 +75,7 @@ def test_metrics_stand_beside_each_other(folder):
     assert data["same"] == ["simllm"]
     assert page.count("<svg") == 2
     assert "jaccard and simllm: Spearman" in page
+    assert data["pairs"][0]["changedBy"] == [["opens", "closes"]]
     assert "random pairs of comments" not in page  # the scale is that of another metric
 
 
@@ -88,6 +90,8 @@ def test_compare_shows_each_pair_by_all_systems(folder):
     assert first["candidates"] == ["opens the file", "closes a file"]
     assert first["reference"] == "closes the file / closes the file"
     assert "b has the highest mean score" in page
+    assert "changedBy" not in first  # two references were joined
+    assert "human rating" not in page  # two references have no scale
 
 
 @pytest.mark.parametrize(
@@ -140,3 +144,18 @@ def test_a_file_that_another_program_wrote_meanwhile_is_kept(folder, monkeypatch
         2, "simllm: error: out.html: exists already; --overwrite replaces it\n",
     )  # fmt: skip
     assert (folder / "out.html").read_text() == "precious"
+
+
+def test_compare_with_one_reference_names_changing_words_and_the_scale(folder):
+    words = ("compare", "-r", "r.txt", "-c", "a.txt", "b.txt", "--report", "out.html", "-q")
+    assert run(*words, cwd=folder).returncode == 0
+    page = (folder / "out.html").read_text()
+    assert data_of(page)["pairs"][0]["changedBy"] == [["opens", "closes"], None]
+    assert "<li>a: the mean is above " in page
+    assert "<li>b: the mean is above " in page
+
+
+def test_one_pair_is_counted_in_the_singular(folder):
+    words = ("score", "--jsonl", "-", "-f", "tsv")
+    done = run(*words, cwd=folder, input=json.dumps(PAIRS[0]))
+    assert done.stderr.startswith("simllm: 1 pair, mean raw score")

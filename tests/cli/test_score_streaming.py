@@ -59,7 +59,7 @@ def test_killed_run_is_resumed_to_the_same_bytes(write_pairs, model_folder, tmp_
     if number == signal.SIGINT:
         assert running.returncode == 130
         assert re.fullmatch(
-            r"simllm: interrupted after [1-4],\d{3} pairs; --resume continues after them\n", errors
+            r"simllm: interrupted after [1-4],\d{3} pairs; --resume continues from there\n", errors
         )
     resumed = process(*options, out, "--resume", input="".join(lines))
     assert resumed.returncode == 0, resumed.stderr

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from simllm.code.languages import LANGUAGES, Function
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 from simllm.text_cleaning import LONGEST, clean
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.extract import extract, make_comment
@@ -69,7 +69,7 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
         ):
             comments.append(comment)
     except ImportError as error:
-        raise InputError(f"reading {item.language} needs {error.name}: pip install '.[code]'") from None
+        raise InputError(f"{item.language}: {missing_package(error.name, 'code')}") from None
     except Exception as error:  # an unusual file may break a parser; the other files are read
         where = f"{item.repository}: {item.path}"
         tallies.files.add("unreadable code", f"{where}: {type(error).__name__}: {error}")

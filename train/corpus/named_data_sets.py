@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 from simllm.io.files import printable
 from train.corpus.extract import LANGUAGES, LARGEST
 from train.corpus.function_comment import Comment
@@ -194,7 +194,7 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
     try:
         import datasets
     except ModuleNotFoundError:
-        raise InputError(f"source {source.text!r}: needs datasets: pip install '.[train]'") from None
+        raise InputError(f"source {source.text!r}: {missing_package('datasets', 'train')}") from None
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity(datasets.logging.CRITICAL)  # errors are reported here, in one line
     folder = source.folder

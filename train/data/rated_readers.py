@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from statistics import fmean
 from xml.etree import ElementTree
 
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 from train.data.source_file import Row, SourceFile
 
 # Columns of Haque et al. that do not contain metrics.
@@ -70,7 +70,7 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
     try:
         import xlrd
     except ImportError:
-        raise InputError("reading the Excel sheet of shen2021_leclair needs `pip install xlrd`") from None
+        raise InputError(f"shen2021_leclair: {missing_package('xlrd', 'train')}") from None
     for file in files:
         sheet = xlrd.open_workbook(file_contents=file.data, logfile=io.StringIO()).sheet_by_index(0)
         header, *rows = (sheet.row_values(number) for number in range(sheet.nrows))

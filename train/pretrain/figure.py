@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 from simllm.io import files
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 from train.runtime.config_file import decode_paths
@@ -52,7 +52,7 @@ def draw(logs: list[Path], output: Path) -> None:
         from matplotlib.figure import Figure
         from matplotlib.ticker import LogLocator, ScalarFormatter
     except ImportError:
-        raise InputError("drawing needs matplotlib: pip install '.[train]'") from None
+        raise InputError(missing_package("matplotlib", "train")) from None
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
     for number, log in enumerate(logs):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from simllm.io.number_format import format_count
 from simllm.metrics.protocol import Floats
 from simllm.stats.multiple_testing import holm
 
@@ -76,7 +77,7 @@ def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
     """
     sizes = Counter(values)
     kept = {name for name, _ in sizes.most_common(_MOST)}
-    rest = f"{len(sizes) - len(kept)} smaller groups"
+    rest = format_count(len(sizes) - len(kept), "smaller group")
     names = np.array([value if value in kept else rest for value in values], dtype=object)
     found: list[GroupMean] = []
     tested: list[tuple[int, float]] = []

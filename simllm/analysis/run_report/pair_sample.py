@@ -12,6 +12,7 @@ from simllm.analysis.run_report.scored_run import ScoredRun
 MOST = 5_000  # pairs that a page shows; more make it slow
 _OF_A_KIND = 500  # pairs with the lowest scores, as many with the highest scores, and so on
 _SEED = 12345
+LONGEST_EXPLAINED = 30  # words of a text that is explained; the cost grows with the number of words
 
 
 def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
@@ -51,10 +52,19 @@ def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
 def describe_choice(run: ScoredRun) -> str:
     """Write a sentence or two for the report about which pairs the page shows."""
     if len(run) <= MOST:
-        return f"All {len(run):,} pairs are here."
+        return "The only pair is here." if len(run) == 1 else f"All {len(run):,} pairs are here."
     systems = ", the largest differences between systems" if run.has_systems else ""
     return (
         f"The table holds {MOST:,} of the {len(run):,} pairs: {_OF_A_KIND} each with the lowest scores, "
         "the highest scores, the most and the fewest common words for their score, a changed "
         f"meaning{systems}, and random pairs. All means, intervals and figures are those of all pairs."
     )
+
+
+def number_of_explained(n: int) -> int:
+    """Return for how many of n pairs the report names the words that changed the meaning.
+
+    The number is one in 200 pairs, at least 10 and at most 25, which is one page of the table. To explain a
+    pair takes about as long as to score 30 pairs.
+    """
+    return min(max(10, n // 200), 25)

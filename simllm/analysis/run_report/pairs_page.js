@@ -28,6 +28,15 @@
   ];
   const isChanged = (pair) => pair.changed.some(Boolean);
   if (data.pairs.some(isChanged)) {
+    const place = views.length;
+    find("see-changed").hidden = false;
+    find("see-changed").onclick = () => {
+      find("view").value = String(place);
+      find("group").value = find("query").value = "";
+      refresh({ view: views[place], order: views[place], column: null, group: "", query: "" });
+      find("table").scrollIntoView();
+      find("table").focus({ preventScroll: true });
+    };
     views.push({ name: "meaning may have changed", value: main, direction: -1, holds: isChanged });
   }
   if (data.pairs.some((pair) => pair.empty)) {
@@ -39,6 +48,8 @@
     }),
   );
 
+  const hasCauses = data.pairs.some((pair) => pair.changedBy);
+
   const state = { view: views[0], order: worst, column: null, query: "", group: "", page: 0, chosen: null };
   let shown = [];
 
@@ -48,15 +59,18 @@
     return made;
   }
 
+  const count = (number) => `${number.toLocaleString("en")} ${number === 1 ? "pair" : "pairs"}`;
+  const quoted = (words) => words.map((word) => `"${word}"`).join(", ");
   const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]/gu, "");
   const wordsOf = (text) => new Set(text.split(/\s+/).map(normal).filter(Boolean));
 
-  function marked(text, others) {
+  // The words of a text that is cut are not all here, so no word of its pair can be called missing.
+  function marked(text, others, isCut) {
     const line = element("div", { dir: "auto" });
     if (!text.trim()) return element("div", { className: "note", textContent: "(empty)" });
     for (const part of text.split(/(\s+)/)) {
       const word = normal(part);
-      line.append(word && !others.has(word) ? element("mark", { textContent: part }) : part);
+      line.append(word && !isCut && !others.has(word) ? element("mark", { textContent: part }) : part);
     }
     return line;
   }
@@ -64,11 +78,21 @@
   function notes(pair) {
     const found = [];
     if (pair.empty) found.push("a text is empty");
+    else if (!several && data.unrelatedBelow !== null && pair.scores[0] < data.unrelatedBelow) {
+      found.push("scores like unrelated texts");
+    }
     if (isChanged(pair)) {
       const where = data.same.length > 1 ? `${data.same.filter((_, i) => pair.changed[i]).join(", ")}: ` : "";
       found.push(`${where}meaning may have changed`);
+      pair.changed.forEach((changed, i) => {
+        const words = changed ? pair.changedBy?.[i] : null;
+        const name = data.same.length > 1 ? `${data.same[i]} ` : "";
+        if (words?.length) found.push(`${name}changed by: ${quoted(words)}`);
+        else if (words) found.push(`${name}changed by no single word`);
+      });
     }
-    if (!several && !pair.empty) {
+    if (pair.cut) found.push(`cut after ${data.longest.toLocaleString("en")} characters, words not compared`);
+    else if (!several && !pair.empty) {
       const reference = [...wordsOf(pair.reference)];
       const candidate = wordsOf(pair.candidates[0]);
       const missing = reference.filter((word) => !candidate.has(word)).length;
@@ -100,10 +124,10 @@
     const reference = wordsOf(pair.reference);
     const candidates = pair.candidates.flatMap((text, i) => [
       ...(several ? [element("span", { className: "soft", textContent: systemLine(pair, i) })] : []),
-      marked(text, reference),
+      marked(text, reference, pair.cut),
     ]);
     cell("candidate", "text", ...candidates);
-    cell("reference", "text", marked(pair.reference, wordsOf(pair.candidates.join(" "))));
+    cell("reference", "text", marked(pair.reference, wordsOf(pair.candidates.join(" ")), pair.cut));
     cell("note", pair.empty || isChanged(pair) ? "text note" : "text soft", notes(pair));
     return row;
   }
@@ -141,7 +165,7 @@
     find("back").disabled = state.page === 0;
     find("next").disabled = state.page === pages - 1;
     const of = data.pairs.length < data.total ? ` (a sample of ${data.total.toLocaleString("en")})` : "";
-    say(`${shown.length.toLocaleString("en")} of ${data.pairs.length.toLocaleString("en")} pairs${of}`);
+    say(`${shown.length.toLocaleString("en")} of ${count(data.pairs.length)}${of}`);
     for (const head of document.querySelectorAll(".pairs th[data-place]")) {
       const chosen = state.column === Number(head.dataset.place);
       if (chosen) head.setAttribute("aria-sort", state.order.direction > 0 ? "ascending" : "descending");
@@ -189,6 +213,10 @@
     if (pair.id !== undefined) fields.id = pair.id;
     for (const column of columns.slice(1)) fields[column.name] = column.value(pair);
     if (several) data.same.forEach((_, i) => { fields[nameOfSame(i)] = pair.same[i]; });
+    if (hasCauses) {
+      const words = (pair.changedBy ?? []).map((own, i) => (own ? `${several ? `${data.same[i]}: ` : ""}${own.join(", ")}` : ""));
+      fields["changed by"] = words.filter(Boolean).join("; ");
+    }
     data.fields.forEach((name, i) => { fields[`group ${name}`] = pair.groups[i]; });
     pair.candidates.forEach((text, i) => { fields[several ? `candidate ${data.systems[i]}` : "candidate"] = text; });
     return { ...fields, reference: pair.reference };
@@ -202,7 +230,7 @@
       : [line(Object.keys(records[0] ?? {})), ...records.map((fields) => line(Object.values(fields)))].join("\n");
     try {
       await navigator.clipboard.writeText(text);
-      say(`Copied ${records.length.toLocaleString("en")} pairs.`);
+      say(`Copied ${count(records.length)}.`);
     } catch {
       say("The browser does not allow copying.");
     }

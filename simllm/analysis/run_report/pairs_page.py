@@ -18,13 +18,14 @@ from simllm.analysis.run_report.group_means import (
     mean_with_interval,
     number_ranges,
 )
-from simllm.analysis.run_report.pair_sample import choose_pairs, describe_choice
+from simllm.analysis.run_report.pair_sample import LONGEST_EXPLAINED, choose_pairs, describe_choice
 from simllm.analysis.run_report.score_figures import draw_distribution, draw_scatter
 from simllm.analysis.run_report.scored_run import ScoredRun
 from simllm.io import tables
 from simllm.io.html_page import render
-from simllm.io.number_format import format_number, format_p_value
+from simllm.io.number_format import format_count, format_number, format_p_value
 from simllm.metrics.protocol import Floats
+from simllm.model.score_scale import ScoreScale
 
 _NONE = "\u2013"  # a dash, in place of a missing number
 _LONGEST = 2_000  # characters of a text that the page shows
@@ -42,7 +43,10 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         The HTML text of the page.
     """
     means = [mean_with_interval(name, values) for name, values in run.scores.items()]
-    fields = {**run.groups, LENGTH: number_ranges([len(text.split()) for text in run.references])}
+    length = LENGTH
+    while length in run.groups:  # a field of the user's has this name
+        length += " (counted)"
+    fields = {**run.groups, length: number_ranges([len(text.split()) for text in run.references])}
     return render(
         Path(__file__).with_name("pairs_page.html"),
         run=run,
@@ -52,8 +56,12 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         distribution=draw_distribution(run),
         scatters=_scatters(run),
         groups={name: group_means(values, run.main) for name, values in fields.items()},
-        length=LENGTH,
+        length=length,
+        pairs=format_count(len(run), "pair"),
         choice=describe_choice(run),
+        explained=_on_changing_words(run),
+        longest=_LONGEST,
+        has_cut=any(_is_cut(run, int(i)) for i in choose_pairs(run)),
         data=_script_data(run, fields),
         number=lambda value: _NONE if value is None else format_number(value),
         probability=lambda p: _NONE if p is None else format_p_value(p),
@@ -72,9 +80,9 @@ def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | No
     n = len(run)
     sentences = []
     if comparison is not None:
-        sentences.append(_on_the_best(comparison))
+        sentences += [_on_the_best(comparison), *_on_the_scale_of_systems(run)]
     else:
-        text = f"The mean score of {n:,} pairs is {format_number(mean.mean)}"
+        text = f"The mean score of {format_count(n, 'pair')} is {format_number(mean.mean)}"
         if mean.low is not None and mean.high is not None:
             text += f" (95% interval {format_number(mean.low)} to {format_number(mean.high)})"
         sentences.append(text + ("; lower is better." if run.lower_is_better else "."))
@@ -113,27 +121,63 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
     """
     if run.calibration is None:
         return []
-    scale, n = run.calibration, len(run)
-    percentile = float(scale.percentile(np.array([run.main.mean()]))[0])
-    bar = float(np.interp(95, np.linspace(0, 100, len(scale.random)), scale.random))
-    low = int((run.main < bar).sum())
-    rating = float(scale.rating(run.main).mean())
+    scale = run.calibration
+    bar = _unrelated_below(scale)
     random = f"{format_number(bar)}, as 95% of random pairs do"
+    low = int((run.main < bar).sum())
     return [
-        f"The mean is above {min(percentile, 99.9):.1f}% of the scores of random pairs.",
-        f"{_share(low, n)} score{'s' if low == 1 else ''} below {random}: both texts may be unrelated."
-        if low
-        else f"No pair scores below {random}.",
-        f"The mean expected human rating is {rating:.1f}; "
-        f"the model's scale goes from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}.",
+        f"The mean is above {_percentile_of_mean(scale, run.main)} of the scores of random pairs.",
+        f"{_count_below(run.main, bar)} below {random}{': both texts may be unrelated' if low else ''}.",
+        f"The mean expected human rating is {scale.rating(run.main).mean():.1f}; {_rating_range(scale)}.",
     ]
+
+
+def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
+    """Write sentences that say, for each of several systems, what its scores mean; see `_on_the_scale`."""
+    if run.calibration is None:
+        return []
+    scale = run.calibration
+    bar = _unrelated_below(scale)
+    return [
+        *(
+            f"{name}: the mean is above {_percentile_of_mean(scale, values)} of the scores of random pairs. "
+            f"The mean expected human rating is {scale.rating(values).mean():.1f}. "
+            f"{_count_below(values, bar)} below {format_number(bar)}."
+            for name, values in run.scores.items()
+        ),
+        f"95% of random pairs score below {format_number(bar)}: both texts of such a pair may be unrelated.",
+        f"Expected human ratings: {_rating_range(scale)}.",
+    ]
+
+
+def _unrelated_below(scale: ScoreScale) -> float:
+    """Return the score below which 95% of random pairs score."""
+    return float(np.interp(95, np.linspace(0, 100, len(scale.random)), scale.random))
+
+
+def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
+    """Describe the share of random pairs that score below the mean of (n,) scores, such as "98.2%"."""
+    return f"{min(float(scale.percentile(np.array([values.mean()]))[0]), 99.9):.1f}%"
+
+
+def _count_below(values: Floats, bar: float) -> str:
+    """Begin a sentence on how many of (n,) scores are below a bar, such as "12 pairs (3%) score"."""
+    low = int((values < bar).sum())
+    if low == 0:
+        return "No pair scores"
+    return f"{_share(low, len(values))} score{'s' if low == 1 else ''}"
+
+
+def _rating_range(scale: ScoreScale) -> str:
+    """Name the lowest and the highest rating of the model's scale."""
+    return f"the model's scale goes from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}"
 
 
 def _share(count: int, n: int) -> str:
     """Describe a count of pairs and its share of all n pairs, such as "12 pairs (3%)"."""
     percent = 100 * count / n
     shown = "less than 1%" if 0 < percent < 1 else f"{percent:.0f}%"
-    return f"{count:,} pair{'' if count == 1 else 's'} ({shown})"
+    return f"{format_count(count, 'pair')} ({shown})"
 
 
 def _scatters(run: ScoredRun) -> list[tuple[str, float, str]]:
@@ -178,6 +222,8 @@ def _script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
         "same": list(run.same),
         "systems": list(run.candidates) if run.has_systems else [],
         "lowerIsBetter": run.lower_is_better,
+        "unrelatedBelow": _unrelated_below(run.calibration) if run.calibration else None,
+        "longest": _LONGEST,
         "fields": list(fields),
         "pairs": [_pair(run, fields, int(i)) for i in chosen],
         "total": len(run),
@@ -198,11 +244,45 @@ def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[s
         "overlap": round(float(run.overlap[i]), 4),
         "surprise": round(float(run.surprise[i]), 4),
         "changed": [bool(values[i]) for values in run.changed.values()],
+        **_changed_by(run, i),
+        **({"cut": True} if _is_cut(run, i) else {}),
         "empty": bool(run.empty[i]),
         "groups": [values[i] for values in fields.values()],
         "candidates": [_cut(texts[i]) for texts in run.candidates.values()],
         "reference": _cut(run.references[i]),
     }
+
+
+def _on_changing_words(run: ScoredRun) -> str:
+    """Write sentences about the words that changed the meaning; empty if they were not looked for."""
+    n = sum(map(len, run.changed_by.values()))
+    changed = sum(int(flags.sum()) for flags in run.changed.values())
+    if n == 0:
+        return ""
+    which = "" if n == changed else f" among the {changed:,}"
+    texts = "pair of texts" if n == 1 else "pairs of texts"
+    return (
+        'Without the words after "changed by", both texts more probably have the same meaning. '
+        f"Such words are looked for in {n:,} {texts}{which} whose meaning may have changed: "
+        f"those with the highest scores and at most {LONGEST_EXPLAINED} words in each text. "
+        "simllm explain finds them for any pair."
+    )
+
+
+def _changed_by(run: ScoredRun, i: int) -> dict[str, Any]:
+    """Return the words that changed the meaning of pair `i`, for each column of `run.changed`.
+
+    Returns:
+        A dict with the key "changedBy", or an empty dict if the words of the pair were not looked for. A
+        column for which they were not looked for has null in place of its words.
+    """
+    words = [run.changed_by.get(name, {}).get(i) for name in run.changed]
+    return {} if all(own is None for own in words) else {"changedBy": words}
+
+
+def _is_cut(run: ScoredRun, i: int) -> bool:
+    """Return whether the page shows only the beginning of a text of pair `i`."""
+    return any(len(texts[i]) > _LONGEST for texts in (run.references, *run.candidates.values()))
 
 
 def _exact_id(value: Any) -> Any:

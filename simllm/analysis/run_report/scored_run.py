@@ -36,6 +36,8 @@ class ScoredRun:
         ids: n identifiers of the pairs, from the user's file; None if the user named no field with ids.
         groups: A dict from the name of each field, such as "language", to its n values. The report groups
             pairs by these values.
+        changed_by: A dict from a column's name to a dict from the index of a pair to the words that changed
+            its meaning. It holds the few pairs for which the words were looked for.
     """
 
     references: Sequence[str]
@@ -48,6 +50,7 @@ class ScoredRun:
     calibration: ScoreScale | None = None
     ids: Sequence[Any] | None = None
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    changed_by: Mapping[str, Mapping[int, Sequence[str]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.references)

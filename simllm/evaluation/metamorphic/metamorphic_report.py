@@ -19,7 +19,7 @@ from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, ToolResul
 from simllm.io import folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
-from simllm.io.number_format import format_number, format_p_value
+from simllm.io.number_format import format_count, format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, style, svg_element
 
 _LIBRARIES = ("numpy", "scipy")
@@ -95,9 +95,10 @@ def write_conclusions(study: MetamorphicStudy) -> list[str]:
     sentences = []
     for tool, found in study.tools.items():
         mean, name = found.study.mean, tool or "The tool"
+        items = format_count(mean.items, "item")
         text = (
             f"{name} succeeds in {format_number(mean.original)} of the draws on originals and in "
-            f"{format_number(mean.transformed)} on variants ({_count(mean.items, 'item')}); {_signed(mean)}"
+            f"{format_number(mean.transformed)} on variants ({items}); {_signed(mean)}"
         )
         p = _p(found.holm_p)
         if found.holm_p <= study.alpha:
@@ -122,10 +123,6 @@ def _signed(mean: MeanDifference) -> str:
     return text
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _warnings(name: str, found: ToolResult) -> list[str]:
     """Write warnings about one tool: its crashes, and the difference on variants that equal their original.
 
@@ -138,10 +135,11 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
     sentences = []
     original, transformed = found.crashes["original"], found.crashes["transformed"]
     if original or transformed:
-        sides = f"{_count(original, 'time')} on originals and {_count(transformed, 'time')} on variants"
+        times = [format_count(number, "time") for number in (original, transformed)]
+        sides = f"{times[0]} on originals and {times[1]} on variants"
         sentences.append(f"{name} crashed {sides}; crashes are left out.")
     if noise := found.study.unchanged:
-        items = _count(noise.items, "unchanged variant")
+        items = format_count(noise.items, "unchanged variant")
         sentences.append(f"On {items}, {_signed(noise)}: this is the noise of the draws.")
     return sentences
 

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from simllm.analysis.comparison import compare_scores
 from simllm.analysis.run_report import ScoredRun, render_report
 from simllm.analysis.run_report.pair_sample import MOST
+from simllm.metric import SimLLM
 from tests.browser import Visit, needs_browser, visit
 
 HOSTILE = [
@@ -81,6 +82,10 @@ def test_the_lowest_scores_come_first_with_marked_words(page, run):
     assert column(page, "score") == pytest.approx(np.sort(run.main)[:25], abs=6e-4)
     page.get_by_role("link", name="See the worst pairs").click()
     expect(page.locator(".pairs tbody tr").nth(2)).to_be_in_viewport()
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.get_by_role("link", name="See the worst pairs").click()
+    expect(page.locator(".pairs tbody tr").nth(2)).to_be_in_viewport()
+    page.set_viewport_size({"width": 1100, "height": 900})
     row = page.locator(".pairs tbody tr", has_text="gets the name of item").first
     assert row.locator("td[data-name=candidate] mark").all_inner_texts()[:2] == ["gets", "item"]
     assert "reference words missing" in row.inner_text()
@@ -237,7 +242,9 @@ def test_systems_stand_beside_each_other(shown, tmp_path):
     texts = {"first": ["reads a file", "adds", "x"], "second": ["opens the file", "subtracts", "x"]}
     same = {"first": np.array([1, 0.9, 1]), "second": np.array([0, 0, 0.4])}
     changed = {"first": np.zeros(3, bool), "second": np.array([True, False, False])}
-    run = ScoredRun(["opens a file", "adds", "y"], texts, scores, same, changed)
+    run = ScoredRun(
+        ["opens a file", "adds", "y"], texts, scores, same, changed, changed_by={"second": {0: ["reads"]}}
+    )
     page = tmp_path / "page.html"
     page.write_text(render_report(run, "", compare_scores(scores)), encoding="utf-8")
     other = another_page(shown, page)
@@ -247,6 +254,86 @@ def test_systems_stand_beside_each_other(shown, tmp_path):
     assert "first: 0.900, same 0.900\nadds\nsecond: 0.100, same 0.000\nsubtracts" in row.inner_text()
     other.page.select_option("#view", label="meaning may have changed")
     expect(other.page.locator("#status")).to_have_text("1 of 3 pairs")
-    assert other.page.inner_text(".pairs td.note") == "second: meaning may have changed"
+    note = 'second: meaning may have changed; second changed by: "reads"'
+    assert other.page.inner_text(".pairs td.note") == note
     assert other.faults() == []
     assert other.errors == []
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_three_worst_pairs_are_on_the_first_screen(shown, tmp_path, scheme):
+    n = 300
+    scores = np.linspace(0.05, 1, n)
+    calibration = SimLLM().calibration
+    references = [f"returns the name of user {i}" for i in range(n)]
+    run = ScoredRun(references, {"": ["adds lists"] * n}, {"score": scores}, calibration=calibration)
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    other = another_page(shown, page)
+    other.page.emulate_media(color_scheme=scheme)
+    other.page.set_viewport_size({"width": 1280, "height": 900})
+    for i in range(3):
+        row = other.page.locator(".pairs tbody tr").nth(i)
+        expect(row).to_be_in_viewport(ratio=1)
+        assert (
+            row.locator("td[data-name=note]").inner_text() == "scores like unrelated texts; no common words"
+        )
+    other.page.select_option("#view", label="best first (highest scores)")
+    assert other.page.inner_text("#pair-300 td[data-name=note]") == "no common words"
+    assert other.errors == []
+    other.page.close()
+
+
+@needs_browser
+def test_a_flagged_pair_names_the_words_that_changed_the_meaning(shown, tmp_path):
+    run = ScoredRun(
+        ["the list is empty", "opens the file", "reads a line"],
+        {"": ["the list is not empty", "closes the file", "writes a line"]},
+        {"score": np.array([0.9, 0.8, 0.7])},
+        same={"score": np.zeros(3)},
+        changed={"score": np.ones(3, bool)},
+        changed_by={"score": {0: ["not"], 1: []}},
+    )
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    other = another_page(shown, page)
+    other.page.get_by_role("button", name="See pairs whose meaning may have changed").click()
+    expect(other.page.locator("#view option:checked")).to_have_text("meaning may have changed")
+    notes = [text.split("; ") for text in other.page.locator("td.note").all_inner_texts()]
+    assert notes[0] == ["meaning may have changed", 'changed by: "not"']
+    assert notes[1][:2] == ["meaning may have changed", "changed by no single word"]
+    assert notes[2] == ["meaning may have changed", "1 of 3 reference words missing"]
+    other.page.click("#copy-json")
+    expect(other.page.locator("#status")).to_have_text("Copied 3 pairs.")
+    records = json.loads(other.page.evaluate("navigator.clipboard.readText()"))
+    assert [record["changed by"] for record in records] == ["not", "", ""]
+    assert other.faults() == []
+    other.page.close()
+
+
+@needs_browser
+def test_no_word_of_a_cut_text_counts_as_missing(shown, tmp_path):
+    long = "opens the file " * 200 + "last"
+    run = ScoredRun(["last", "last"], {"": [long, "first"]}, {"score": np.array([0.1, 0.2])})
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    other = another_page(shown, page)
+    assert other.page.locator("#pair-1 mark").count() == 0
+    assert (
+        other.page.inner_text("#pair-1 td[data-name=note]")
+        == "cut after 2,000 characters, words not compared"
+    )
+    assert other.page.locator("#pair-2 mark").all_inner_texts() == ["first", "last"]
+    other.page.close()
+
+
+@needs_browser
+def test_a_single_pair_is_counted_in_the_singular(shown, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text(render_report(ScoredRun(["a"], {"": ["b"]}, {"score": np.ones(1)}), ""), encoding="utf-8")
+    other = another_page(shown, page)
+    expect(other.page.locator("#status")).to_have_text("1 of 1 pair")
+    other.page.click("#copy-json")
+    expect(other.page.locator("#status")).to_have_text("Copied 1 pair.")
+    other.page.close()

@@ -1,14 +1,30 @@
 """The page of a report: what it says, and which pairs it holds."""
 
+import dataclasses
 import json
 import re
 
 import numpy as np
 import pytest
 
+from simllm.analysis.comparison import compare_scores
+from simllm.analysis.explanation import explain
 from simllm.analysis.run_report import ScoredRun, render_report
-from simllm.analysis.run_report.pair_sample import MOST, choose_pairs, describe_choice
+from simllm.analysis.run_report.changing_words import find_changing_words
+from simllm.analysis.run_report.pair_sample import (
+    LONGEST_EXPLAINED,
+    MOST,
+    choose_pairs,
+    describe_choice,
+    number_of_explained,
+)
 from simllm.analysis.run_report.score_figures import draw_distribution
+from simllm.metric import SimLLM
+
+
+@pytest.fixture(scope="module")
+def default_metric():
+    return SimLLM()
 
 
 def data_of(page):
@@ -108,3 +124,99 @@ def test_the_legend_has_all_systems(recwarn):
     figure = draw_distribution(run)
     assert all(f">{name}</text>" in figure for name in names)
     assert not recwarn.list  # the font of matplotlib lacks some glyphs, but the browser has them
+
+
+def items(page):
+    """Return the sentences at the top of a page."""
+    return re.findall("<li>(.*?)</li>", page)
+
+
+def test_a_single_pair_is_written_in_the_singular():
+    page = render_report(run_of(1), "")
+    assert page.count("Scores of 1 pair<") == 2  # the title and the heading
+    assert "The mean score of 1 pair is" in page
+    assert "The only pair is here." in page
+    assert not re.search(r"\b1 pairs", page)
+
+
+def test_a_field_with_the_name_of_the_counted_words_is_shown_beside_them():
+    page = render_report(run_of(4, groups={"words in the reference": ["a", "b", "a", "b"]}), "")
+    data = data_of(page)
+    assert data["fields"] == ["words in the reference", "words in the reference (counted)"]
+    assert data["pairs"][0]["groups"] == ["a", "5"]
+    assert "<h3>By words in the reference</h3>" in page
+    assert "<h3>words in the reference (counted)</h3>" in page
+
+
+def test_pairs_with_a_cut_text_are_marked_in_the_data():
+    run = ScoredRun(["a " * 1_001, "a " * 1_000], {"": ["b", "b"]}, {"score": np.ones(2)})
+    page = render_report(run, "")
+    assert ["cut" in pair for pair in data_of(page)["pairs"]] == [True, False]
+    assert "Where a text is cut, no word is marked as missing." in page
+    assert "Where a text is cut" not in render_report(run_of(3), "")
+
+
+def test_the_scores_of_each_system_are_put_into_words(default_metric):
+    scale = default_metric.calibration
+    scores = {"good": np.array([0.9, 0.8, 0.7]), "bad": np.array([0.9, -0.1, 0.0])}
+    run = ScoredRun(["a"] * 3, {name: ["b"] * 3 for name in scores}, scores, calibration=scale)
+    sentences = items(render_report(run, "", compare_scores(scores)))
+    assert sentences[0].startswith("good has the highest mean score")
+    assert "No pair scores below ." in sentences[1]
+    rating = scale.rating(scores["bad"]).mean()
+    assert sentences[1].startswith("good: the mean is above 99.9% of the scores of random pairs.")
+    assert f"The mean expected human rating is {rating:.1f}. 2 pairs (67%) score below ." in sentences[2]
+    assert sentences[3].startswith("95% of random pairs score below .")
+    assert f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}" in sentences[4]
+
+
+def flagged_run(pairs, metric):
+    candidates, references = (list(texts) for texts in zip(*pairs, strict=True))
+    scores = metric.score(candidates, references)
+    changed = {"score": scores.changed}
+    return ScoredRun(references, {"": candidates}, {"score": scores.values}, {"score": scores.same}, changed)
+
+
+def test_changing_words_are_those_of_explain(default_metric):
+    pairs = [
+        ("opens the file", "closes the file"),
+        ("adds two lists", "combines 2 arrays"),
+        ("returns whether the list is not empty", "returns whether the list is empty"),
+    ]
+    run = flagged_run(pairs, default_metric)
+    found = find_changing_words({"score": default_metric}, run)
+    flagged = np.flatnonzero(run.changed["score"]).tolist()
+    assert 2 in flagged
+    assert 1 not in flagged
+    expected = {i: explain(default_metric, *pairs[i]).changing_words for i in flagged}
+    assert found == {"score": expected}
+    assert "not" in expected[2]
+    page = render_report(dataclasses.replace(run, changed_by=found), "")
+    assert [pair.get("changedBy") for pair in data_of(page)["pairs"]] == [
+        [expected[i]] if i in expected else None for i in range(3)
+    ]
+    assert "looked for in" in page
+    assert "looked for in" not in render_report(run, "")
+
+
+def test_only_few_short_pairs_are_explained(default_metric):
+    word = ["red", "blue", "green", "small", "large", "old", "new", "first", "last", "best", "worst", "left"]
+    pairs = [(f"closes the {one} file", f"opens the {one} file") for one in word]
+    pairs.append(("opens the file " * 11, "closes the file " * 11))
+    run = flagged_run(pairs, default_metric)
+    changed = {"score": np.ones(len(pairs), bool)}
+    run = dataclasses.replace(run, changed=changed)
+    found = find_changing_words({"score": default_metric}, run)["score"]
+    assert len(pairs[-1][0].split()) > LONGEST_EXPLAINED
+    best = np.argsort(-run.main[:-1], kind="stable")[:10]
+    assert sorted(found) == sorted(best.tolist())
+    assert [number_of_explained(n) for n in (1, 2_000, 3_000, 10**6)] == [10, 10, 15, 25]
+    page = render_report(dataclasses.replace(run, changed_by={"score": found}), "")
+    assert "looked for in 10 pairs of texts among the 13 whose meaning may have changed" in page
+
+
+def test_metrics_that_cannot_be_explained_name_no_words(default_metric):
+    run = flagged_run([("opens the file", "closes the file")], default_metric)
+    by_token = SimLLM(similarity="f1")
+    assert find_changing_words({"score": by_token}, run) == {}
+    assert find_changing_words({"another": default_metric}, run) == {}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
-from simllm.errors import InputError
+from simllm.errors import InputError, missing_package
 
 LARGE = 10_000  # a loop over that many items is fast, a loop over a random int may be endless
 _LITERAL = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|(?<![\w.])\d+(?![\w.])")
@@ -119,7 +119,7 @@ def require_hypothesis() -> None:
     try:
         import hypothesis  # noqa: F401
     except ImportError:
-        raise InputError("inputs are drawn by hypothesis: pip install 'simllm[code]'") from None
+        raise InputError(missing_package("hypothesis", "code")) from None
 
 
 @cache
