@@ -40,10 +40,10 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
     Args:
         config: The configuration of the run.
         world: The processes of the run.
-        stop: The handler of signals.
+        stop: Handles signals. After a signal, training saves its state and stops.
 
     Returns:
-        The folder of the model that was best on the dev data.
+        The folder with the model of the evaluation that was best on the dev data.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
@@ -69,17 +69,17 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
 
 
 def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict[str, object]]:
-    """Prepare everything for training: texts, vocabulary, teachers' embeddings and student.
+    """Prepare the texts, the vocabulary, the teachers' embeddings and the student for training.
 
-    Results that are already in the run folder are loaded.
+    Results that are already in the run folder are loaded, not computed again.
 
     Args:
         config: The configuration of the run.
         world: The processes of the run.
 
     Returns:
-        The task for the training loop, and facts about the texts and the teachers. The facts are stored
-        with the trained model.
+        The task (the student, its losses and its evaluation), and facts about the texts and the teachers.
+        The facts are stored with the trained model.
     """
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
@@ -125,7 +125,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
 
 
 def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
-    """Load the untrained student from the run folder, or make the student and save it there.
+    """Load the untrained student from the run folder; if there is none, make and save a student.
 
     Args:
         config: The configuration of the run.
@@ -133,7 +133,7 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
         world: The processes of the run.
 
     Returns:
-        The student, as a metric that scores text pairs.
+        A metric (it scores text pairs) whose encoder is the untrained student.
     """
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
@@ -148,7 +148,10 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
 
 
 def _short_hash(*parts: object) -> str:
-    """Hash all inputs of a result, given as JSON values, to name the folder that stores the result."""
+    """Return the first 12 hex digits of a SHA-256 over JSON values.
+
+    The values are all inputs of a stored result, and the hash names its folder.
+    """
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 

@@ -1,7 +1,8 @@
 """The student before training: an encoder with token vectors and, optionally, layers from a teacher.
 
-The student has its own vocabulary. The initial vector of a token is the mean of the teacher's token
-vectors for the same characters. Layers can be copied if the student's layers have the teacher's shape.
+The student has its own vocabulary. The teacher's tokenizer splits each token of the student, and the mean of
+the resulting tokens' vectors is the token's initial vector. Layers can be copied if the student's layers have
+the teacher's shape.
 """
 
 from __future__ import annotations
@@ -107,9 +108,10 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
 def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
     """Compute the student's initial token vectors from a teacher's token vectors.
 
-    The vector of a student's token is the mean of the teacher's vectors for the same characters. A token at
-    the start of a word and one with the same characters inside a word get different vectors, if the teacher
-    distinguishes them.
+    The teacher's tokenizer splits each token of the student. The mean of the resulting tokens' vectors is the
+    initial vector. For example, if the teacher splits "walking" into "walk" and "##ing", the student's token
+    for "walking" gets the mean of these two vectors. A token inside a word, such as "ing", gets the vector of
+    "##ing" if the teacher has this token.
 
     Args:
         teacher: The teacher, whose token vectors have width D.
@@ -134,7 +136,7 @@ def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokeniz
 
 
 def _teacher_ids(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
-    """Split a student's token into tokens of the teacher, and return the ids of the teacher's tokens.
+    """Split a student's token with the teacher's tokenizer, and return the ids of the teacher's tokens.
 
     Args:
         token: The student's token. It starts with "▁" if it starts a word.

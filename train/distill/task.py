@@ -1,4 +1,4 @@
-"""The student, the losses and the evaluation of distillation, for the training loop."""
+"""The distillation task, which gives the training loop the student, its losses and its evaluation."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class DistillBatch:
 
 
 class DistillationTask:
-    """The student, the losses and the evaluation of distillation, for the training loop.
+    """The distillation task, which gives the training loop the student, its losses and its evaluation.
 
     Args:
         config: The configuration of the run.
         groups: The training texts. Texts in one group, such as a text and its rewording, are used in
             the same update (optimizer step).
-        metric: The untrained student. Its encoder is trained.
+        metric: A metric whose encoder is the untrained student. Training changes this encoder.
         targets: The embeddings that the student should learn. They are rotated towards the untrained
             student's embeddings.
         world: The processes of the run.
@@ -82,7 +82,7 @@ class DistillationTask:
 
     @property
     def flops_per_token(self) -> float:
-        """Approximate floating-point operations per trained token: six for each weight of the layers."""
+        """The approximate floating-point operations per training token: six for each weight of the layers."""
         return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
@@ -120,7 +120,7 @@ class DistillationTask:
         """Evaluate the student on the dev data.
 
         Returns:
-            The dev criterion, which chooses the best model (lower is better), and figures by name.
+            The dev criterion, which chooses the best model (lower is better), and figures for the log.
         """
         return self.dev_criterion(self.metric)
 

@@ -1,4 +1,4 @@
-"""Teachers of a distillation: loading of sentence encoders, and their embeddings of all texts.
+"""Functions that load the teachers (sentence encoders) and compute their embeddings of all texts.
 
 The embeddings are computed once and stored in shards (files with the embeddings of 8192 texts each), with
 checksums. A resumed run computes only the missing shards.

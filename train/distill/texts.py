@@ -57,9 +57,11 @@ def gather(
     """Read, clean and shuffle the groups of texts from all sources, or load the stored result.
 
     Args:
-        sources: The sources. A group is left out if all its texts occurred before.
-        exclude: Rated files or glob patterns. A group is left out if it has a text from these files.
-        held_out: Pairs of words that the rules must not swap to make variants.
+        sources: The sources. A group is left out if all its texts occurred in earlier groups.
+        exclude: Files or glob patterns of evaluation data (rated text pairs). A group is left out if one of
+            its texts is in these files.
+        held_out: Pairs of words. The rules that make variants must not replace one word of a pair by the
+            other.
         seed: Seed for the order of the groups, the choice of groups, and the variants.
         folder: The folder that stores the result for these arguments, in two files: `groups.jsonl` with a
             group on each line, as a JSON list, and `texts.txt` with one text on each line.
@@ -101,7 +103,10 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
-    """Yield the cleaned groups of texts from one source, without groups that have an empty or long text."""
+    """Yield the cleaned groups of texts from one source.
+
+    A group with an empty text, or with a text of more than `source.max_words` words, is left out.
+    """
     if source.fields:
         groups = (
             tuple(clean(text_under(row, name, where)) for name in source.fields)
@@ -115,7 +120,7 @@ def _read(source: TextsConfig) -> Iterator[Group]:
 
 
 def _all_seen(group: Group, seen: set[bytes]) -> bool:
-    """Return whether all texts of a group were seen before, and add their hashes to `seen`."""
+    """Return whether the hashes of all texts of a group are in `seen`, and add these hashes to `seen`."""
     keys = {identity(text) for text in group}
     seen_before = keys <= seen
     seen |= keys
@@ -123,9 +128,9 @@ def _all_seen(group: Group, seen: set[bytes]) -> bool:
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
-    """Add variants of a group's first text to the group: a rewording, and a text with another meaning.
+    """Return a group with variants of its first text: a rewording, and a text with another meaning.
 
-    Variants that the rules cannot make are missing.
+    A variant that the rules cannot make from this text is left out.
 
     Args:
         group: The texts of the group.

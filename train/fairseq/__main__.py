@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
-    """Run the chosen command, unless its output folder exists."""
+    """Run the chosen command, or raise InputError if its output folder exists."""
     if options.out.exists() or options.out.is_symlink():
         raise InputError(f"{options.out}: exists already")
     folders.check_place(options.out)
@@ -43,7 +43,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    """Run `import-checkpoint` with its options; the tokenizer is read or converted from SentencePiece."""
+    """Run the command `import-checkpoint`, with a stored tokenizer or one converted from SentencePiece."""
     if options.tokenizer is not None:
         tokenizer = Tokenizer.load(options.tokenizer)
     elif options.sentencepiece is not None:

@@ -1,7 +1,8 @@
 """Import of an MPNet checkpoint of fairseq as a model folder of simllm.
 
-The checkpoint has the weights and settings. The lines of `dict.txt` name the symbols (tokens) of the rows
-in the token embeddings. The tokenizer must come from elsewhere.
+The checkpoint has the weights and settings. fairseq's file `dict.txt` lists the symbols (tokens) in the order
+of the rows of the token embeddings. Neither file defines how texts are split into tokens. Therefore, the user
+must also give a tokenizer.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def import_checkpoint(
 
     Args:
         model: The checkpoint file.
-        dict_txt: The `dict.txt` of the training in fairseq, which has the symbols of the vocabulary.
+        dict_txt: The file `dict.txt` that fairseq used in training. It lists the symbols (tokens) of the
+            vocabulary.
         tokenizer: The tokenizer; its tokens are matched with the symbols of `dict.txt` by name.
         out: The model folder to write.
         mismatch_as_unk: Whether a token that is only in `dict.txt` or only in the tokenizer is treated

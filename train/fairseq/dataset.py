@@ -119,7 +119,8 @@ def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:
 def _tokenizer_file(run: Path) -> Path:
     """Return the tokenizer file in the folder of a pretraining run.
 
-    It is the file of the trained model; before there is a model, the file of the vocabulary.
+    If the run has saved a model, this is the model's tokenizer file. Otherwise, it is the tokenizer file in
+    the folder `vocabulary`.
     """
     model = run / "model" / "tokenizer.json"
     candidates = [model] if model.is_file() else sorted(run.glob("vocabulary/*/tokenizer.json"))

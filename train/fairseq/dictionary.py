@@ -1,6 +1,7 @@
-"""fairseq's `dict.txt`, with one `symbol count` per line; the first line has id 4.
+"""fairseq's vocabulary file `dict.txt`, with a symbol (token) and its count on each line.
 
-The ids 0 to 3 are `<s> <pad> </s> <unk>`, which are not in the file. If the file has no `<mask>`,
+The symbol on the first line has id 4. The ids 0 to 3 are `<s> <pad> </s> <unk>`, which are not in the file.
+If the file has no `<mask>`,
 MPNet's task adds it after the last line. A file that begins with `<mask>` has the same ids as our
 tokenizers.
 """

@@ -2,8 +2,8 @@
 
 The names are from fairseq/models/masked_permutation_net.py and
 fairseq/modules/transformer_sentence_encoder.py of github.com/microsoft/MPNet. fairseq's RoBERTa is the
-same network without relative positions. The names differ between versions of fairseq; they are first
-changed to "canonical" names, which are the same for all versions.
+same network without relative positions. The names differ between versions of fairseq. They are first
+changed to "canonical" names, which are the same for all versions, and then to the names of simllm.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ _IGNORED_WEIGHTS = re.compile(
 
 
 def fairseq_name(name: str) -> str:
-    """Translate simllm's name of a parameter in `PermutedLanguageModel` to fairseq's canonical name."""
+    """Translate a parameter name of `PermutedLanguageModel` to fairseq's canonical name.
+
+    For example, `encoder.embeddings.token.weight` becomes `sentence_encoder.embed_tokens.weight`.
+    """
     for ours, theirs in _FAIRSEQ_NAMES.items():
         name = name.replace(ours, theirs)
     return name

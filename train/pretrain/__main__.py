@@ -45,7 +45,7 @@ class PretrainingData:
         test: The held-out texts.
         vectors: (V, D) initial token embeddings for V tokens; None: random.
         corpus_hash: A hash of the corpus.
-        counts: The counts of texts in the corpus, as JSON values.
+        counts: How many texts the corpus has and how many were left out, as the corpus folder records them.
     """
 
     tokenizer: Tokenizer
@@ -61,11 +61,12 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
 
     Args:
         config: The configuration.
-        world: The place of this process among all processes of the training.
-        stop: The handler of signals.
+        world: The number of processes, and the rank and device of this process.
+        stop: Handles signals. After a signal, training saves its state and stops.
 
     Returns:
-        The model folder with the lowest perplexity on the held-out texts.
+        The folder of the model. Of all evaluated states of the model, it has the one with the lowest
+        perplexity on the held-out texts.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))

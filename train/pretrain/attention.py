@@ -1,8 +1,9 @@
 """Attention for a batch of texts that lie one after the other; a token attends only to its own text.
 
-`grouped_attention` is for CPUs: it computes groups of texts with equal length, without padding.
-`flex_attention_over_texts` is for GPUs: one compiled kernel computes the whole attention matrix, but
-skips blocks in which no row and column belong to the same text. Both give the same results.
+`grouped_attention` is for CPUs. It computes the attention of texts with equal length together, without
+padding. `flex_attention_over_texts` is for GPUs. One compiled kernel computes the attention of all texts, but
+skips each block of the attention matrix whose rows and columns belong to different texts. The two functions
+give the same results.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ BLOCK_SIZE = 128  # rows and columns that the kernel computes or skips together
 def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout: float) -> AttentionFunction:
     """Make an attention function for one batch, without padding (for CPUs).
 
-    The function computes consecutive texts of the same shape together. The shape of a text is its number of
-    tokens n and its number of predicted tokens m.
+    The attention function computes consecutive texts of the same shape in one call. The shape of a text is
+    its number of tokens n and its number of predicted tokens m.
 
     Args:
         batch: The batch.
@@ -37,9 +38,9 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split a tensor with one entry per row of the batch into the `groups` of texts.
+        """Split a tensor with one entry per row of the batch into one tensor for each group of texts.
 
-        A group is a run of texts with equal numbers of tokens and of predicted tokens.
+        A group is a run of consecutive texts with equal numbers of tokens and of predicted tokens.
 
         Args:
             x: The tensor. The rows of all texts lie one after the other in dimension `dim`.
@@ -115,12 +116,13 @@ def flex_attention_over_texts(
 
 
 def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) -> BlockMask:
-    """Make the mask of FlexAttention: only blocks whose rows and columns may share a text are computed.
+    """Make FlexAttention's mask, which skips a block if its rows and columns have no text in common.
 
     Args:
-        texts: (T,) index of each row's text; it ascends in the content stream and in the query stream.
+        texts: (T,) index of the text of each row. The indices ascend within the content stream, and again
+            within the query stream.
         columns: Number of rows of the content stream, which are the columns of the attention matrix.
-        may_attend: Function that returns whether a row attends to a column, a `mask_mod` of FlexAttention.
+        may_attend: Function that returns whether a row attends to a column: a `mask_mod` of FlexAttention.
     """
     rows = texts.unflatten(0, (-1, BLOCK_SIZE))
     first, last = rows[:, 0], rows[:, -1]

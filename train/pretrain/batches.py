@@ -1,4 +1,4 @@
-"""Pretraining batches: the texts of each update (optimizer step), and permutations of their tokens.
+"""Batches for pretraining: the texts of each update (optimizer step), with permuted tokens.
 
 The texts and the permutations depend only on the corpus, the configuration and the number of the update.
 """
@@ -71,10 +71,10 @@ class PretrainingBatches:
         self._epoch = lru_cache(maxsize=2)(self._shuffle)
 
     def text_shapes(self) -> Ints:
-        """Return the shapes of the N texts in an epoch.
+        """Return the numbers of tokens and of predicted tokens of all N texts in an epoch.
 
         Returns:
-            (N, 2) for each text, the number of tokens n and the number of predicted tokens m.
+            (N, 2) the number of tokens n and the number of predicted tokens m of each text.
         """
         return np.stack([self.shards.lengths[self.texts], self.predicted[self.texts]], 1)
 
@@ -124,14 +124,14 @@ class PretrainingBatches:
         return batch.masked() if self.masked else batch
 
     def evaluation_texts(self, texts: int, batch_tokens: int) -> list[Ints]:
-        """Choose texts for evaluation: those among the first `texts` texts that are long enough.
+        """Batch the texts for evaluation: the first texts, without those too short to predict a token.
 
         Args:
-            texts: Number of texts to choose from.
+            texts: Number of the first texts to choose from.
             batch_tokens: Approximate number of tokens in a batch.
 
         Returns:
-            For each batch, the indices of its texts. All texts are sorted by length.
+            For each batch, the indices of its texts. The texts of all batches together are sorted by length.
         """
         chosen = self.texts[self.texts < texts]
         chosen = chosen[np.argsort(self.shards.lengths[chosen], kind="stable")]
@@ -139,7 +139,9 @@ class PretrainingBatches:
         return np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1)
 
     def _texts_between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
-        """Find the texts that begin at tokens `begin` to `end` - 1, counted from the start of the training.
+        """Find the texts whose first token has a number from `begin` to `end` - 1.
+
+        The tokens are numbered from 0 at the start of training, through all epochs.
 
         Yields:
             For each epoch with such texts: (B,) the epoch of each text, and (B,) the index of each text.
@@ -154,7 +156,8 @@ class PretrainingBatches:
         """Shuffle the N texts for an epoch.
 
         Returns:
-            (N,) indices of the texts, and (N,) the place of each text's first token, from 0 in each epoch.
+            (N,) indices of the texts in their new order, and (N,) number of each text's first token. The
+            tokens are numbered from 0 at the start of the epoch.
         """
         texts = np.random.default_rng([self.seed, epoch]).permutation(self.texts)
         lengths = self.shards.lengths[texts]

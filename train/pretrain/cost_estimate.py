@@ -29,7 +29,7 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
     Args:
         config: The configuration of the run.
-        world: The place of this process among all processes of the run, and its device.
+        world: The number of processes of the run, and the device of this process.
 
     Returns:
         A table in plain text, one figure per line.

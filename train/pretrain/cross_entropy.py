@@ -70,7 +70,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Multiply the stored gradients by the gradient with respect to the loss."""
+        """Multiply the gradients that `forward` stored by the incoming gradient of the loss."""
         (loss,) = outputs
         scaled = ((saved.float() * loss).to(saved.dtype) for saved in ctx.saved_tensors)
         return *scaled, None, None, None

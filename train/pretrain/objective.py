@@ -16,7 +16,7 @@ from train.pretrain.permutation import PermutedBatch
 class LanguageModelHead(nn.Module):
     """Output layers of the language model: dense layer, GELU, layer norm, and the bias of the logits.
 
-    The last matrix is not in this module: the logits are products with the encoder's token embeddings.
+    The weights that map vectors to logits are the encoder's token embeddings, so they are not in this module.
     """
 
     def __init__(self, config: ModelConfig) -> None:

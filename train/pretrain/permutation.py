@@ -1,4 +1,4 @@
-"""Permuted inputs with placeholders that keep all positions visible (the masking of MPNet and SIMLLM).
+"""Input of permuted language modelling as in MPNet: shuffled tokens, and placeholders for predicted tokens.
 
 The n tokens of a text are permuted, and the last m tokens are predicted. "Originals" are these m
 tokens. "Slots" are placeholders at the positions of the originals (dummy tokens in the paper). A text
@@ -65,9 +65,9 @@ class PermutedBatch:
         return int(self.shape[:, 1].sum())
 
     def masked(self) -> PermutedBatch:
-        """Return the same batch for masked language modelling (Devlin et al., "BERT", 2019).
+        """Return the batch for masked instead of permuted language modelling (Devlin et al., "BERT", 2019).
 
-        In the returned batch, no row sees a predicted token.
+        In the returned batch, no row sees an original (a predicted token). All rows see its slot instead.
         """
         return replace(self, visible_originals=torch.zeros_like(self.visible_originals))
 
@@ -245,8 +245,8 @@ def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
 def pad_streams(batch: PermutedBatch, step: int) -> PermutedBatch:
     """Pad the content stream and the query stream of a batch to multiples of `step` rows.
 
-    The batches then have few different shapes, for which a model must be compiled. All padding rows belong
-    to one additional text.
+    Padded batches have few distinct shapes. This saves time, because a model is compiled once for each shape.
+    All padding rows belong to one additional text.
     """
     content, queries = len(batch.prediction_turns), len(batch.targets)
     more_content, more_queries = -content % step, -queries % step

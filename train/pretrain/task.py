@@ -35,11 +35,12 @@ class PretrainingTask:
         config: The configuration of the pretraining.
         train: The training texts.
         test: The held-out texts.
-        world: The place of this process among all processes of the training, and its device.
+        world: The number of processes, and the rank and device of this process.
         vectors: (V, D) initial token embeddings for V tokens; None: random.
 
     Raises:
-        InputError: No text is long enough to predict a token, or `compile` is set where it has no effect.
+        InputError: No text is long enough to predict a token, `compile` is set but the model cannot be
+            compiled, or an update is too small to give each process of a sharded model a text.
     """
 
     def __init__(
@@ -94,7 +95,10 @@ class PretrainingTask:
 
     @property
     def update_batches(self) -> int:
-        """Number of batches in an update, over all processes; each process has equally many."""
+        """The number of batches in an update (optimizer step), over all processes.
+
+        It is `config.accumulation`, rounded up so that each process has equally many batches.
+        """
         return -(-self.config.accumulation // self.world.size) * self.world.size
 
     def losses(self, update: int) -> Sequence[LossPart]:
@@ -142,8 +146,8 @@ class PretrainingTask:
     def describe_texts(self, update: int) -> str:
         """Describe the texts in an update (optimizer step), so that a bad text can be found.
 
-        The description names the epoch, the number of texts, and the first five texts: by their line numbers
-        in the corpus, or by the numbers of their blocks.
+        The description names the epoch, the number of texts, and the first five texts. A text is named by its
+        line number in the corpus. If texts are packed into blocks, the number of the block is given instead.
         """
         epochs, texts = self.batches.texts_of_update(update, 1)[0]
         kind = "block" if self.config.packing == "blocks" else f"line of {TRAIN}"

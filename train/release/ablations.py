@@ -43,13 +43,16 @@ class Variant:
 
     @property
     def folder(self) -> str:
-        """The name of the variant's run folder: its name, with hyphens for spaces and punctuation."""
+        """The name of the variant's run folder, such as `no-teacher` for the variant `no teacher`."""
         return re.sub(r"\W+", "-", self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for the short pretraining of those variants that have their own initial model."""
+    """Settings for a short pretraining, which makes the initial model of some variants.
+
+    The other variants start from the initial model of the recipe.
+    """
 
     recipe: str  # a configuration file of pretraining
     overrides: tuple[str, ...]
@@ -203,7 +206,7 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
 
 def _is_row(row: Any) -> bool:
-    """Return whether a JSON value looks like a variant's result, as `run_ablations` writes it."""
+    """Return whether a JSON value has the main keys of a result that `run_ablations` writes."""
     return (
         isinstance(row, dict)
         and {"variant", "commands", "signature", "spearman", "contrast"} <= row.keys()

@@ -1,11 +1,12 @@
-"""Calibrate a model: fit a score scale, which explains scores as percentiles and as human ratings.
+"""Calibrate a model: fit the scale that converts a score to a percentile and to an expected human rating.
 
     python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
 
 The percentile of a score is the share of random pairs of comments that score lower. The file of comments
 has one per line, and the model must not have been trained on them. Do not report results on the ratings
-that the scale is fitted to. The scale is written into the model folder's `simllm.json`. With `--labelled`,
-the probabilities of the meaning head (that two texts have the same meaning) are calibrated as well.
+that the scale is fitted to. The scale is written into the model folder's `simllm.json`. The meaning head of a
+model predicts the probability that two texts have the same meaning. With `--labelled`, these probabilities
+are calibrated as well.
 """
 
 from __future__ import annotations
@@ -126,16 +127,17 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
 def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:
     """Collect held-out pairs of texts, half with the same meaning and half with different meanings.
 
-    Pairs come from three sources: the file `labelled`, just as many pairs made from comments by rule, and
-    four pairs per meaning item. Then pairs of the more frequent label are left out at random.
+    Pairs come from three sources: the file `labelled`, just as many pairs made from comments by rules, and
+    four pairs per meaning item (a text with rewordings and changes of meaning). Then pairs of the more
+    frequent label are left out at random.
 
-    Pairs with the label "entailment" are left out, because the second text may say less than the first. Only
-    in the set `breaking_nli`, where a synonym replaces a word, they count as the same meaning.
+    Pairs with the label "entailment" are left out, because the second text may say less than the first. In
+    the data set `breaking_nli`, however, they differ only by a synonym and count as the same meaning.
 
     Args:
         comments: A file of held-out comments, one per line.
         labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
-        items: A file or glob pattern of meaning items. The splits "dev" and "test" are used. None: no items.
+        items: A file or glob pattern of meaning items; the splits "dev" and "test" are used. None: no items.
 
     Returns:
         The pairs, in random order.
@@ -174,8 +176,8 @@ def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> ScoreS
 
     The percentiles come from the random pairs. For the ratings, the rated pairs are sorted by score and
     split into groups. The mean, the 5% quantile and the 95% quantile of the ratings are computed in each
-    group. The three curves are then adjusted so that they never fall when the score rises (isotonic
-    regression).
+    group. Isotonic regression then adjusts these three statistics so that they never fall from one group to
+    the next.
 
     Args:
         random: (k,) scores of random text pairs.

@@ -1,4 +1,4 @@
-"""Sections of a model card in Markdown, with the figures of `train.release.measure`."""
+"""Sections of a model card in Markdown, written from the figures of `train.release.measure`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
 
     Args:
         figures: The figures from `train.release.measure`. The optional key "held_out" has the figures of a
-            control model, which was trained without the words that decide the contrast set (test triples).
+            control model. A triple of the contrast set is a reference, a rewording and a change of meaning. A
+            pair of words decides it, such as "attaches" and "detaches". The control model was trained
+            without these pairs of words.
 
     Returns:
         Headings, paragraphs and tables in Markdown.
@@ -46,7 +48,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
 
 
 def _agreement(sets: dict[str, Any]) -> str:
-    """Return a table of metrics' correlations with human ratings, with a row for each rated data set."""
+    """Return a table: Spearman's correlation of each metric with human ratings, for each rated data set."""
     metrics = [name for name in next(iter(sets.values())) if name != "pairs"]
     rows = [
         [
@@ -60,10 +62,12 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return a table of metrics' accuracies on the contrast set (test triples), by kind of meaning change.
+    """Return the table of each metric's accuracy on the contrast set, by kind of meaning change.
 
-    The result is a list of paragraphs. If the figures include a control model, the table has columns for this
-    model, and a first paragraph explains the model. Otherwise the table is the only item.
+    A triple of the contrast set is a reference, a rewording and a change of meaning. A metric is right if the
+    rewording scores higher. The result is a list of paragraphs. If the figures include a control model, the
+    list has two paragraphs: an explanation of this model, and the table with columns for it. Otherwise the
+    list has only the table.
     """
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
@@ -86,7 +90,7 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 
 
 def _items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about the accuracy on meaning items; an empty list if it was not measured.
+    """Return the section about the metrics' accuracy on meaning items; an empty list if `figures` is None.
 
     A meaning item is a text with rewordings and with texts that have another meaning.
     """
@@ -104,7 +108,10 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _reliability(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about the meaning head's probabilities; an empty list if they were not measured."""
+    """Return the section about the probabilities of the meaning head; an empty list if `figures` is None.
+
+    The meaning head predicts the probability that two texts have the same meaning.
+    """
     if figures is None:
         return []
     rows = [[f"{b['probability']:.2f}", f"{b['share']:.2f}", f"{b['size']:,}"] for b in figures["bins"]]
@@ -118,7 +125,7 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _languages(figures: dict[str, Any]) -> str:
-    """Return a table of retrieval figures (summary to description), with a row per programming language."""
+    """Return a table of how well a comment's summary finds its description, for each programming language."""
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
 
@@ -126,8 +133,8 @@ def _languages(figures: dict[str, Any]) -> str:
 def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
     """Return the model's main figures, by name.
 
-    The figures are Spearman's rho on each rated data set, and the accuracy on each form of triples in the
-    contrast set ("balanced" or "adversarial").
+    The figures are Spearman's rho on each rated data set, and the accuracies on the "balanced" and on the
+    "adversarial" triples of the contrast set.
     """
     correlations = {name: metrics["simllm"]["rho"] for name, metrics in figures["spearman"].items()}
     return correlations | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}

@@ -98,7 +98,7 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     Returns:
         A dictionary of JSON values:
 
-        - "signature": everything that can change the model's scores;
+        - "signature": a text with everything that can change the model's scores, such as the model's hash;
         - "spearman": for each rated data set, the result of `correlate_metrics`;
         - "contrast": for each metric, the result of `contrast_accuracies`;
         - the keys of `measure_items`, `measure_reliability` and `measure_comments`.
@@ -123,12 +123,15 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
 
 
 def set_name(file: Path) -> str:
-    """Return the name of a data set: "folder/file", because several folders have a file `test`."""
+    """Return the name of a data set, such as "stsb_en/test" for the file `data/sts/stsb_en/test.jsonl`.
+
+    The folder is part of the name, because several folders have a file `test`.
+    """
     return f"{file.parent.name}/{file.stem}"
 
 
 def metric_name(metric: str) -> str:
-    """Return the name of a metric without its argument: "name" for "name=argument"."""
+    """Return the name of a metric without its argument, such as "word-vectors" for "word-vectors=FILE"."""
     return metric.partition("=")[0]
 
 
@@ -160,15 +163,16 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
     """Compute the accuracy of a metric on triples, such as those of the contrast set.
 
     A triple is a reference, a rewording and a change (a text with another meaning). The metric is right if it
-    scores the rewording higher than the change.
+    scores the rewording higher than the change. A tie counts as half right.
 
     Args:
         metric: The metric.
-        triples: The triples.
+        triples: The triples. Each has a form, such as "balanced" (the rewording and the change share equally
+            many words with the reference), and a kind of change, such as "negation".
 
     Returns:
-        For each form of triples, such as "balanced": the accuracy on all its triples under "all", and the
-        accuracy for each kind of change, such as "negation".
+        For each form: the accuracy on all triples of this form under "all", and the accuracy on the triples
+        with each kind of change under the kind, such as "negation".
     """
     wins, forms, kinds = (
         contrast.rewording_wins(partial(pair_scores, metric), triples),
@@ -187,7 +191,8 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
 def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any]:
     """Measure on meaning items how often metrics score a rewording higher than a text with another meaning.
 
-    A meaning item is a text with rewordings and with texts that have another meaning.
+    A meaning item is a text with rewordings and with changes (texts that have another meaning). Items are
+    converted to triples of a text, a rewording and a change.
 
     Args:
         metrics: The metrics.
@@ -195,8 +200,8 @@ def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any
 
     Returns:
         Under "items", a dictionary: the number of triples under "triples", and under the name of each metric
-        its accuracy on all triples ("all") and on each kind of change. If `items` is None, the result is
-        empty.
+        its accuracy on all triples ("all") and on each kind of change, such as "negation". If `items` is
+        None, the result is empty.
     """
     if items is None:
         return {}
@@ -211,7 +216,8 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
     """Measure how well the probabilities of the meaning head agree with the labels of text pairs.
 
     The meaning head predicts the probability that two texts have the same meaning. The labels tell whether
-    two texts have the same meaning. The pairs are the half that `calibrate_meaning` does not use.
+    two texts have the same meaning. One half of the held-out pairs is used. The function `calibrate_meaning`
+    uses the other half.
 
     Args:
         learned: The model.

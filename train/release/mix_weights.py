@@ -2,9 +2,9 @@
 
     python -m train.release.mix_weights runs/meaning runs/mixed --start runs/distill/model --share 0.35
 
-The command writes the model folder runs/mixed. The encoder's weights are 0.35 times those of
-runs/distill/model plus 0.65 times those of the model of the run runs/meaning. The meaning head (a network
-that predicts whether two texts have the same meaning) is copied from this run.
+The command writes the model folder runs/mixed. The weights of the new encoder are
+0.35 * (weights in runs/distill/model) + 0.65 * (weights in runs/meaning/model), rounded to 8 bits. The
+meaning head (a network that predicts whether two texts have the same meaning) comes from runs/meaning/model.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def main() -> int:
 
 def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
     """Mix the encoder of a training run with another model's encoder, and write the result as a model folder.
+
+    The mixed weights are rounded to 8 bits.
 
     Args:
         run: The folder of the training run.

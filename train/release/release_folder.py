@@ -31,7 +31,7 @@ class Release:
     Attributes:
         runs: Folders of training runs, in the order in which they trained.
         out: The model folder to make.
-        notes: A Markdown file with the end of the model card.
+        notes: A Markdown file, which is appended to the model card.
         config: A YAML file with the keys of `MeasureConfig`.
         centre: A file of comments, one per line. Embeddings are shifted so that the mean embedding of these
             comments is about 0. None: embeddings are not shifted.
@@ -40,8 +40,9 @@ class Release:
         calibrate_meaning: A file of held-out text pairs, labelled as having the same meaning or not. They
             calibrate the probabilities of the meaning head. The file is used only if `calibrate` is given.
             None: the probabilities are not calibrated.
-        held_out: The folder of a control run, which is like the last of `runs` but was trained without the
-            words that decide the contrast set. None: no control run.
+        held_out: The folder of a control run. The contrast set tests whether a model notices a change of
+            meaning, such as from "attaches" to "detaches". The control run is like the last of `runs`, but
+            was trained without these pairs of words. None: no control run.
         seeds: Folders of runs like the last of `runs`, with other seeds. The run with the best dev criterion
             among these and the last of `runs` is released.
         ablations: The JSON file that `train.release.ablations` wrote; None: no section about ablations.
@@ -138,7 +139,10 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return the dev criterion stored with a run's model: its mean figure on dev data; higher is better."""
+    """Return the dev criterion of a run's model: the mean of its figures on dev data (higher is better).
+
+    The dev criterion is read from the provenance in the model folder.
+    """
     try:
         return float(_provenance(run)["dev_criterion"])
     except KeyError:

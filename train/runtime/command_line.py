@@ -39,7 +39,7 @@ def run_tool(work: Callable[[], object]) -> int:
 
 
 def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
-    """Add the flag `--overwrite` to a parser; pass its value to `check_output`."""
+    """Add the flag `--overwrite` to a parser. The tool passes the flag's value to `check_output`."""
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
 
 
@@ -52,7 +52,8 @@ def check_output(file: Path, overwrite: bool, inputs: Iterable[Path]) -> None:
         inputs: The tool's input files, which must not be replaced.
 
     Raises:
-        InputError: `file` is an input file, exists although `overwrite` is false, or has no folder.
+        InputError: `file` is one of `inputs`, or exists although `overwrite` is false. Or its folder does not
+            exist.
     """
     files.check_output(file, inputs, overwrite)
     folders.check_place(file.parent)

@@ -79,9 +79,10 @@ def hide_data_root(values: Any) -> Any:
 
 
 def decode_paths(values: Any) -> Any:
-    """Decode all paths in nested configuration values as UTF-8, whatever the encoding of the locale.
+    """Decode all strings in nested configuration values as UTF-8, whatever the encoding of the locale.
 
-    In an ASCII locale, Python represents the other bytes of a path by surrogates (`os.fsencode`).
+    The strings may be paths from the command line. In an ASCII locale, Python has replaced each of their
+    non-ASCII bytes by a surrogate character. This function restores the bytes and decodes them as UTF-8.
 
     Args:
         values: Nested dictionaries, lists and tuples of configuration values.
@@ -93,7 +94,7 @@ def decode_paths(values: Any) -> Any:
 
 
 def _encode_path(text: str) -> str:
-    """Return a path in the form that `open` needs in the current locale; the inverse of `decode_paths`."""
+    """Encode a path for `open` in the current locale (the inverse of `decode_paths`, for one string)."""
     return os.fsdecode(text.encode("utf-8", "surrogateescape"))
 
 
@@ -151,7 +152,7 @@ def _without_nulls(values: Any) -> Any:
 
 
 def _main() -> int:
-    """Print the run folder (the key `out`) of a configuration file, for the job scripts.
+    """Print the run folder (the value of the key `out`) of a configuration file; the job scripts call this.
 
     The command line is `CONFIG [key=value …]`. The exit status is 0, or 2 for bad input.
     """

@@ -97,7 +97,7 @@ class World:
 
 
 def _whole_number(name: str) -> int:
-    """Read an environment variable of the launcher, which must be a whole number from 0."""
+    """Return the value of an environment variable of the launcher, which must be a whole number from 0."""
     value = os.environ[name]
     if not (value.isascii() and value.isdecimal()):
         raise InputError(f"{name}={value}: expected a whole number")

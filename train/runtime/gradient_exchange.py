@@ -16,12 +16,13 @@ LossPart = Callable[[], tuple[Tensor, int]]
 
 
 class GradientExchange:
-    """Sums a model's gradients over all processes.
+    """Backpropagation that sums a model's gradients over all processes.
 
-    accelerate wraps the model in torch's DDP (distributed data parallel). DDP sends gradients in buckets,
-    while the last backward pass of an update (optimizer step) still runs. Earlier backward passes only add
-    up gradients. A loss may come from any method of the model, and may depend on some parameters only.
-    A sharded model is not wrapped: it sums its gradients over all processes itself, in each backward pass.
+    The library accelerate wraps the model in torch's DDP (distributed data parallel). DDP sends gradients in
+    buckets, while the last backward pass of an update (optimizer step) still runs. Earlier backward passes of
+    the update only add up the gradients of this process. The loss need not come from the model's `forward`,
+    and need not depend on all parameters. A sharded model is not wrapped in DDP, because it sums its
+    gradients over all processes itself, in each backward pass.
 
     Args:
         model: The model. Its parameters become equal in all processes.
@@ -64,15 +65,16 @@ class GradientExchange:
             loss.backward()
 
     def no_loss(self) -> tuple[Tensor, int]:
-        """Return a loss of 0 from 0 tokens, for a process that has no part of an update's loss."""
+        """Return a loss of 0 and 0 tokens, for a process that has no texts in an update (optimizer step)."""
         return torch.zeros((), device=self.world.device, requires_grad=True), 0
 
 
 class _UseAll(torch.autograd.Function):
-    """A function that returns a loss unchanged, and takes all parameters as further inputs.
+    """A differentiable function of a loss and all parameters, which returns the loss unchanged.
 
-    DDP waits until the backward pass has reached every parameter. The further inputs make sure of that for
-    parameters that the loss does not use. They get no gradient from this function.
+    DDP waits until the backward pass has reached every parameter, even those that the loss does not use.
+    Because all parameters are inputs of this function, the backward pass reaches all of them. The function
+    adds nothing to their gradients.
     """
 
     @staticmethod

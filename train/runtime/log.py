@@ -33,7 +33,7 @@ def open_log(config: TrainingConfig, world: World) -> Callable[[dict[str, Any]],
         world: The processes of the run.
 
     Returns:
-        A function of one log line, a dictionary with the figures by name.
+        A function with one argument: a line of the log, as a dictionary of figures by name.
 
     Raises:
         InputError: The log cannot be read, or TensorBoard is not installed or cannot write.

@@ -25,7 +25,7 @@ def learning_rate(update: int, config: TrainingConfig) -> float:
     """Compute the learning rate of one update (optimizer step).
 
     The learning rate rises linearly from `config.warmup_start` to `config.learning_rate` during the
-    first `config.warmup_updates` updates. It then falls linearly to 0 (SIMLLM, section 5).
+    first `config.warmup_updates` updates. It then falls linearly to 0 (as in section 5 of the SIMLLM paper).
 
     Args:
         update: Number of the update, from 0.

@@ -63,12 +63,12 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
     Args:
         out: The folder.
         config: The configuration of the run.
-        values: The same configuration as JSON values. They must equal the folder's `config.json` if
-            training results are there.
+        values: The same configuration as JSON values. If the folder has saved states or a log of training,
+            its `config.json` must have the same values. Keys in `_MAY_CHANGE` may differ.
 
     Raises:
-        InputError: The folder has a run with other values, a run without its saved states, or files
-            that are not from a training run.
+        InputError: The folder has a run with another configuration, a run without its saved states, or
+            files that are not from a training run.
     """
     folders.check(out)
     if not set(_file_names(out)) - {folders.MARKER, "lock"}:
@@ -104,7 +104,7 @@ def _file_names(folder: Path) -> list[str]:
 
 
 def identity(config: TrainingConfig, *inputs: str) -> str:
-    """Compute a short hash that identifies a run; equal hashes mean equal results.
+    """Compute a short hash of a run's configuration and inputs, which decides whether the run can be resumed.
 
     Args:
         config: The configuration; its keys in `_MAY_CHANGE` do not affect the hash.
@@ -115,9 +115,10 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
 
 
 def _config_values(config: TrainingConfig) -> dict[str, Any]:
-    """Convert a configuration to a dictionary that can be compared with older runs.
+    """Convert a configuration to a dictionary that can be compared with those of older runs.
 
-    Keys that are newer than version 0.1 are left out if they have their default values.
+    Configurations from version 0.1 lack the keys that were added later. Therefore, these keys are left out if
+    they have their default values.
     """
     values = config_file.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}

@@ -15,8 +15,10 @@ def select_rows(source: str, only: Values, leave_out: Values) -> Iterator[tuple[
 
     Args:
         source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set.
-        only: Wanted values by field. A row needs a wanted value in every such field.
-        leave_out: Unwanted values by field. A row with an unwanted value in any such field is left out.
+        only: The allowed values of some fields, such as `{"label": ("same",)}`. A row is left out if one of
+            these fields has another value.
+        leave_out: Values of some fields that are not allowed. A row is left out if one of these fields has
+            such a value.
 
     Yields:
         The location of the row for error messages, and the row.

@@ -1,7 +1,7 @@
-"""Sharding: each process stores a part of a model's weights, gradients and moments (FSDP of torch).
+"""Sharding with torch's FSDP: each process stores a part of the weights, gradients and optimizer moments.
 
-The import of torch's FSDP takes a second, so it is imported only where a model is sharded. Elsewhere, a
-sharded tensor (DTensor) is recognized by its method `full_tensor`.
+The import of FSDP takes a second, so the functions that need FSDP import it. The other functions recognize a
+sharded tensor (DTensor) by its method `full_tensor`, which needs no import.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], world: World) -> None:
 
     Args:
         model: The model.
-        layers: Parts of the model. The weights of a part are collected together, shortly before their use.
+        layers: Parts of the model. Shortly before a part computes, its weights are collected from all
+            processes.
         world: The processes of the run.
     """
     from torch.distributed.device_mesh import init_device_mesh
@@ -51,9 +52,9 @@ def collect(tensor: Any) -> Tensor:
 
 
 def distribute_like(tensor: Tensor, example: Any) -> Tensor:
-    """Shard a tensor like `example`, and return this process's part.
+    """Shard a tensor in the same way as `example`; the result holds this process's part.
 
-    The tensor is returned as it is if `example` is not sharded or has another shape.
+    If `example` is not sharded or has another shape, the tensor is returned unchanged.
     """
     if not _is_part(example) or tensor.shape != example.shape:
         return tensor
@@ -65,14 +66,14 @@ def distribute_like(tensor: Tensor, example: Any) -> Tensor:
 
 @contextmanager
 def whole(model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> Iterator[None]:
-    """Open a context in which the first process has all weights and moments of a sharded model.
+    """Open a context in which the first process has all weights and optimizer moments of a sharded model.
 
-    They are copied to its main memory. Nothing happens if the model is not sharded. All processes must open
-    the context.
+    The weights and moments are copied to the main memory of the first process. After the context, they are
+    sharded again. Nothing happens if the model is not sharded. All processes must open the context.
 
     Args:
         model: The model.
-        optimizer: The optimizer of the model.
+        optimizer: The optimizer of the model, which has the moments.
         world: The processes of the run.
     """
     if not is_sharded(model):

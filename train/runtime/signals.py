@@ -30,10 +30,11 @@ class Interrupted(BaseException):
 
 
 class StopRequest:
-    """A context in which the first signal stops the run, and a second signal kills the process.
+    """A context manager: the first signal stops the training run, and a second signal kills the process.
 
-    While `after_update` is false, a signal raises Interrupted in the main thread. While it is true,
-    a signal sets `requested`, and the training loop stops after the current update (optimizer step).
+    If `after_update` is false, the first signal raises Interrupted in the main thread. If `after_update` is
+    true, the first signal only sets `requested`. The training loop then stops after the current update
+    (optimizer step).
 
     Attributes:
         requested: Whether a signal has come.

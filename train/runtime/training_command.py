@@ -31,7 +31,7 @@ def run_training(
     Args:
         cls: The configuration class of the training stage.
         train: Function that trains or resumes, and returns the folder of the best model. Its arguments are
-            the configuration, the processes of the run, and the handler of signals.
+            the configuration, the processes of the run, and the context that handles signals.
         name: The module to run as a command, such as `train.pretrain`.
         description: The help text.
         estimate: Function that describes the cost of the run as text, for the option `--dry-run`. None: the
@@ -88,7 +88,8 @@ def _print_error(error: BaseException, is_first: bool) -> int:
 
     Args:
         error: The error that ended the run.
-        is_first: Whether this is the first process; only this one prints divergence and interruption.
+        is_first: Whether this is the first process. Only the first process prints a DivergedError or an
+            Interrupted, so that a run prints the line once.
 
     Returns:
         The exit status of the run.

@@ -64,7 +64,7 @@ class Task(Protocol):
 
 
 def set_up_encoders(model: nn.Module, config: TrainingConfig) -> None:
-    """Apply the keys `gradient_checkpointing` and `compile` of a configuration to the encoders in a model."""
+    """Turn on gradient checkpointing and compilation in the encoders of a model, if configured."""
     for encoder in model.modules():
         if isinstance(encoder, Encoder):
             encoder.gradient_checkpointing = config.gradient_checkpointing
@@ -92,7 +92,7 @@ def train(
         config: The configuration of the training stage.
         task: The model of the stage, its losses and its evaluation.
         world: The processes of the run.
-        stop: The handler of signals.
+        stop: Handles signals. After a signal, the state of the run is saved and training stops.
         run: The hash that identifies the run. Saved states with another hash are refused.
         write_log: Function that adds a line of figures to the log. Only the first process calls it.
         save_best: Function that saves the model. Only the first process calls it, after each evaluation

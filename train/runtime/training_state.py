@@ -111,8 +111,8 @@ class TrainingState:
             folder: The folder of all saved states. Each state is a subfolder.
 
         Raises:
-            InputError: A state cannot be read, belongs to another run, or is damaged and not marked as
-                written by simllm. Or all states are damaged.
+            InputError: A state cannot be read or belongs to another run, or all states are damaged. Or a
+                damaged state lacks simllm's marker file, so training could not replace it.
         """
         saved = _saved_states(folder)
         for state in saved:

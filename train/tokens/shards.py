@@ -52,10 +52,10 @@ class Shards:
         return int(self.lengths.sum())
 
     def blocks(self, length: int) -> Shards:
-        """Return the same tokens as blocks of `length` tokens, each of which is treated as a text.
+        """Cut the tokens into blocks of `length` tokens, and return shards that have the blocks as texts.
 
-        Blocks ignore the ends of texts. The last tokens of each array in `parts` are left out if they do not
-        fill a block.
+        A block may begin or end in the middle of a text. The last tokens of each array in `parts` are left
+        out if they do not fill a block.
         """
         counts = [len(part) // length for part in self.parts]
         parts = [part[: count * length] for part, count in zip(self.parts, counts, strict=True)]
@@ -148,7 +148,11 @@ def load(folder: Path) -> Shards:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Read the `shards.json` in a folder, which has the keys `made_with` and `parts`."""
+    """Read `shards.json` in a folder of token shards.
+
+    The result has the keys `made_with` (the corpus hash, tokenizer hash and `max_length`) and `parts` (facts
+    about each part).
+    """
     file = folder / _INFO
     try:
         facts = json.loads(file.read_bytes())
@@ -176,7 +180,10 @@ def _unreadable(error: OSError, place: Path) -> InputError:
 
 
 def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
-    """Split a file of texts into parts of whole lines; yield the first byte and the end byte of each part."""
+    """Split a file of texts into parts of whole lines, and yield the range of bytes of each part.
+
+    The range is a pair: the position of the first byte, and the position after the last byte.
+    """
     size, start = texts.stat().st_size, 0
     with texts.open("rb") as file:
         while start < size:

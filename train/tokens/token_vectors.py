@@ -1,4 +1,4 @@
-"""Initial token embeddings, computed from counts of neighbouring tokens.
+"""Initial token embeddings, computed from counts of tokens that are near each other in the texts.
 
 The counts are weighted by positive pointwise mutual information (`simllm.model.ppmi_vectors`).
 """
@@ -49,7 +49,7 @@ def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) ->
 
 
 def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """Compute a vector for each token from the tokens next to it.
+    """Compute a vector for each token of the vocabulary from the tokens that often stand near it.
 
     Args:
         shards: The tokenized texts.
@@ -64,7 +64,10 @@ def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
 
 
 def _count_neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
-    """Count how often two tokens are neighbours in the texts; return a sparse (V, V) matrix of counts."""
+    """Count how often two tokens are neighbours (at most five tokens apart) in the texts.
+
+    The result is a sparse (V, V) matrix of counts for V tokens.
+    """
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     ends, first = np.cumsum(shards.lengths), 0
     for part in shards.parts:
