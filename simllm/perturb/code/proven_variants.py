@@ -1,4 +1,4 @@
-"""Variants of code with evidence, from running them, that they behave like the original code."""
+"""Check of rewritten variants of code: run each variant and its original, and compare their behaviour."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Add a proof to the row of a variant, which is a dict that describes the variant.
+    """Add the result of a comparison to the row of a variant, which is a dict that describes the variant.
 
     Returns:
         A new row with the key `proof`. If the proof refutes the variant, the row lacks the variant's text and
