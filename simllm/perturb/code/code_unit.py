@@ -61,7 +61,7 @@ class CodeUnit:
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that a rewrite rule can rewrite safely.
+    """A place in the code that a rewrite rule can rewrite without changing the behaviour.
 
     Attributes:
         node: The syntax node to rewrite.

@@ -1,5 +1,6 @@
 """Rule-based edits of code summaries; some keep the meaning, and others change it.
 
-Training uses edits that keep the meaning as positives, and changes of meaning as hard negatives. The
-robustness evaluation measures how edits change a metric's scores. All functions expect cleaned texts.
+Training uses a summary with an edit that keeps the meaning as a positive, and one with a changed meaning as a
+hard negative. The robustness evaluation measures how edits change a metric's scores. All functions expect
+texts that `simllm.text_cleaning.clean` has cleaned.
 """

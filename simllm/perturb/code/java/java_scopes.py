@@ -255,7 +255,7 @@ def _text(node: Node) -> str:
 
 
 def may_inherit(body: Node) -> bool:
-    """Return whether a class may inherit members that are declared elsewhere.
+    """Return whether a class may inherit members that are declared elsewhere, as with `extends`.
 
     Args:
         body: The syntax node of the class body.

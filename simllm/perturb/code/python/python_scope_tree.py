@@ -87,10 +87,11 @@ class Scope:
 
     @cached_property
     def _ambiguous_names(self) -> set[str]:
-        """The names about which the symbol table of this scope is ambiguous.
+        """The names that have one entry in this scope's symbol table, but stand for two variables.
 
         Such a name is assigned by an inlined comprehension (one without a symbol table of its own), but not
-        by the scope itself. The table then has a single entry for two different variables.
+        by the scope itself. An example is `x` in a function that reads a global `x` and contains `[x for x in
+        y]`.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}
@@ -100,7 +101,7 @@ class Scope:
     def _inlined(self) -> list[Scope]:
         """Return the comprehensions in this scope that have no symbol table of their own.
 
-        A comprehension inside another such comprehension is included.
+        Comprehensions inside such a comprehension are included if they have no symbol table either.
         """
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]
