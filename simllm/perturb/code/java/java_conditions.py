@@ -123,10 +123,10 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _space_after_else(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
-    """Return one space if a space must be inserted after `else` when `reverse_if` swaps the branches.
+    """Return the space to insert after `else` when `reverse_if` swaps the branches; empty if none is needed.
 
-    Without the space, `else{ ... }` could become `elsereturn x;`. The result is empty if `else` is already
-    followed by white space.
+    Without the space, `else{ ... }` could become `elsereturn x;`. No space is needed if white space already
+    follows the `else`.
 
     Args:
         unit: The parsed code.
@@ -141,10 +141,10 @@ def _declares_variable(node: Node) -> bool:
 
 
 def _may_have_inferred_type(unit: JavaUnit, condition: Node) -> bool:
-    """Return whether the type of a condition may become wrong if `!` is put before the condition.
+    """Return whether the compiler may infer another type for a condition if `!` is put before it.
 
-    An example is `if (get())` with the generic method `<T> T get()`. The compiler infers that `T` is
-    `Boolean` from the `if`, but it does not infer this for `!get()`.
+    An example is `if (get())` with the generic method `<T> T get()`. From the `if`, the compiler infers that
+    `T` is `Boolean`. For `!get()`, it does not infer this.
     """
     if without_parentheses(condition).type not in (
         "method_invocation",

@@ -135,7 +135,8 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def _needs_no_cast(operator: str, left: str, right: str) -> bool:
     """Return whether `x = x + e` certainly compiles without a cast if `x += e` compiles.
 
-    An example where it does not is `byte x`: Java adds the cast for `x += 1`, but not for `x = x + 1`.
+    For example, the result is False if `x` is a byte: Java adds a cast in `x += 1`, but not in `x = x + 1`.
+    Other operators are treated in the same way.
 
     Args:
         operator: The compound operator, such as "+=".

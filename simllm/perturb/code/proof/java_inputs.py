@@ -175,7 +175,7 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
 
 
 def _is_large(text: str) -> bool:
-    """Return whether an argument is an integer beyond 10,000 or -10,000, for which a loop may take very long.
+    """Return whether an argument is an integer above 10,000 or below -10,000, for which a loop may take long.
 
     Args:
         text: The arguments, in the notation of `draw_inputs`.

@@ -122,8 +122,9 @@ class Side:
 def objection_to(error: BaseException) -> str:
     """Return the reason why an input cannot be used to compare versions; empty if it can be used.
 
-    The reason depends on the error that the original raises on the input. TypeError, for example, probably
-    means that the input has the wrong types.
+    Args:
+        error: The error that the original raises on the input. TypeError, for example, probably means that
+            the input has the wrong types.
     """
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return f"needs names that are unknown: {error.name}"

@@ -54,7 +54,7 @@ def find_signature(source: str) -> PythonSignature | None:
         source: The source: one function, and possibly imports before or after it.
 
     Returns:
-        The signature; None if the source has no function, or has other code apart from imports.
+        The signature; None if the source is not exactly one function, apart from imports.
 
     Raises:
         SyntaxError: The source has a syntax error.
@@ -106,7 +106,7 @@ def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int)
 
 
 def _is_large(expressions: list[str]) -> bool:
-    """Return whether an argument is an integer beyond 10,000 or -10,000, for which a loop may take very long.
+    """Return whether an argument is an integer above 10,000 or below -10,000, for which a loop may take long.
 
     Args:
         expressions: The arguments, as Python expressions.

@@ -76,17 +76,17 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return a reason why a single function may be a method whose calls pass a parameter by its name.
+        """Return the reason if method calls in the code may pass a parameter of a function by its name.
 
-        Any attribute with the name of the function may be this method. For example, `x.run(y=1)` may call the
-        method `run`.
+        Any attribute with the name of the function may be this function. For example, `x.run(y=1)` may call
+        the function `run`, if it is a method.
 
         Args:
             name: The name of the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if no attribute with this name is used in such a way.
+            The reason; None if no such method call was found.
         """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:

@@ -134,10 +134,10 @@ def _parts(node: Node) -> Iterator[Node]:
 
 
 def _is_bound(scopes: Scopes, node: Node) -> bool:
-    """Return whether an identifier names a parameter of a function that is never deleted.
+    """Return whether an identifier names a parameter, and the code never deletes this parameter.
 
-    Reading such a parameter cannot fail. A variable is deleted by `del`, or at the end of `except ... as
-    NAME`.
+    Reading the parameter then cannot fail. `del` deletes a variable, and so does the end of an `except`
+    clause with `as NAME`.
     """
     variable = scopes.at(node)
     return (

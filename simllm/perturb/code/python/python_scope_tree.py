@@ -90,8 +90,8 @@ class Scope:
         """The names that have one entry in this scope's symbol table, but stand for two variables.
 
         Such a name is assigned by an inlined comprehension (one without a symbol table of its own), but not
-        by the scope itself. An example is `x` in a function that reads a global `x` and contains `[x for x in
-        y]`.
+        by the scope itself. An example is `x` in a function that contains `[x for x in y]` and also reads a
+        global `x`.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}

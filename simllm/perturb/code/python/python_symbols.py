@@ -81,7 +81,7 @@ class _Renaming:
         """Return the reason why a function, parameter or variable cannot be renamed; None if it can be.
 
         Args:
-            variable: The function, parameter or variable. All are variables of Python.
+            variable: The `Variable` that stands for the function, parameter or variable.
             kind: "function", "parameter" or "variable".
         """
         unit, name = self._unit, variable.name
