@@ -32,7 +32,7 @@ class CodeUnit:
     is_function: bool
 
     def text_of(self, node: Node) -> bytes:
-        """Return the bytes of a syntax node."""
+        """Return the source bytes of a syntax node."""
         return self.text[node.start_byte : node.end_byte]
 
     def line_of(self, node: Node) -> int:
@@ -44,10 +44,10 @@ class CodeUnit:
         return node.start_point.row + 1 - before
 
     def indent_of(self, byte: int) -> bytes:
-        """Return the white space at the beginning of a line.
+        """Return the white space at the beginning of the line that contains a given byte.
 
         Args:
-            byte: The index in `text` of any byte of the line.
+            byte: The index of the byte in `text`.
         """
         line = self.text[self.text.rfind(b"\n", 0, byte) + 1 :]
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
@@ -61,7 +61,7 @@ class CodeUnit:
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that a rewrite rule can rewrite safely.
+    """A place in the code that a rewrite rule can rewrite without changing the behaviour.
 
     Attributes:
         node: The syntax node to rewrite.
@@ -116,11 +116,11 @@ class RewriteRules:
 
     Attributes:
         parse: The function that parses the bytes of a source.
-        structural: The rules that change the structure of code, by name. Each rule yields the places in inner
-            code before the places in the code around it.
-        symbols: The function that yields all symbols that can be renamed, and a `SkippedSite` for each symbol
-            that cannot.
-        reserved: Words that cannot be used as names, such as keywords.
+        structural: The rules that change the structure of code. The key is the name of the rule, such as
+            "reverse-if". If one place contains another, the rule yields the inner place first.
+        symbols: The function that yields a `Symbol` for each symbol that can be renamed, and a `SkippedSite`
+            for each symbol that cannot.
+        reserved: Words that must not be used as new names, such as keywords.
     """
 
     parse: Callable[[bytes], CodeUnit]

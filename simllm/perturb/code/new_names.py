@@ -1,4 +1,4 @@
-"""New names for functions, parameters and variables."""
+"""Functions that propose new names for functions, parameters and variables in code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILE = Path(__file__).parent / "data" / "identifiers.txt"
 
 
 def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
-    """Return the function that proposes new names in the way that the user chose.
+    """Return the function that proposes new names for symbols, as selected by the user.
 
     Args:
         names: "lexicon" to replace the words of a name by synonyms; "plain" for meaningless names such as
@@ -67,20 +67,20 @@ def read_names(file: Path) -> dict[str, str]:
 
 
 def plain(name: str, kind: str) -> Iterator[str]:
-    """Propose meaningless names with increasing numbers, without end.
+    """Propose meaningless names such as `v0`, `v1` and `v2`, without end.
 
     Args:
         name: The old name, which is ignored.
-        kind: "variable" gives `v0`, `v1` and so on; "parameter" gives `p0`, and "function" `f0`.
+        kind: The kind of symbol: "variable" gives `v0`, "parameter" gives `p0`, and "function" gives `f0`.
     """
     return (f"{_LETTERS[kind]}{number}" for number in itertools.count())
 
 
 def synonyms(name: str, kind: str) -> Iterator[str]:
-    """Propose names in which synonyms replace words of the old name; the style of the name stays the same.
+    """Propose names in which synonyms replace words of the old name.
 
-    For example, `maxWidth` may become `maximumWidth`, and `read_all` may become `fetch_all`.
-    `replaced_words` describes the order of the proposals.
+    For example, `maxWidth` may become `maximumWidth`, and `read_all` may become `fetch_all`. The style of the
+    name, such as camel case, stays the same. `replaced_words` describes the order of the proposals.
 
     Args:
         name: The old name.
@@ -93,8 +93,9 @@ def synonyms(name: str, kind: str) -> Iterator[str]:
 def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield new names, made by replacing words of an old name.
 
-    First, the best replacement of each word is used: in one word at a time, and then in all words at once.
-    The second-best replacements follow in the same way, and so on.
+    First, the best replacement of each word is used: in one word at a time, and then in all words at once. An
+    example is `maximumWidth`, `maxBreadth`, `maximumBreadth` for `maxWidth`. The second-best replacements
+    follow in the same way, and so on.
 
     Args:
         name: The old name.
@@ -115,12 +116,17 @@ def known_words() -> list[str]:
 
 
 def split_words(name: str) -> list[str]:
-    """Split an identifier into words at changes of case, digits and underscores."""
+    """Split an identifier into words at changes of case, digits and underscores.
+
+    For example, `maxWidth2` gives `max`, `Width` and `2`.
+    """
     return _WORDS.findall(name)
 
 
 def joined(name: str, new: Mapping[int, str]) -> str:
     """Return a name in which some words are replaced; upper case and underscores stay as in the old name.
+
+    For example, `maxWidth` with the new words `{0: "maximum"}` becomes `maximumWidth`.
 
     Args:
         name: The old name.

@@ -1,4 +1,4 @@
-"""Variants of code with evidence, from running them, that they behave like the original code."""
+"""Check of rewritten variants of code: run each variant and its original, and compare their behaviour."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def prove_variants(
     """Run each rewritten variant and its original on the same inputs, and compare their behaviour.
 
     Args:
-        rows: Pairs of an item and the row of its variant. A row is a dict that describes a variant, as
-            `vary_items` yields it. An item may have the key `around`: code that its function needs to run.
+        rows: Pairs of an item and the row of its variant. An item is a dict with the original code under the
+            key `source`, and possibly further code that it needs to run under `around`. A row is a dict that
+            describes the variant, as `vary_items` yields it.
         sandbox: The sandbox in which the functions run.
         seed: The seed of the random inputs.
         parallel: The number of batches that run at the same time.
@@ -57,7 +58,7 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Add a proof to the row of a variant, which is a dict that describes the variant.
+    """Add the result of a comparison to the row of a variant, which is a dict that describes the variant.
 
     Returns:
         A new row with the key `proof`. If the proof refutes the variant, the row lacks the variant's text and

@@ -56,10 +56,10 @@ class Rewrite:
         edits: The edits that turn the source into the variant, ordered by position. Positions are counted in
             characters of the source.
         names: A mapping from each renamed name to its new name.
-        counts: For the name of each rule, the number of places that the rule rewrote.
+        counts: A mapping from the name of each applied rule to the number of places that the rule rewrote.
         skipped: The places that the rules could not rewrite safely, with the reasons.
         line_map: For each line of the variant, the number of the source line from which it comes, counted
-            from 1; None for a new line.
+            from 1; None for a line without code from the source.
     """
 
     text: str
@@ -151,14 +151,14 @@ def restore(text: str, names: Mapping[str, str]) -> str:
     Every occurrence of a new name can be replaced, because no new name occurs in the original source.
 
     Args:
-        text: The text.
+        text: The text, with the names of the variant.
         names: A mapping from old to new names, as in `Rewrite.names`.
     """
     return rename_text(text, {new: old for old, new in names.items()})
 
 
 class _Rewriting:
-    """One call of `rewrite`: it applies the rules, and records names, counts and skipped places."""
+    """The state of one call of `rewrite`: the settings, and the names, counts and skipped places so far."""
 
     def __init__(
         self, source: str, rules: RewriteRules, namer: Namer, share: float, choice: random.Random
@@ -222,7 +222,8 @@ class _Rewriting:
             rule: The name of the rule, such as "rename-function".
 
         Yields:
-            The edits that rename. The symbols that cannot be renamed are recorded as skipped.
+            The edits that replace the old names by the new ones. Symbols that cannot be renamed are recorded
+            as skipped.
         """
         self._words |= _words(unit.text.decode())
         for symbol in self._rules.symbols(unit):
@@ -262,25 +263,31 @@ class _Rewriting:
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text, and their NFKC normal forms, to which Python normalizes identifiers."""
+    """Return the words of a text, and also their NFKC normal forms.
+
+    Python treats two identifiers with the same NFKC normal form as equal.
+    """
     return set(re.findall(r"[\w$]+", f"{text} {unicodedata.normalize('NFKC', text)}"))
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a proposed name can be used in Java and in Python.
+    """Return whether a proposed name can be used as an identifier in Java and in Python.
 
-    Python normalizes identifiers (NFKC), and changes names such as `__x` inside classes. Names to which this
-    could happen are rejected.
+    A name is rejected if Python would change it: if it is not in NFKC normal form, or begins with `__`.
     """
     is_plain = unicodedata.normalize("NFKC", text) == text and not text.startswith("__")
     return is_plain and text.isidentifier()
 
 
 def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:
-    """Remove the frame (the lines around a single function) from the pieces of an edited text.
+    """Remove the frame (the lines that the parser puts around a single function) from an edited text.
+
+    Args:
+        pieces: The pieces of the edited text, with the frame.
+        unit: The parsed code before the edits.
 
     Returns:
-        The pieces of the source alone. Their positions count from the beginning of the source.
+        The pieces without the frame. Their positions count from the beginning of the source.
     """
     before, after = unit.source.start, len(unit.text) - unit.source.end
     if before:

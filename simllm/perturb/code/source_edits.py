@@ -69,9 +69,11 @@ class TextEdit(NamedTuple):
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     """Apply edits to a source, and return the new text as a list of pieces.
 
-    An edit may move or copy a span of the source. The other edits inside the span are applied to the copy,
-    with two exceptions. An insertion at the end of the span is not copied, unless the span is empty. An edit
-    that replaces the whole span is not applied to the copy.
+    An edit may move or copy a span of the source. Other edits inside the span are applied to the copy, too,
+    with two exceptions:
+
+    - An edit that replaces the whole span is not applied to the copy.
+    - An insertion at the end of the span is not applied to the copy, unless the span is empty.
 
     Args:
         text: The source.

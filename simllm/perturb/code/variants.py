@@ -1,4 +1,4 @@
-"""Rewritten variants of many sources: the items of a JSON-lines file, or the files of a folder."""
+"""Rewriting of many sources: the items of a JSON-lines file, or the files of a folder."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RewritePlan:
         return rewrite(source, language, self.rules, self.namer, share=self.share, seed=self.seed)
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
-        """Yield the plans for an experiment that measures the effect of each rule.
+        """Yield the arms of an experiment that measures the effect of each rule.
 
         Yields:
             First (None, this plan), which applies all rules. Then, for each rule, the rule's name and a plan
@@ -79,7 +79,7 @@ class VariantCounts:
     twins: tuple[int, int] = (0, 0)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Count one more variant.
+        """Add one more variant to the counts.
 
         Args:
             row: The dict that describes the variant, as `vary_items`, `vary_files` or `prove_variants` yields
@@ -99,11 +99,11 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
     Args:
         file: If the name ends in `.json`, a JSON object that maps ids to sources. Otherwise JSON lines, each
             with `id`, `language`, `source`, and optionally the fields in `CARRIED`, such as `label`.
-        language: The language of items without the field `language`.
+        language: The language of the sources for which the file gives no language.
 
     Yields:
-        A dict for each source. It has the fields from the file, and the added key `where`: the position in
-        the file, for error messages.
+        A dict for each source, called an item. It has the fields from the file, and the added key `where`:
+        the position in the file, for error messages.
 
     Raises:
         InputError: The file cannot be read, an item lacks a field or has an unknown language, or two items
@@ -148,8 +148,8 @@ def vary_items(
 
     Yields:
         A row with the keys `id`, `language` and `status`, and those fields of `CARRIED` that the item has. If
-        the source could be parsed, the row also has the attributes of `Rewrite`, and the key `proof`.
-        Otherwise it has a `reason`.
+        the source could be parsed, the row also has the attributes of `Rewrite`, and the key `proof` with the
+        verdict "parsed". Otherwise it has a `reason`.
     """
     for item in items:
         kept = {name: item[name] for name in ("id", "language", *CARRIED) if name in item}

@@ -1,5 +1,6 @@
 """Rule-based edits of code summaries; some keep the meaning, and others change it.
 
-Training uses edits that keep the meaning as positives, and changes of meaning as hard negatives. The
-robustness evaluation measures how edits change a metric's scores. All functions expect cleaned texts.
+In training, a reworded summary with the same meaning is a positive example, and a summary with a changed
+meaning is a hard negative. The robustness evaluation measures how edits change a metric's scores. All
+functions expect texts that `simllm.text_cleaning.clean` has cleaned.
 """

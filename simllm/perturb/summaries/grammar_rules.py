@@ -38,7 +38,7 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
 
 
 def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Make a sentence without a subject passive; return None if the rule does not fit.
+    """Change a sentence without a subject to the passive voice; return None if the rule does not fit.
 
     For example, "copies the file to disk" becomes "the file is copied to disk". `random` is not used; all
     rules take the same arguments.
@@ -55,7 +55,7 @@ def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Make a sentence with a subject passive; return None if the rule does not fit.
+    """Change a sentence with a subject to the passive voice; return None if the rule does not fit.
 
     For example, "a user opens the file" becomes "the file is opened by a user". `random` is not used; all
     rules take the same arguments.
@@ -78,8 +78,8 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
 def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
     """Move the last prepositional phrase to the front; return None if the rule does not fit.
 
-    For example, "copies the file to disk" becomes "to disk, copies the file". `random` decides on the
-    comma. `lexicon` is not used; all rules take the same arguments.
+    For example, "copies the file to disk" becomes "to disk, copies the file". `random` decides whether the
+    comma is inserted. `lexicon` is not used; all rules take the same arguments.
     """
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
@@ -92,7 +92,7 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move an adverb from the front to the end, or from the end to the front; return None if there is none.
+    """Move an adverb from the front to the end or vice versa; return None if no adverb stands there.
 
     For example, "recursively copies it" becomes "copies it recursively". `lexicon` and `random` are not
     used; all rules take the same arguments.
@@ -130,7 +130,7 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
 
 
 def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change the mood of the first verb, or add or remove a subject; return None if the rule does not fit.
+    """Change the form of the first verb, or add or remove a subject; return None if the rule does not fit.
 
     For example, "returns it" becomes "return it" or "this method returns it", as `random` decides. Both
     "return it" and "this method returns it" become "returns it".
@@ -169,7 +169,7 @@ def _form_of_be(noun: str) -> str:
 
 
 def _noun_phrase_end(words: list[str], start: int) -> int:
-    """Find the end of a noun phrase: a determiner, if there is one, and up to four words.
+    """Find the end of a noun phrase: an optional determiner, then one to four content words.
 
     Args:
         words: The words of a text.
@@ -187,11 +187,14 @@ def _noun_phrase_end(words: list[str], start: int) -> int:
 
 
 def _noun_phrase_start(words: list[str], end: int) -> int:
-    """Find the index of the first word of a noun phrase: up to four words, and a determiner before them.
+    """Find the start of a noun phrase: an optional determiner, then up to four content words.
 
     Args:
         words: The words of a text.
         end: The index after the last word of the noun phrase.
+
+    Returns:
+        The index of the first word.
     """
     start = end
     while (

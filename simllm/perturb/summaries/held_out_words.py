@@ -15,14 +15,16 @@ _CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # no text can do without th
 class HeldOutWords:
     """Held-out word pairs (kept out of training data), with all inflected forms of their words.
 
-    Pairs with a determiner, preposition or conjunction are ignored, because no text can do without these.
+    A pair that contains a determiner, preposition or conjunction is ignored, because no text can do without
+    these words.
 
     Args:
-        pairs: The word pairs, in any forms.
+        pairs: The word pairs. Each word may have any form, such as "open" or "opened".
         irregular: The forms of irregular words.
 
     Attributes:
-        pairs: All pairs of a form of one word and a form of the other word, as sets.
+        pairs: For each held-out pair, all combinations of a form of its first word and a form of its second
+            word. Each combination is a frozenset.
         words: All words in `pairs`.
     """
 
@@ -37,6 +39,8 @@ class HeldOutWords:
 
     def holds_out(self, a: str, b: str) -> bool:
         """Return whether two phrases are a held-out pair, or differ in the words of a held-out pair.
+
+        For example, if ("open", "close") is held out, so are ("open file", "close file").
 
         Args:
             a: A cleaned word or phrase.

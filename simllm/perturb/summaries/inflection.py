@@ -62,7 +62,7 @@ def word_family(form: str, irregular: Irregular) -> set[str]:
 
 
 def indefinite_article(following: str) -> str:
-    """Return the article "a" or "an", as it is correct before the word `following`."""
+    """Return the indefinite article, "a" or "an", that is correct before the word `following`."""
     letters = r"(?:[aefhilmnorsx]|url|api|xml|html|http|sql|rgb|sha|md5|id)\b"
     if re.match(r"(?:hour|honest|heir)", following) or (re.match(letters, following) and len(following) < 5):
         return "a" if following in ("url",) else "an"

@@ -9,7 +9,7 @@ phrases.txt        ^returns true if {1}$ | ^checks whether {1}$     phrases with
 abbreviations.txt  config: configuration             a short form and its long form
 irregular.txt      verb: send, sends, sent, sent, sending
 
-The module `phrase_templates` explains the signs in phrases.
+The module `phrase_templates` explains `^`, `$` and `{1}`.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     """Load the lexicon from its word lists.
 
     Args:
-        held_out: Word pairs that are kept for tests. No edit may replace a form of one word of a pair by a
-            form of the other. Opposites and neighbours that are verbs, nouns, adjectives or adverbs are left
-            out even if only one of their words is in a pair.
+        held_out: Word pairs that are kept for tests. The lexicon never replaces one word of a pair, in any
+            form, by the other. A pair of opposites or neighbours (verbs, nouns, adjectives or adverbs) is
+            left out even if it contains only one held-out word.
         folder: The folder of the word lists.
 
     Returns:
@@ -99,7 +99,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
 
         Args:
             groups: Yields a part of speech, such as "verb", and pairs (word, replacement) in base form.
-            words: Words to leave out, if they are verbs, nouns, adjectives or adverbs.
+            words: Words to exclude. A pair of verbs, nouns, adjectives or adverbs is left out if one of its
+                forms contains such a word.
         """
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:
@@ -137,7 +138,7 @@ def load_irregular_forms(folder: Path = FOLDER) -> Irregular:
         folder: The folder of the word lists.
 
     Returns:
-        For each (part of speech, base form), a tuple of all forms.
+        A dict from (part of speech, base form) to a tuple of all forms.
     """
     words = ((kind, tuple(_words(rest))) for kind, rest in _entries(folder / "irregular.txt"))
     return {(kind, forms[0]): forms for kind, forms in words}

@@ -218,7 +218,7 @@ def _replace_randomly(
 
 
 def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
-    """Find the index of the first word of a noun phrase: up to three words, and a determiner before them.
+    """Find the start of a noun phrase: an optional determiner, then up to three words.
 
     Args:
         words: The words of a text.
@@ -227,7 +227,7 @@ def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int 
         first: The smallest index to return. It is 1 for a summary that begins with its verb.
 
     Returns:
-        The index; `end` if there is no noun phrase.
+        The index of the first word; `end` if there is no noun phrase.
     """
     start = end
     while start > first and end - start < 3 and _may_be_in_name(words[start - 1], lexicon):
@@ -236,7 +236,7 @@ def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int 
 
 
 def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
-    """Find the end of a noun phrase: a determiner, if there is one, and up to three words.
+    """Find the end of a noun phrase: an optional determiner, then one to three words.
 
     Args:
         words: The words of a text.
@@ -244,7 +244,8 @@ def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
         lexicon: Tells which words are verbs and nouns.
 
     Returns:
-        The index after the last word; `start` if there is no noun phrase, or one of more than three words.
+        The index after the last word; `start` if there is no noun phrase, or if it has more than three words
+        after the determiner.
     """
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
     while end < len(words) and _may_be_in_name(words[end], lexicon):
@@ -258,7 +259,7 @@ def _is_noun(word: str, lexicon: Lexicon) -> bool:
 
 
 def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can be part of a noun phrase, after its determiner such as "the".
+    """Return whether a word can be part of a noun phrase, after the determiner (such as "the").
 
     Function words, punctuation marks and participles cannot.
     """

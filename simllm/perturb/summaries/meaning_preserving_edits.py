@@ -45,8 +45,8 @@ def articles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterat
 def typos(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield one text for each word of at least five letters: `text` with a typo in this word.
 
-    The typo swaps two neighbouring letters, which `random` chooses. If these are equal, `text` is yielded
-    unchanged. `lexicon` is not used; all edits take the same arguments.
+    The typo swaps two neighbouring letters, which `random` chooses. If the two letters are equal, the yielded
+    text equals `text`. `lexicon` is not used; all edits take the same arguments.
     """
     for match in re.finditer(r"\b[a-z]{5,}\b", text):
         word = match[0]

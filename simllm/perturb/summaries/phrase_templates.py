@@ -1,4 +1,4 @@
-"""Templates: phrases with slots that may replace each other because they have the same meaning.
+"""Templates: phrases with slots; phrases with the same meaning may replace each other.
 
 A line of the file `phrases.txt` has phrases with the same meaning:
 
@@ -67,7 +67,7 @@ def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
 
 
 def _clean_phrase(phrase: str) -> str:
-    """Clean the words of a phrase, but keep its slots such as `{1}`, and the signs `^` and `$`."""
+    """Clean the words of a phrase. Slots such as `{1}`, and the signs `^` and `$`, stay unchanged."""
     inside = phrase.strip().removeprefix("^").removesuffix("$")
     text = clean(re.sub(r"\{(\d)\}", r"slot\1slot", inside))
     start, end = phrase.strip().startswith("^"), phrase.strip().endswith("$")
@@ -75,7 +75,7 @@ def _clean_phrase(phrase: str) -> str:
 
 
 def _template(phrase: str, others: list[str]) -> Template:
-    """Make a template.
+    """Make the template of a phrase.
 
     Args:
         phrase: A phrase with slots, such as "^returns the {1}$".
@@ -90,11 +90,11 @@ def _template(phrase: str, others: list[str]) -> Template:
 
 
 def _slot(number: re.Match[str]) -> str:
-    """Return a regular expression that matches the words of a slot, one to eight.
+    """Return a regular expression for a slot such as `{1}`, which matches one to eight words.
 
-    The words may not begin with a conjunction.
+    The first word must not be a conjunction or "not".
 
     Args:
-        number: A match of a slot such as `{1}`; its group 1 is the slot's number.
+        number: A match of the slot; its group 1 is the slot's number.
     """
     return rf"(?P<s{number[1]}>(?!(?:or|and|not|but) ){_WORD}(?: {_WORD}){{0,7}}?)"

@@ -1,4 +1,4 @@
-"""Rule-based rewording of summaries, which keeps the meaning."""
+"""Random rewording of summaries by rules that keep the meaning."""
 
 from __future__ import annotations
 
@@ -128,6 +128,6 @@ def with_synonyms(
 
 
 def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:
-    """Remove all articles or about half of the articles from the words of a text, as `random` decides."""
+    """Remove articles from the words of a text: all or about half of them, as `random` decides."""
     share = random.choice([0.5, 1.0])
     return [word for word in words if word not in ("the", "a", "an") or random.random() >= share] or words

@@ -35,7 +35,9 @@ def replaceable(
 
 
 def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
-    """Replace some words of a text, and correct the article "a" or "an" before them.
+    """Replace some words of a text, and correct an indefinite article before the new words.
+
+    For example, if "list" becomes "array" in "a list", the result is "an array".
 
     Args:
         words: The words of the text.

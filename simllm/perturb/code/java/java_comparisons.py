@@ -26,7 +26,13 @@ _BOXES = frozenset("Byte Short Character Integer Long Float Double Boolean".spli
 
 
 def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `a < b` as `b > a`; `<=`, `>` and `>=` are mirrored in the same way."""
+    """Find the comparisons `a < b` that can be rewritten as `b > a`.
+
+    The operators `<=`, `>` and `>=` are treated in the same way.
+
+    Yields:
+        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each other one.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "binary_expression"):
         operator = required(node, "operator")
@@ -37,7 +43,11 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `a == b` as `b == a`, and `a != b` as `b != a`."""
+    """Find the comparisons `a == b` that can be rewritten as `b == a`, and `a != b` as `b != a`.
+
+    Yields:
+        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each other one.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "binary_expression"):
         if required(node, "operator").type in _EQUALITIES:
@@ -50,7 +60,7 @@ def _swapped(unit: JavaUnit, node: Node, *further: Edit) -> Iterator[Site | Skip
     Args:
         unit: The parsed code.
         node: The comparison.
-        further: Further edits of the same rewrite, such as one that mirrors the operator.
+        further: Edits to make together with the swap, such as the edit that changes `<` to `>`.
     """
     left, right = required(node, "left"), required(node, "right")
     if not _order_is_irrelevant(unit, node, left, right):
@@ -64,10 +74,10 @@ def _swapped(unit: JavaUnit, node: Node, *further: Edit) -> Iterator[Site | Skip
 
 
 def _order_is_irrelevant(unit: JavaUnit, node: Node, left: Node, right: Node) -> bool:
-    """Return whether the operands of a comparison can certainly be evaluated in either order.
+    """Return whether the operands of a comparison can safely be evaluated in either order.
 
-    Java evaluates the left operand first. The order matters, for example, if an operand changes a value that
-    the other one reads, or if both can throw.
+    Java evaluates the left operand first. The order matters, for example, if one operand assigns a variable
+    that the other operand reads, or if both operands can throw.
     """
     if _keeps_its_value(unit, left, right) or _keeps_its_value(unit, right, left):
         return True
@@ -81,7 +91,10 @@ def _order_is_irrelevant(unit: JavaUnit, node: Node, left: Node, right: Node) ->
 
 
 def _keeps_its_value(unit: JavaUnit, side: Node, other: Node) -> bool:
-    """Return whether evaluating one side of a comparison certainly does not change the value of the other.
+    """Return whether one side of a comparison has the same value before and after evaluating the other.
+
+    This is certain for a literal. It is also certain for a local variable or parameter of a primitive type to
+    which the other side does not assign a value. In all other cases, the result is False.
 
     Args:
         unit: The parsed code.
@@ -96,7 +109,7 @@ def _keeps_its_value(unit: JavaUnit, side: Node, other: Node) -> bool:
 
 
 def _may_be_wrapper(type_: str) -> bool:
-    """Return whether a type may be a wrapper class such as `Integer`, whose unboxing throws for null.
+    """Return whether a type may be a wrapper class such as `Integer`; unboxing its null value throws.
 
     Args:
         type_: The name of the type. If it is empty, the type is unknown, and the result is True.

@@ -33,7 +33,11 @@ _PLAIN = frozenset(  # statements without a part that could take an `else` away 
 
 
 def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `else if (…) …` as `else { if (…) … }`."""
+    """Find each `else if (...) ...` that can be rewritten as `else { if (...) ... }`.
+
+    Yields:
+        A `Site` for each such `if` after `else`. No place is skipped.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):
         inner = field(node, "alternative")
@@ -42,7 +46,7 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
-    """Yield the edits that put braces around the second `if` of an `else if`, and indent it.
+    """Yield the edits that turn `else if (...) ...` into `else { if (...) ... }` and indent the inner `if`.
 
     Args:
         unit: The parsed code.
@@ -63,7 +67,7 @@ def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
 
 
 def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
-    """Find the lines of a syntax node that can be indented.
+    """Yield the starts of the lines in a syntax node that can be indented without changing the program.
 
     These are all lines that begin inside the node, except empty lines and lines that begin inside a comment
     or string.
@@ -85,7 +89,11 @@ def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
 
 
 def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Negate the condition of each `if` that has an `else`, and swap the two branches."""
+    """Find the statements `if (c) A else B` that can be rewritten as `if (!c) B else A`.
+
+    Yields:
+        A `Site` for each `if` with an `else` that can be rewritten; a `SkippedSite` for each other one.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):
         condition, first = required(node, "condition"), required(node, "consequence")
@@ -115,9 +123,10 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _space_after_else(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
-    """Return the space to insert between `else` and the statement that moves to the `else` branch.
+    """Return the space to insert after `else` when `reverse_if` swaps the branches; empty if none is needed.
 
-    If the code already has a space after `else`, the result is empty. It has none in `else{`, for example.
+    Without the space, `else{ ... }` could become `elsereturn x;`. No space is needed if white space already
+    follows the `else`.
 
     Args:
         unit: The parsed code.
@@ -132,10 +141,10 @@ def _declares_variable(node: Node) -> bool:
 
 
 def _may_have_inferred_type(unit: JavaUnit, condition: Node) -> bool:
-    """Return whether the compiler may infer a type parameter of the condition from the `if` around it.
+    """Return whether the compiler may infer another type for a condition if `!` is put before it.
 
-    An example is a call of a generic method `<T> T get()`. It returns a boolean as the whole condition of an
-    `if`, but not after `!`.
+    An example is `if (get())` with the generic method `<T> T get()`. From the `if`, the compiler infers that
+    `T` is `Boolean`. For `!get()`, it does not infer this.
     """
     if without_parentheses(condition).type not in (
         "method_invocation",
@@ -156,8 +165,8 @@ def _may_have_inferred_type(unit: JavaUnit, condition: Node) -> bool:
 def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:
     """Yield the edits that negate a condition.
 
-    `==` and `!=` replace each other. De Morgan's laws negate `&&` and `||`. `<` becomes `>=` only for
-    integers, because both are false if an operand is NaN.
+    `==` becomes `!=` and vice versa. De Morgan's laws negate `&&` and `||`. `a < b` becomes `a >= b` only for
+    integers, because both comparisons are false if an operand is NaN. Other conditions get a `!`.
 
     Args:
         unit: The parsed code.
@@ -182,19 +191,19 @@ def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:
 
 
 def _is_whole_condition(node: Node) -> bool:
-    """Return whether an expression is the whole condition of an `if`, which already has parentheses."""
+    """Return whether an expression is the whole condition of an `if`, such as `!a` in `if (!a)`."""
     above = node.parent
     return above is not None and above.parent is not None and above.parent.type == "if_statement"
 
 
 def _wrapped(node: Node) -> Iterator[Edit]:
-    """Yield the edits that put `!(` before and `)` after an expression."""
+    """Yield the two edits that turn an expression `e` into `!(e)`."""
     yield Edit(node.start_byte, node.start_byte, (b"!(",))
     yield Edit(node.end_byte, node.end_byte, (b")",))
 
 
 def _negated_operator(unit: JavaUnit, node: Node) -> Iterator[Edit]:
-    """Yield the edits that negate an expression with a binary operator."""
+    """Yield the edits that negate a binary expression: `a == b` becomes `a != b`, for example."""
     operator = required(node, "operator")
     left, right = required(node, "left"), required(node, "right")
     if operator.type in ("&&", "||"):

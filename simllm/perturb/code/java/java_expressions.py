@@ -95,14 +95,18 @@ def type_of(unit: JavaUnit, node: Node) -> str:
 
 
 def _inferred(unit: JavaUnit, variable: Variable) -> str:
-    """Return the type of a variable declared with `var`; empty unless its initial value is a literal."""
+    """Return the type of a variable declared with `var`.
+
+    The type is known only if the initial value is a literal, as in `var i = 0`. Otherwise, the result is
+    empty.
+    """
     declarator = variable.declaration.parent
     value = field(declarator, "value") if declarator is not None else None
     return type_of(unit, value) if value is not None and value.type in _LITERALS else ""
 
 
 def _binary_type(unit: JavaUnit, node: Node) -> str:
-    """Return the type of an expression with a binary operator; empty if it is unknown."""
+    """Return the type of a binary expression such as `a + b`; empty if the type is unknown."""
     operator = required(node, "operator").type
     if operator in _COMPARISONS:
         return "boolean"
@@ -145,7 +149,11 @@ def is_primitive_local(unit: JavaUnit, node: Node) -> bool:
 
 
 def assigned_variables(unit: JavaUnit, node: Node) -> Iterator[Variable | None]:
-    """Yield the variable of each assignment inside a syntax node; None if the variable is unknown."""
+    """Yield the target of each assignment inside a syntax node, such as `i` for `i = 0` or `i++`.
+
+    Yields:
+        The assigned variable; None if the target is not a known variable, as in `a[0] = 1`.
+    """
     for part in walk(node):
         if part.type == "assignment_expression":
             yield variable_of(unit, required(part, "left"))
@@ -161,7 +169,10 @@ def has_effects(unit: JavaUnit, node: Node) -> bool:
 
 
 def _calls_to_string(unit: JavaUnit, node: Node) -> bool:
-    """Return whether a `+` may call the method `toString` of an object, which may have side effects."""
+    """Return whether an expression is a string concatenation with `+` that may call `toString` of an object.
+
+    Such a call may have side effects.
+    """
     if node.type != "binary_expression" or required(node, "operator").type != "+":
         return False
     types = {type_of(unit, required(node, "left")), type_of(unit, required(node, "right"))}

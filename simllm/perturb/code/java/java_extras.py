@@ -35,19 +35,26 @@ _WIDER = {  # for each type of `x`, the types of `e` for which `x = x + e` needs
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Remove all comments. A line that contains only a comment is removed as a whole."""
+    """Find all comments to remove. A line that contains only a comment is removed as a whole.
+
+    Yields:
+        A `Site` for each comment. No comment is skipped.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):
         yield Site(node, (_removal(unit.text[: unit.source.end], node.start_byte, node.end_byte),))
 
 
 def _removal(text: bytes, start: int, end: int) -> Edit:
-    """Return the edit that removes a comment, together with white space that is no longer needed.
+    """Return the edit that removes a comment.
+
+    If the comment is at the end of a line, the white space before the comment is removed, too. If nothing
+    else is on the line, the whole line is removed.
 
     Args:
         text: The source.
-        start: The first byte of the comment.
-        end: The byte after the comment.
+        start: The index of the first byte of the comment.
+        end: The index of the byte after the comment.
     """
     line = text.rfind(b"\n", 0, start) + 1
     stop = text.find(b"\n", end) + 1 or len(text)
@@ -61,7 +68,13 @@ def _removal(text: bytes, start: int, end: int) -> Edit:
 
 
 def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Put the branches of `if` and the bodies of loops into braces."""
+    """Find the branches of `if` statements and the bodies of loops that have no braces, to add braces.
+
+    The second `if` of an `else if` is left as it is.
+
+    Yields:
+        A `Site` for each such branch or body. No place is skipped.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, *_BODIES):
         for name in _BODIES[node.type]:
@@ -72,7 +85,7 @@ def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
-    """Yield the edits that put a branch or a loop's body into braces.
+    """Yield the edits that put braces around the branch of an `if` or the body of a loop.
 
     Args:
         unit: The parsed code.
@@ -90,7 +103,11 @@ def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
 
 
 def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite compound assignments to local variables: `x += e` becomes `x = x + (e)`."""
+    """Find the compound assignments `x += e` to local variables that can be rewritten as `x = x + (e)`.
+
+    Yields:
+        A `Site` for each compound assignment that can be rewritten; a `SkippedSite` for each other one.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "assignment_expression"):
         operator = required(node, "operator")
@@ -116,9 +133,10 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _needs_no_cast(operator: str, left: str, right: str) -> bool:
-    """Return whether `x = x OPERATOR e` compiles without a cast.
+    """Return whether `x = x + e` certainly compiles without a cast if `x += e` compiles.
 
-    `x OPERATOR= e` always compiles, because Java adds the cast itself.
+    For example, the result is False if `x` is a byte: Java adds a cast in `x += 1`, but not in `x = x + 1`.
+    Other operators are treated in the same way.
 
     Args:
         operator: The compound operator, such as "+=".
@@ -133,7 +151,11 @@ def _needs_no_cast(operator: str, left: str, right: str) -> bool:
 
 
 def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Insert an `if (false)` statement at the beginning of each method and constructor."""
+    """Find all method and constructor bodies, to insert `if (false) { throw null; }` at their beginning.
+
+    Yields:
+        A `Site` for each method or constructor with a body. No place is skipped.
+    """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "method_declaration", "constructor_declaration"):
         body = field(node, "body")

@@ -15,9 +15,11 @@ _TYPES = PRIMITIVES | {"Integer", "Long", "Float", "Double"}  # `b += 1` does no
 
 
 def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `i++` and `++i` as `i += 1`, and `i--` and `--i` as `i -= 1`.
+    """Find increments `i++` and `++i` to rewrite as `i += 1`, and decrements to rewrite as `i -= 1`.
 
-    An increment whose value is used, as in `a[i++]`, is skipped.
+    Yields:
+        A `Site` for each expression that can be rewritten. A `SkippedSite` for each other one, for example if
+        its value is used, as in `a[i++]`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "update_expression"):
@@ -38,7 +40,7 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _is_statement(node: Node) -> bool:
-    """Return whether the value of an increment is unused.
+    """Return whether the value of an increment such as `i++` is certainly unused.
 
     It is unused if the increment is a whole statement, or an initializer or update of a `for` loop.
     """

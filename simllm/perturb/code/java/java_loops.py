@@ -28,15 +28,18 @@ _DECLARATIONS = ("class_declaration", "interface_declaration", "enum_declaration
 
 
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `for` loops as `while` loops.
+    """Find the `for` loops that can be rewritten as `while` loops.
 
-    The update expression, such as `i++`, moves to the end of the body, and is copied before each `continue`.
-    Reasons to skip a loop are, for example:
+    The update expression, such as `i++`, moves to the end of the loop body. A copy of the update is inserted
+    before each `continue`. A loop is skipped, for example, for one of these reasons:
 
-    - The end of the body may be unreachable. Java does not compile an update that stands there.
-    - An exception in the update could be caught by a `try` around a `continue`.
-    - The body declares a name that the update uses.
-    - A loop variable has the same name as something later in the block around the loop.
+    - The end of the body may be unreachable. Code moved there would not compile.
+    - A `continue` is inside a `try`, which might catch an exception of the update.
+    - The body declares a variable with the same name as a variable in the update.
+    - The name of a loop variable occurs again after the loop, in the same block.
+
+    Yields:
+        A `Site` for each `for` loop that can be rewritten; a `SkippedSite` for each other one.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "for_statement"):
@@ -50,12 +53,12 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
-    """Return the reason why a loop cannot be rewritten; empty if it can be.
+    """Return the reason why a `for` loop cannot be rewritten as a `while` loop; empty if it can be.
 
     Args:
         unit: The parsed code.
         node: The `for` loop.
-        statement: The outermost labelled statement around the loop; the loop itself if it has no label.
+        statement: The loop together with its labels, if it has any, such as `outer: for (...) ...`.
     """
     block = statement.parent
     body = required(node, "body")
@@ -114,12 +117,12 @@ def _updates(node: Node) -> list[Node]:
 
 
 def _continues_of_loop(unit: JavaUnit, node: Node, statement: Node) -> list[Node]:
-    """Return all `continue` statements that continue the given loop, not an inner or outer one.
+    """Return all `continue` statements in a loop that continue this loop, and not an inner or outer loop.
 
     Args:
         unit: The parsed code.
         node: The loop.
-        statement: The outermost labelled statement around the loop; the loop itself if it has no label.
+        statement: The loop together with its labels, if it has any, such as `outer: for (...) ...`.
     """
     labels = set()
     while statement.id != node.id:
@@ -139,7 +142,7 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
     Args:
         unit: The parsed code.
         node: The `for` loop.
-        statement: The outermost labelled statement around the loop; the loop itself if it has no label.
+        statement: The loop together with its labels, if it has any, such as `outer: for (...) ...`.
     """
     body = required(node, "body")
     updates = _updates(node)
@@ -163,15 +166,15 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
 
 
 def _as_statement(expression: Node) -> list[bytes | Span]:
-    """Return the code of a statement that consists of an expression or a declaration.
+    """Return the code of the statement made from an initializer of a `for` loop, such as `i = 0`.
 
-    A semicolon is added after an expression. A declaration already has one.
+    A semicolon is added after an expression. A declaration such as `int i = 0;` already has one.
     """
     return [span_of(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
 
 
 def _as_statements(updates: list[Node], separator: bytes) -> list[bytes | Span]:
-    """Return the code of statements that consist of the update expressions of a loop.
+    """Return the code of the statements made from the update expressions of a loop, such as `i++;`.
 
     Args:
         updates: The update expressions.
@@ -183,7 +186,8 @@ def _as_statements(updates: list[Node], separator: bytes) -> list[bytes | Span]:
 def _updates_before_jump(unit: JavaUnit, jump: Node, updates: list[Node]) -> Iterator[Edit]:
     """Yield the edits that insert the update expressions of a loop before a `continue`.
 
-    If the `continue` does not stand in a block, braces are put around the updates and the `continue`.
+    If the `continue` stands alone as the body of an `if`, for example, braces are put around the updates and
+    the `continue`.
 
     Args:
         unit: The parsed code.

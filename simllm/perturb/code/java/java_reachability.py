@@ -19,7 +19,7 @@ _NO_CONSTANT = frozenset(
 
 
 def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a statement can complete normally: the code after it is reachable.
+    """Return whether a Java statement can complete normally, which means that the code after it is reachable.
 
     Args:
         unit: The parsed code.
@@ -62,9 +62,9 @@ def jumps(node: Node, kind: str, *, through: frozenset[str] = frozenset()) -> li
     Args:
         node: The loop or switch.
         kind: "break_statement" or "continue_statement".
-        through: Further types of syntax nodes that are not searched. Inner loops, lambdas and classes are
-            never searched, because their jumps refer to something else. For `break`, inner switches are not
-            searched either.
+        through: Types of syntax nodes whose inside is not searched. Inner loops, lambdas and classes are
+            never searched, because the jumps inside them do not refer to `node`. For `break`, inner switches
+            are not searched either.
     """
     stop = LOOPS | FUNCTIONS | through | ({"switch_expression"} if kind == "break_statement" else set())
     found = [part for child in node.children for part in walk(child, not_into=frozenset(stop))]
@@ -74,9 +74,11 @@ def jumps(node: Node, kind: str, *, through: frozenset[str] = frozenset()) -> li
 def _labels(unit: JavaUnit, node: Node, kind: str) -> set[bytes]:
     """Return the labels to which the `break` or `continue` statements inside a statement refer.
 
+    For example, the result for `{ continue outer; }` is `{b"outer"}`.
+
     Args:
         unit: The parsed code.
-        node: The statement.
+        node: The statement to search.
         kind: "break_statement" or "continue_statement".
     """
     found = [part for part in walk(node, not_into=FUNCTIONS) if part.type == kind]
@@ -84,7 +86,10 @@ def _labels(unit: JavaUnit, node: Node, kind: str) -> set[bytes]:
 
 
 def _any(parts: list[bool | None]) -> bool | None:
-    """Return True if a list contains True; otherwise None (unknown) if it contains None; otherwise False."""
+    """Return the logical "or" of truth values that may be unknown (None).
+
+    The result is True if any value is True. Otherwise, it is None if any value is None, and False if none is.
+    """
     return True if True in parts else None if None in parts else False
 
 
@@ -107,7 +112,7 @@ def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
     """Return whether a condition is a constant expression with the value true, such as `true`.
 
     Returns:
-        True or False; None if the analysis cannot decide.
+        True or False. None if the analysis cannot decide: it does not compute constants such as `1 < 2`.
     """
     condition = without_parentheses(condition)
     if condition.type == "true":
@@ -123,7 +128,11 @@ def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
 
 
 def _is_final(declaration: Node) -> bool:
-    """Return whether a local variable is declared `final`."""
+    """Return whether a local variable is declared `final`.
+
+    Args:
+        declaration: The identifier of the variable in its declaration.
+    """
     node: Node | None = declaration
     while node is not None and not node.type.endswith(("_declaration", "parameter", "_statement")):
         node = node.parent

@@ -1,6 +1,6 @@
-"""Name resolution for Java: the variable to which each identifier refers.
+"""Name resolution for Java: find the variable to which each identifier refers.
 
-It follows the Java Language Specification, sections 6.3 (scopes) and 6.4 (shadowing).
+The rules are those of the Java Language Specification, sections 6.3 (scopes) and 6.4 (shadowing).
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ class Variable:
 
 @dataclass
 class _Scope:
-    """A block or class body, with the variables that it declares.
+    """A scope: a part of the code, such as a block or class body, with the variables that it declares.
 
     Attributes:
-        node: The syntax node of the block or class body.
+        node: The syntax node of the scope.
         end: The index of the first byte after `node`.
         may_inherit: Whether the scope is a class that may inherit fields that are declared elsewhere.
         names: The declared variables, by name.
@@ -124,9 +124,10 @@ class JavaScopes:
         variables: The parameters and local variables, in the order of their declarations.
         meaning: The variable to which an identifier refers. The key is the index of the identifier's first
             byte in `text`. Identifiers whose declaration is unknown, such as inherited fields, are missing.
-        fields: The declared fields of each class, by name. The outer key is the id of the class body's node.
-        places: For each name, the positions of all identifiers that name a variable, even if the variable's
-            declaration is unknown.
+        fields: The declared fields of each class. The outer key is the id of the class body's node; the inner
+            key is the name of the field.
+        places: The places where a variable of each name occurs, even if the declaration is unknown. The value
+            lists the index of the first byte of each identifier.
     """
 
     def __init__(self, root: Node, text: bytes) -> None:
@@ -155,11 +156,17 @@ class JavaScopes:
                 self._open(node, -end, is_class=kind == "class")
 
     def occurs(self, name: str, start: int, end: int) -> bool:
-        """Return whether a variable with a given name occurs between the bytes `start` and `end`."""
+        """Return whether a variable with a given name occurs in a range of the code.
+
+        Args:
+            name: The name.
+            start: The index of the first byte of the range.
+            end: The index of the byte after the range.
+        """
         return any(start <= place < end for place in self.places.get(name, ()))
 
     def _open(self, node: Node, end: int, *, is_class: bool) -> None:
-        """Enter a scope: a block, or the body of a class.
+        """Enter a scope, such as a block or the body of a class.
 
         Args:
             node: The syntax node of the scope.
@@ -184,11 +191,11 @@ class JavaScopes:
 
         Args:
             node: The identifier.
-            start: The first byte of the identifier.
+            start: The index of the first byte of the identifier.
             name: The text of the identifier.
-            role: The role of the identifier, by its capture in `_QUERY`. Examples are "parameter" and
-                "label". It is empty for an ordinary use of a variable, and "other" for an identifier that
-                does not name a variable.
+            role: The name under which `_QUERY` captures the identifier. Examples are "parameter" for the
+                declaration of a parameter, "label" for a `case` label, and "other" for an identifier that
+                does not name a variable. Empty for an ordinary use of a variable.
         """
         if role == "other":
             return
@@ -206,12 +213,13 @@ class JavaScopes:
     def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
         """Find the variable to which an identifier refers, and add the identifier to the variable's uses.
 
-        The scopes are searched from the innermost one outwards. If it is not certain to which variable the
-        identifier refers, the attribute `obstacle` of the candidates tells why they cannot be renamed.
+        The scopes are searched from the innermost one outwards. If it is not certain to which of two
+        variables the identifier refers, the outer variable must not be renamed. Its attribute `obstacle` is
+        set to the reason.
 
         Args:
             node: The identifier.
-            start: The first byte of the identifier.
+            start: The index of the first byte of the identifier.
             name: The text of the identifier.
             is_label: Whether the identifier is a `case` label, which may also be a constant of an enum.
         """
@@ -247,7 +255,7 @@ def _text(node: Node) -> str:
 
 
 def may_inherit(body: Node) -> bool:
-    """Return whether a class may inherit members that are declared elsewhere.
+    """Return whether a class may inherit members that are declared elsewhere, as with `extends`.
 
     Args:
         body: The syntax node of the class body.

@@ -31,10 +31,10 @@ _METHODS = ("method_declaration", "constructor_declaration")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield each method, parameter and local variable that can be renamed, and a `SkippedSite` for others.
+    """Yield a `Symbol` for each method, parameter and local variable that can be renamed.
 
-    In a file, all parameters and local variables are considered, but only private methods. If the code is a
-    single function, the function itself is considered, too.
+    For each one that cannot be renamed, yield a `SkippedSite`. In a file, methods that are not private are
+    ignored. If the code is a single method, this method is included.
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
@@ -53,12 +53,15 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 def _kind(variable: Variable) -> str:
-    """Return the kind of symbol that a variable is: "parameter" or "variable"."""
+    """Return "parameter" for a parameter, and "variable" for all other variables."""
     return "parameter" if variable.kind == "parameter" else "variable"
 
 
 def _annotation(variable: Variable) -> str:
-    """Return the reason why an annotation forbids renaming a parameter; empty if none does."""
+    """Return a reason not to rename a parameter with an annotation, such as `@Param String name`.
+
+    The reason is empty if the parameter has no annotation, or only annotations in `_HARMLESS`.
+    """
     parent = variable.declaration.parent
     if variable.kind != "parameter" or parent is None:
         return ""
@@ -69,7 +72,7 @@ def _annotation(variable: Variable) -> str:
 
 
 def _annotation_words(unit: JavaUnit) -> set[bytes]:
-    """Return the words in the string arguments of all annotations, except those in `_HARMLESS`.
+    """Return the words in the string arguments of all annotations, except the annotations in `_HARMLESS`.
 
     A framework may match such a word with the name of a parameter, as in `@GetMapping("/users/{id}")`.
     """
@@ -82,7 +85,9 @@ def _annotation_words(unit: JavaUnit) -> set[bytes]:
 
 
 def _has_annotation(modifiers: Node) -> bool:
-    """Return whether a declaration has an annotation whose meaning may depend on the declared name.
+    """Return whether a declaration has an annotation that is not in `_HARMLESS`.
+
+    The meaning of such an annotation may depend on the declared name.
 
     Args:
         modifiers: The syntax node of the declaration's modifiers, including its annotations.
@@ -94,7 +99,7 @@ def _has_annotation(modifiers: Node) -> bool:
 
 
 def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
-    """Return the ranges where a parameter's name follows `@param` in the documentation comment."""
+    """Return the ranges where the documentation comment mentions a parameter, as in `@param NAME`."""
     method: Node | None = variable.declaration
     while method is not None and method.type not in _METHODS:
         if method.type in ("lambda_expression", "class_body"):
@@ -109,10 +114,10 @@ def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
 
 
 def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield each method that can be renamed, and a `SkippedSite` for each method that cannot.
+    """Yield a `Symbol` for each method that can be renamed, and a `SkippedSite` for each method that cannot.
 
-    In a file, only private methods are considered. If the code is a single method, this method is
-    considered.
+    In a file, methods that are not private are ignored. If the code is a single method, this method is
+    included.
     """
     for method in find_nodes(unit.root, "method_declaration"):
         body = method.parent
@@ -138,7 +143,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
         body: The body of the class that declares the method.
 
     Returns:
-        The ranges of the name. If the method cannot be renamed, a text with the reason.
+        The ranges of the name. If the method cannot be renamed, a text with the reason instead.
     """
     declared = required(method, "name")
     name = unit.text_of(declared)
@@ -178,7 +183,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
 
 
 def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
-    """Return whether a call refers to a method of a given class.
+    """Return whether a call of a method with a given name calls the method that a given class declares.
 
     Args:
         unit: The parsed code.

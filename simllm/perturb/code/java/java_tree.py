@@ -47,7 +47,8 @@ def parse(source: bytes) -> JavaUnit:
         source: The bytes of a file, or of a single method or constructor.
 
     Raises:
-        InputError: The source has a syntax error, or is something else. The message begins with `line N: `.
+        InputError: The source has a syntax error, or is not a file, method or constructor. The message begins
+            with the line number, as in `line 3: `.
     """
     java = languages.find("java")
     root = java.parse(source)
@@ -86,7 +87,7 @@ def _check_characters(source: bytes, root: Node) -> None:
 
 
 def _first_error(root: Node) -> Node:
-    """Return the syntax node of the first syntax error in a tree; if there is none, the last node."""
+    """Return the node of the first syntax error in a syntax tree; if there is none, the last node."""
     node = root
     while not (node.is_error or node.is_missing) and node.children:
         node = next((child for child in node.children if child.has_error), node.children[-1])
@@ -107,7 +108,7 @@ def find_nodes(root: Node, *types: str) -> list[Node]:
 
 
 def field(node: Node, name: str) -> Node | None:
-    """Return the child of a syntax node in a named field of the grammar, such as "condition".
+    """Return the child of a syntax node in a field of the grammar, such as the field "condition" of an `if`.
 
     Comments are skipped. None is returned if the field is empty.
     """
@@ -118,7 +119,7 @@ def field(node: Node, name: str) -> Node | None:
 
 
 def required(node: Node, name: str) -> Node:
-    """Return the child of a syntax node in a named field that the grammar requires, such as "body"."""
+    """Return the child of a syntax node in a required field of the grammar, such as the "body" of a loop."""
     child = field(node, name)
     assert child is not None, f"{node.type} without {name}"
     return child
@@ -140,7 +141,7 @@ def has_comment(nodes: list[Node]) -> bool:
 
 
 def walk(node: Node, *, not_into: frozenset[str] = frozenset()) -> Iterator[Node]:
-    """Yield a syntax node and all nodes below it, in the order of the source.
+    """Yield a syntax node and all nodes below it; each node comes before its children.
 
     Args:
         node: The syntax node at which to begin.

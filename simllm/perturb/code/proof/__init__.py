@@ -1,4 +1,4 @@
-"""Evidence from execution that variants of code behave like their originals."""
+"""Comparison of rewritten code (variants) with the original code by running both."""
 
 from simllm.perturb.code.proof.command_proof import prove_by_command
 from simllm.perturb.code.proof.proof_case import VERDICTS, Counterexample, Proof, ProofCase

@@ -1,4 +1,4 @@
-"""Comparison of a variant with its original by a command of the user, such as a test suite."""
+"""Check of a variant (rewritten code) by a command of the user, such as a test suite."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def prove_by_command(
 
 
 def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
-    """Run a command on the code in a folder.
+    """Run a command on the code in a folder, and return the reason if the command fails.
 
     Args:
         words: The words of the command; `{dir}` in them is replaced by the folder.

@@ -3,18 +3,26 @@
 A harness is a program that runs inside the sandbox. A case is a function with its variant. For each case, the
 harness calls all versions of the function on the same inputs. A version is called a side: side 0 is the
 original, and side 1 the variant. Higher sides are wrong twins, which are variants with a deliberate mistake.
-The harness writes one line per event, with tabs between the fields:
+The harness writes one line per event, with tabs between the fields. Both harnesses, for Java and for Python,
+write these lines:
 
 - `begin CASE`: the case begins.
-- `broken CASE SIDE REASON`: the side does not compile.
 - `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.
 - `outcome CASE SIDE INPUT TEXT`: the behaviour of a side on an input. After the first input on which a
   side differs from the original, the side is not called again.
-- `side CASE SIDE`: the side is about to run. Only the Java harness writes this line, because it runs all
-  sides in its own process.
-- `died CASE SIDE`: the side ended its process.
-- `error CASE REASON`: a side cannot be loaded; this side and the later ones are not called.
 - `end CASE`: the case ends.
+
+Only the harness for Java, which runs all sides in its own process, writes these lines:
+
+- `side CASE SIDE`: the side is about to run.
+- `error CASE REASON`: a side cannot be loaded; this side and the later ones are not called.
+
+Only the harness for Python writes these lines:
+
+- `broken CASE SIDE REASON`: the side does not compile.
+- `called CASE INPUT TEXT`: the original's behaviour in its first call on an input. Only this harness reads
+  the line.
+- `died CASE SIDE`: the side ended its process.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def find_signature(source: str) -> JavaSignature | None:
 def _type(node: Node, variables: set[str]) -> JavaType:
     """Return the type that a syntax node names.
 
-    A type variable becomes Integer. So does a wildcard without a bound.
+    A type variable such as `T`, or a wildcard `?` without a bound, becomes `Integer`.
 
     Args:
         node: The syntax node of a type.
@@ -133,7 +133,7 @@ def _type(node: Node, variables: set[str]) -> JavaType:
 
 
 def _array(kind: JavaType, dimensions: Node | None) -> JavaType:
-    """Return an array type with as many dimensions as a syntax node has brackets `[]`.
+    """Return an array type with one dimension for each pair of brackets `[]` in a syntax node.
 
     Args:
         kind: The type of the items.
@@ -145,7 +145,7 @@ def _array(kind: JavaType, dimensions: Node | None) -> JavaType:
 
 
 def unknown_types(types: tuple[JavaType, ...]) -> list[str]:
-    """Return the names of those types for which no random values can be generated."""
+    """Return the names of the types for which no random values can be generated."""
     return list(dict.fromkeys(name for kind in types for name in _unknown(kind)))
 
 
@@ -161,12 +161,13 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
     Args:
         types: The types of the function's parameters. All must be known (see `unknown_types`).
         source: The source of the function. Literals in it are used as values.
-        number: The largest number of inputs. There may be fewer, because all inputs are different.
+        number: The largest number of inputs. There may be fewer, because duplicates are removed.
         seed: The random seed.
 
     Returns:
-        The inputs. Each is a pair: the arguments as text that `ProofValues.java` can read, and whether one of
-        them is a large number, for which a loop may take very long.
+        A list of pairs, one for each input. The first item is a text with the arguments, which
+        `ProofValues.java` can read. The second item is True if an argument is a large integer, for which a
+        loop may take very long.
     """
     values = _JavaValues(DrawnValues(source, seed))
     inputs = values.drawn.different(lambda: " ".join(map(values.of, types)), number)
@@ -174,7 +175,11 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
 
 
 def _is_large(text: str) -> bool:
-    """Return whether an input contains a large number, for which a loop may take very long."""
+    """Return whether an argument is an integer above 10,000 or below -10,000, for which a loop may take long.
+
+    Args:
+        text: The arguments, in the notation of `draw_inputs`.
+    """
     scalars = (word.partition(":") for word in text.split(" "))
     return any(kind in ("int", "long") and abs(int(value)) > LARGE for kind, _, value in scalars)
 

@@ -1,6 +1,6 @@
-"""Execution of Java functions and their variants.
+"""Functions that run a batch of Java functions and their variants, and compare their behaviour.
 
-A whole batch of functions is compiled together and run in one process.
+All functions of a batch are compiled together and run in one process.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class _JavaTask:
     Attributes:
         task: The function and its variant, with the inputs and wrong twins.
         signature: The signature of the original function.
-        inputs: For each input, the arguments as text that the harness can read, and whether one of them is a
-            large number.
+        inputs: For each input, a text with the arguments, which the harness can read, and whether an argument
+            is a large integer.
     """
 
     task: Task
@@ -51,14 +51,14 @@ class _JavaTask:
 
     @property
     def class_name(self) -> str:
-        """The name of the class into which the function is put for compilation."""
+        """The name of the class around the function: its own class for a constructor, otherwise `Case`."""
         return self.signature.name if self.signature.is_constructor else "Case"
 
 
 def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
     """Generate the random inputs and the wrong twins for a batch of Java functions.
 
-    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
+    Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Args:
         cases: The functions and their variants.
@@ -85,7 +85,7 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int)
 
 
 def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: Sandbox) -> list[Proof]:
-    """Compile and run a batch in the sandbox, and return the proofs in the order of the cases.
+    """Compile and run a batch in the sandbox, and return a proof for each case in the order of their numbers.
 
     Args:
         batch: The cases to run, by number.
@@ -108,7 +108,7 @@ def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: 
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
     """Generate the random inputs and the wrong twins for one Java function.
 
-    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
+    Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Args:
         case: The function and its variant.
@@ -126,7 +126,7 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int,
 
 
 def _readable(values: str) -> str:
-    """Convert arguments to a text for people.
+    """Decode the texts in arguments for display: `String:a%20b` becomes `String:"a b"`.
 
     Args:
         values: The arguments in the notation of `draw_inputs`, in which texts are percent-encoded.
@@ -210,8 +210,8 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
         log: The output of javac.
 
     Returns:
-        A short message for each version of a function that does not compile. The key is the number of the
-        case and the index of the version: 0 for the original, 1 for the variant, and so on.
+        A short message for each version of a function that does not compile. The key is a pair: the number of
+        the case, and the index of the version (0 for the original, 1 for the variant, and so on).
     """
     first: dict[tuple[int, int], str] = {}
     unknown: dict[tuple[int, int], dict[str, list[str]]] = {}

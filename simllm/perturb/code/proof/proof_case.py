@@ -40,7 +40,7 @@ class Counterexample:
         arguments: The arguments of the call, as text.
         original: A description of the original's behaviour: the result or exception, the arguments after the
             call, the fields or global variables, and the printed text.
-        variant: The same description for the variant.
+        variant: A description of the variant's behaviour in the same form.
     """
 
     arguments: str
@@ -93,7 +93,7 @@ class Task:
 
     Attributes:
         case: The function and its variant.
-        arguments: The inputs, as text for people.
+        arguments: For each input, a readable text with the arguments.
         twins: The sources of the wrong twins: variants with a deliberate mistake.
         obstacle: The reason why there are no inputs; empty if there are some.
     """

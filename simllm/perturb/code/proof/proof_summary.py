@@ -27,7 +27,7 @@ class ProofSummary:
     refuted_twins: int = 0
 
     def add(self, proof: Proof) -> None:
-        """Add a proof to the counts."""
+        """Add the verdict, the reason and the numbers of a proof to the counts."""
         self.verdicts[proof.verdict] += 1
         if proof.verdict in ("compiled", "parsed"):
             self.reasons[proof.reason] += 1

@@ -73,11 +73,11 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Generate the random inputs and the wrong twins for a batch of functions in any of the languages.
+    """Generate the random inputs and the wrong twins for a batch of Java and Python functions.
 
-    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
+    Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
-    This must be called in the main thread: in Python 3.11, `ast.parse` fails if two threads call it.
+    This function must be called in the main thread: in Python 3.11, `ast.parse` fails if two threads call it.
 
     Args:
         batch: The functions and their variants.

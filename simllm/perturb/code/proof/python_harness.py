@@ -55,7 +55,13 @@ class TimeUpError(BaseException):
 
 
 class Side:
-    """One version of a function: the original, its variant, or a deliberately incorrect variant."""
+    """One version of a function: the original, its variant, or a deliberately incorrect variant.
+
+    Args:
+        around: Code that the function needs to run.
+        source: The source of the function.
+        entry: The name of the function.
+    """
 
     def __init__(self, around: str, source: str, entry: str) -> None:
         flags = __future__.annotations.compiler_flag  # types in annotations need not exist
@@ -63,7 +69,7 @@ class Side:
         self.entry = entry
 
     def call(self, given: tuple[list[str], dict[str, str]], seconds: float) -> tuple[str, str]:
-        """Call the function in a new module.
+        """Load the code into a new module, and call the function.
 
         Args:
             given: The positional and the keyword arguments, as Python expressions.
@@ -116,8 +122,9 @@ class Side:
 def objection_to(error: BaseException) -> str:
     """Return the reason why an input cannot be used to compare versions; empty if it can be used.
 
-    The reason depends on the error that the original raises on the input. TypeError, for example, probably
-    means that the input has the wrong types.
+    Args:
+        error: The error that the original raises on the input. TypeError, for example, probably means that
+            the input has the wrong types.
     """
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return f"needs names that are unknown: {error.name}"
@@ -162,7 +169,7 @@ def limited(work: Callable[[], Any], seconds: float) -> Any:
 
 
 def raise_time_up(*_: object) -> None:
-    """Handle a timer signal: end the current call by an error."""
+    """Handle a timer signal: end the current call by raising `TimeUpError`."""
     raise TimeUpError
 
 
@@ -171,7 +178,7 @@ def describe(value: Any, depth: int = 0) -> str:
 
     Args:
         value: The value.
-        depth: The number of containers around the value. Inside more than `DEEPEST`, it becomes "...".
+        depth: The number of containers around the value. If it exceeds `DEEPEST`, the description is "...".
     """
     if depth > DEEPEST:
         return "..."
@@ -191,7 +198,12 @@ def describe(value: Any, depth: int = 0) -> str:
 
 
 def describe_items(items: Any, depth: int) -> list[str]:
-    """Describe the items of a collection, or the remaining items of an iterator."""
+    """Describe each item of a collection, or each remaining item of an iterator.
+
+    Args:
+        items: The collection or iterator.
+        depth: The number of containers around each item.
+    """
     if isinstance(items, dict):
         return [f"{describe(key, depth)}: {describe(item, depth)}" for key, item in items.items()]
     if isinstance(items, (set, frozenset)):
@@ -208,12 +220,15 @@ def describe_items(items: Any, depth: int) -> list[str]:
 
 
 def shorten(text: str) -> str:
-    """Shorten a long text: a hash replaces its end, so that different texts stay different."""
+    """Shorten a long text. The end is replaced by a hash of the whole text, so that texts stay distinct."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... #{hash(text)}"
 
 
 def one_line(text: str) -> str:
-    """Replace tabs and line ends in a text by spaces, because they separate the fields of the results."""
+    """Replace tabs and line ends in a text by spaces.
+
+    In the results file, tabs separate fields, and line ends separate lines.
+    """
     return re.sub(r"[\t\r\n]", " ", text).encode("utf-8", "backslashreplace").decode()
 
 
@@ -266,9 +281,9 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
     Args:
         case: The case, as described at the top of this module.
         place: The index of the variant in `case["sides"]`.
-        called: The inputs to call: the original's behaviour by the index of the input. All are called,
+        called: The original's behaviour by the index of the input. The variant is called on all these inputs,
             because a call can affect later calls.
-        expected: The inputs to compare, in the same form; a subset of `called`.
+        expected: The part of `called` on which the variant's behaviour is compared.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else TWIN_SECONDS
@@ -282,7 +297,11 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
 
 
 def run_case(case: dict[str, Any]) -> None:
-    """Run all versions of a function, each in a process of its own, and write the results to `RESULTS`."""
+    """Run all versions of a function, each in a process of its own, and write the results to `RESULTS`.
+
+    Args:
+        case: The case, as described at the top of this module.
+    """
     number = case["number"]
     write("begin", number)
     broken = set()
@@ -343,10 +362,10 @@ def read_outcomes(begun: int, kind: str) -> dict[int, str]:
 
 
 def write(*fields: object) -> None:
-    """Append a line to the results file immediately, so that it is not lost if this process dies.
+    """Append a line to the results file immediately, so that the line is not lost if this process dies.
 
     Args:
-        fields: The fields of the line, which are separated by tabs.
+        fields: The fields of the line. Tabs are written between them.
     """
     line = "\t".join(one_line(str(field)) for field in fields)
     with RESULTS.open("ab") as file:

@@ -54,7 +54,7 @@ def find_signature(source: str) -> PythonSignature | None:
         source: The source: one function, and possibly imports before or after it.
 
     Returns:
-        The signature; None if the source has no function, or something else beside it.
+        The signature; None if the source is not exactly one function, apart from imports.
 
     Raises:
         SyntaxError: The source has a syntax error.
@@ -95,8 +95,8 @@ def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int)
         seed: The random seed.
 
     Returns:
-        Different inputs. Each has the positional arguments, the keyword arguments (both as Python
-        expressions), and whether one of them is a large number, for which a loop may take very long.
+        Distinct inputs. Each has the positional arguments, the keyword arguments (both as Python
+        expressions), and whether an argument is a large integer, for which a loop may take very long.
     """
     known = all(annotation and _is_known(_parse(annotation)) for annotation in signature.annotations)
     values = _PythonValues(DrawnValues(source, seed))
@@ -106,7 +106,11 @@ def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int)
 
 
 def _is_large(expressions: list[str]) -> bool:
-    """Return whether an argument is a large number, for which a loop may take very long."""
+    """Return whether an argument is an integer above 10,000 or below -10,000, for which a loop may take long.
+
+    Args:
+        expressions: The arguments, as Python expressions.
+    """
     return any(text.lstrip("-").isdigit() and abs(int(text)) > LARGE for text in expressions)
 
 
@@ -118,7 +122,10 @@ def _parse(annotation: str) -> ast.expr:
 
 
 def _name_and_arguments(node: ast.expr) -> tuple[str, list[ast.expr]]:
-    """Return the name of a type without its module, and the type arguments. `A | B` has the name "Union"."""
+    """Return the name of a type without its module, and its type arguments.
+
+    For example, `typing.List[int]` has the name "list" and the argument `int`. `A | B` has the name "Union".
+    """
     arguments: list[ast.expr] = []
     if isinstance(node, ast.Subscript):
         arguments = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -145,7 +152,7 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 class _PythonValues:
-    """Generator of random values of Python types, as Python expressions."""
+    """Generator of random values of Python types. Each value is written as a Python expression."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
@@ -153,8 +160,8 @@ class _PythonValues:
     def arguments(self, signature: PythonSignature) -> tuple[list[str], dict[str, str]]:
         """Return random arguments for one call.
 
-        A parameter without a known type gets a value of a random type. In half of the calls, the random type
-        is the same for all such parameters.
+        A parameter of unknown type gets a value of a random type. In half of the calls, one random type is
+        used for all these parameters.
 
         Returns:
             The positional arguments, and the keyword arguments, as Python expressions.

@@ -1,4 +1,4 @@
-"""Execution of Python functions and their variants.
+"""Functions that run a batch of Python functions and their variants, and compare their behaviour.
 
 One program, the harness, runs a whole batch. It starts a separate process for each version of a function.
 """
@@ -26,11 +26,11 @@ _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
     """Generate the random inputs and the wrong twins for a batch of Python functions.
 
-    Wrong twins are variants with a deliberate mistake, which good inputs reveal.
+    Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Args:
         cases: The functions and their variants.
-        inputs: The largest number of inputs for each function.
+        inputs: The number of usable inputs that are needed for each function.
         twins: The largest number of wrong twins for each function.
         seed: The random seed.
 
@@ -70,9 +70,11 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
 
 
 def _signature(source: str) -> tuple[PythonSignature | None, str]:
-    """Return the signature of a function, and the reason why the function cannot be called.
+    """Return the signature of the function in a source, and the reason if the function cannot be called.
 
-    The reason is empty if the function can be called.
+    Returns:
+        The signature, which is None if there is no function; and the reason, which is empty if the function
+        can be called.
     """
     try:
         signature = find_signature(source)
@@ -86,7 +88,7 @@ def _signature(source: str) -> tuple[PythonSignature | None, str]:
 def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dict[str, Any]:
     """Describe a case as a JSON object for the harness, the program that calls the functions.
 
-    The number of the case is not included.
+    The module `python_harness` explains the keys. The key `number` is missing; the caller adds it.
 
     Args:
         task: The function and its variant, with the wrong twins (deliberately incorrect variants).
@@ -101,5 +103,5 @@ def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dic
 
 
 def _readable(given: Input) -> str:
-    """Return the arguments of an input as a text for people."""
+    """Return the arguments of an input as they stand in a call, such as `1, x=2`."""
     return ", ".join([*given[0], *(f"{name}={text}" for name, text in given[1].items())])

@@ -1,4 +1,4 @@
-"""Wrong twins: variants with a deliberate mistake.
+"""Generation of wrong twins: variants with a deliberate mistake.
 
 Good inputs should reveal the mistake. The share of wrong twins whose mistake the inputs reveal therefore
 measures the quality of the inputs.
@@ -34,10 +34,15 @@ _FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")
 def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
     """Make wrong versions of a variant, each with one deliberate mistake.
 
-    The mistakes are typical of a careless rewrite: an update is missing; a negated comparison is flipped,
-    which is wrong for NaN; the operands are swapped, but not the operator; a negation is lost; a number is
-    wrong; or a use of a renamed variable keeps its old name. The mistake is made in code that the rewrite
-    changed, if possible, and otherwise anywhere.
+    The mistake is made in code that the rewrite changed, if possible, and otherwise anywhere. The kinds of
+    mistakes are typical of careless rewrites:
+
+    - An update such as `i += 1` is missing.
+    - `not (a < b)` becomes `a >= b`, which is wrong for NaN.
+    - A `not` or `!` is missing.
+    - A comparison is wrong, such as `a > b` or `a <= b` instead of `a < b`.
+    - A number is too large by 1, or `+` and `-` are confused.
+    - A use of a renamed variable keeps its old name.
 
     Args:
         case: The function and its variant.
@@ -63,7 +68,7 @@ def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
 def _changed_characters(case: ProofCase) -> frozenset[int]:
     """Return the indices of the variant's characters that the rewrite changed or moved.
 
-    Changes that only replace a name by its new name are ignored.
+    Renamed symbols do not count as changes.
     """
     old = _TOKEN.findall(rename_text(case.original, case.names))
     tokens = list(_TOKEN.finditer(case.variant))
@@ -81,8 +86,8 @@ def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
     """Find all mistakes that can be made in a variant.
 
     Yields:
-        The kind of mistake, the start and the end of the range to replace, and the new text. The kinds that
-        test the inputs best come first.
+        The kind of mistake, the start and the end of the range of characters to replace, and the new text.
+        The kinds that test the inputs best come first.
     """
     text = case.variant
     for update in _UPDATE.finditer(text):

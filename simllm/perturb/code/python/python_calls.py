@@ -1,4 +1,4 @@
-"""Search for calls of functions, to find the parameters that callers pass by name."""
+"""Search for the calls of a Python function, to find out which parameters are passed by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRANSPARENT = (b"staticmethod", b"classmethod", b"property")  # decorators that
 def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
     """Return whether a function has a decorator that may read the name of the function or its parameters.
 
-    The builtin decorators `staticmethod`, `classmethod` and `property` do not read these names.
+    Only the builtin decorators `staticmethod`, `classmethod` and `property` certainly do not read names.
     """
     parent = function.parent
     if parent is None or parent.type != "decorated_definition":
@@ -53,13 +53,16 @@ class Calls:
             yield from self._keywords(call, parameter) if call else []
 
     def why_open(self, function: Variable, parameter: str) -> str | None:
-        """Return why a call outside of this code may pass a parameter by its name; None if no such call can.
+        """Return a reason why some call may pass a parameter by its name without being found in this code.
 
         For example, a function that is stored in a list may be called from anywhere.
 
         Args:
             function: The variable that holds the function.
             parameter: The name of the parameter.
+
+        Returns:
+            The reason; None if all calls that pass the parameter by its name can be found.
         """
         if sum(use.role == "function" for use in function.uses) != 1:
             return "the function is defined more than once"
@@ -73,14 +76,17 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return why a method call may pass a parameter by its name; None if no method call can.
+        """Return the reason if method calls in the code may pass a parameter of a function by its name.
 
-        Any attribute with the name of the function may be this method. For example, `x.run(y=1)` may call the
-        method `run`.
+        Any attribute with the name of the function may be this function. For example, `x.run(y=1)` may call
+        the function `run`, if it is a method.
 
         Args:
-            name: The name of the function, which may be a method.
+            name: The name of the function.
             parameter: The name of the parameter.
+
+        Returns:
+            The reason; None if no such method call was found.
         """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:
@@ -106,7 +112,14 @@ class Calls:
         return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
 
     def _call_of(self, callee: Node) -> Node | None:
-        """Return the call of an identifier or attribute, such as `f` in `f(x)`; None if it is not called."""
+        """Return the call `f(x)` to which the callee `f` belongs.
+
+        Args:
+            callee: An identifier or attribute.
+
+        Returns:
+            The syntax node of the call; None if `callee` is not called.
+        """
         call = self._by_callee.get(callee.start_byte)
         return call if call and field(call, "function") == callee else None
 

@@ -21,12 +21,24 @@ _LITERALS = _MODEST | frozenset("float true false".split())
 
 
 def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Swap the sides of `<`, `<=`, `>` and `>=`: `a < 3` becomes `3 > a`."""
+    """Find the comparisons `a < 3` that can be rewritten as `3 > a`.
+
+    The operators `<=`, `>` and `>=` are treated in the same way.
+
+    Yields:
+        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each other one.
+    """
     return _swap(unit, _MIRRORED)
 
 
 def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Swap the sides of `==`, `!=`, `is` and `is not`: `a == 3` becomes `3 == a`."""
+    """Find the comparisons `a == 3` that can be rewritten as `3 == a`.
+
+    The operators `!=`, `is` and `is not` are treated in the same way.
+
+    Yields:
+        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each other one.
+    """
     return _swap(unit, _EQUALS)
 
 
@@ -78,7 +90,7 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
         unit: The parsed code.
         node: The comparison.
         sides: The left and the right side.
-        token: The operator.
+        token: The syntax node of the old operator.
         operator: The new operator.
     """
     left, right = sides
@@ -93,10 +105,10 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 
 
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
-    """Return whether one side of a comparison is a literal that makes swapping safe.
+    """Return whether one side of a comparison is a literal that makes swapping safe, such as 3 in `x < 3`.
 
-    The other side may be an object that defines its own comparison. Swapping is safe if the literal leaves
-    the comparison to that object, whether the literal stands on the left or on the right.
+    The class of `x` may define its own comparison methods. Swapping is safe because both `x < 3` and `3 > x`
+    call the method of `x`. With some literals, such as floats, `3.0 > x` might not call the method of `x`.
 
     Args:
         unit: The parsed code.
@@ -115,16 +127,17 @@ def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the syntax nodes one and two levels below a string literal."""
+    """Yield the children and grandchildren of the syntax node of a string literal."""
     for child in node.children:
         yield child
         yield from child.children
 
 
 def _is_bound(scopes: Scopes, node: Node) -> bool:
-    """Return whether an identifier names a parameter that is never deleted, so that reading it cannot fail.
+    """Return whether an identifier names a parameter, and the code never deletes this parameter.
 
-    A variable is deleted by `del`, or at the end of `except ... as NAME`.
+    Reading the parameter then cannot fail. `del` deletes a variable, and so does the end of an `except`
+    clause with `as NAME`.
     """
     variable = scopes.at(node)
     return (

@@ -32,7 +32,11 @@ _TIGHT = frozenset(  # expressions that need no parentheses after `not`
 
 
 def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite each `elif` as an `else` with a nested `if`."""
+    """Find the `if` statements whose `elif` clauses can be rewritten as `else:` with a nested `if`.
+
+    Yields:
+        A `Site` for each `if` with an `elif` that can be rewritten; a `SkippedSite` for each other one.
+    """
     chains = captures(unit, "(if_statement alternative: (elif_clause)) @if").get("if", [])
     if not chains:
         return
@@ -55,8 +59,8 @@ def _why_not_nested(
     Args:
         unit: The parsed code.
         lines: The lines of the code.
-        moved: For each line (its row, counted from 0), the number of levels by which earlier rewrites may
-            indent it.
+        moved: For each line, the number of additional levels of indentation from rewrites of other `if`
+            statements. The key is the row of the line, counted from 0.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -73,9 +77,9 @@ def _why_not_nested(
 
 
 def _step(unit: CodeUnit, chain: Node) -> bytes:
-    """Return the white space of one level of indentation: that of the first branch of an `if`.
+    """Return the white space that makes one level of indentation in the branches of an `if`.
 
-    If the branch stands on the same line as the `if`, a tab or four spaces are returned.
+    If the first branch stands on the same line as the `if`, a tab or four spaces are returned.
     """
     suite = field(chain, "consequence")
     indent = unit.indent_of(chain.start_byte)
@@ -92,8 +96,8 @@ def _nesting(
     Args:
         unit: The parsed code.
         lines: The lines of the code.
-        moved: For each line (its row, counted from 0), the number of levels by which rewrites may indent it.
-            The numbers are updated.
+        moved: For each line, the number of additional levels of indentation from all rewrites so far. The key
+            is the row of the line, counted from 0. The levels of this rewrite are added.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -114,7 +118,12 @@ def _nesting(
 
 
 def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Negate the condition of each `if` with an `else`, and swap the branches."""
+    """Find the statements `if c: A else: B` that can be rewritten as `if not c: B else: A`.
+
+    Yields:
+        A `Site` for each `if` with `else` or `elif` that can be rewritten; a `SkippedSite` for each other
+        one.
+    """
     found = captures(unit, "(if_statement) @if [(global_statement) (nonlocal_statement)] @declaration")
     declared = [node.start_byte for node in found.get("declaration", [])]
     for node in reversed(found.get("if", [])):
@@ -138,7 +147,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
     """Yield the edits that negate the condition of an `if`.
 
-    Only the truth value of the condition is preserved: `not x` may replace `x`, although the values differ.
+    The new condition may have another value than `not condition`, but it is true in the same cases. For
+    example, `not a or b` becomes `a and not b`.
     """
     nodes = [condition]
     while nodes:
@@ -168,7 +178,7 @@ def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
 
 
 def _operator(unit: CodeUnit, node: Node) -> Node | None:
-    """Return the operator of an expression if it has an opposite, such as `is` or `not in`.
+    """Return the operator of an expression if another operator can negate it, such as `is` or `not in`.
 
     Returns:
         The operator `not`, `is`, `in`, `is not` or `not in`; None for other expressions, for chains such as
@@ -184,5 +194,5 @@ def _operator(unit: CodeUnit, node: Node) -> Node | None:
 
 
 def _replace(unit: CodeUnit, start: int, end: int, text: bytes) -> Edit:
-    """Return the edit that replaces a range by a text, with a space where two words would merge."""
+    """Return the edit that replaces a range by a text, and adds a space where two words would merge."""
     return Edit(start, end, pad(unit, start, end, text))

@@ -23,7 +23,12 @@ _ENCODING = re.compile(rb"\n[ \t\f]*#.*?coding[:=]")
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Remove all comments. A line that contains only a comment is removed as a whole."""
+    """Find the comments that can be removed. A line that contains only a comment is removed as a whole.
+
+    Yields:
+        A `Site` for each comment that can be removed; a `SkippedSite` for each other one, such as
+        `#!/bin/python`.
+    """
     found = captures(unit, "(comment) @comment (interpolation) @inside")
     strings = [(node.start_byte, node.end_byte) for node in found.get("inside", [])]
     for node in reversed(found.get("comment", [])):
@@ -44,7 +49,11 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Insert `if False: pass` at the beginning of each function, after the docstring."""
+    """Find the functions at whose beginning, after the docstring, `if False: pass` can be inserted.
+
+    Yields:
+        A `Site` for each such function; a `SkippedSite` for each other one.
+    """
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
         body = field(function, "body")
         statements = [child for child in body.named_children if child.type != "comment"]

@@ -17,15 +17,21 @@ _ATOMS |= {"parenthesized_expression"}
 
 
 def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `n += 1` as `n = n + 1`, and `n -= 1` as `n = n - 1`, if `n` is certainly a local integer."""
+    """Find the statements `n += 1` that can be rewritten as `n = n + 1`; `n -= 1` is treated in the same way.
+
+    Yields:
+        A `Site` if `n` is certainly a local integer, otherwise a `SkippedSite`.
+    """
     nodes = [node for node in _augmented(unit) if _is_increment(unit, node)]
     return _expand(unit, nodes, ("integer",), "the variable is not surely a local integer")
 
 
 def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `x += e` as `x = x + e`, if `x` is a local variable whose value is certainly immutable.
+    """Find the statements `x += e` that can be rewritten as `x = x + e`, with any operator.
 
-    A list, for example, is skipped: `x += e` changes the list in place, but `x = x + e` makes a new list.
+    Yields:
+        A `Site` if `x` is a local variable whose value is certainly immutable, otherwise a `SkippedSite`. A
+        list, for example, is mutable: `x += e` changes it in place, but `x = x + e` makes a second list.
     """
     return _expand(unit, _augmented(unit), ("integer", "plain"), "the value may change in place")
 
@@ -44,12 +50,12 @@ def _is_increment(unit: CodeUnit, node: Node) -> bool:
 def _expand(
     unit: CodeUnit, nodes: list[Node], kinds: tuple[str, ...], reason: str
 ) -> Iterator[Site | SkippedSite]:
-    """Rewrite augmented assignments: `x += e` becomes `x = x + e`.
+    """Find the augmented assignments `x += e` that can be rewritten as `x = x + e`.
 
     Args:
         unit: The parsed code.
         nodes: The augmented assignments.
-        kinds: The kinds of values for which the rewrite is safe, as in `LocalValues.kind`.
+        kinds: The kinds of values of `x` for which the rewrite is safe, as in `LocalValues.kind`.
         reason: The reason to give for the skipped assignments.
 
     Yields:

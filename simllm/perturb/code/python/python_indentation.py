@@ -1,4 +1,4 @@
-"""The lines of Python code, and which of them can be indented."""
+"""The lines of Python code: their text, their indentation, and whether they can be indented further."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Lines:
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
 
     def may_move(self, row: int) -> bool:
-        """Return whether a line can be indented.
+        """Return whether a line can be indented without changing the meaning of the code.
 
-        An empty line cannot, and neither can a line that begins inside a string.
+        An empty line is not indented. A line that begins inside a string cannot be indented.
         """
         return row not in self._in_strings and bool(self.text(row).strip())

@@ -31,10 +31,13 @@ _PATTERNS = ("pattern_list", "tuple_pattern", "list_pattern", "list_splat_patter
 
 
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Rewrite `for i in range(a, b, step)` as a `while` loop that updates `i` at the end of the body.
+    """Find the loops `for i in range(a, b, step)` that can be rewritten as `while` loops.
 
-    If the bound `b` is not a literal, it is evaluated once and stored in a new variable. The arguments of
-    `range` are assumed to be integers.
+    The `while` loop updates `i` at the end of its body. If the bound `b` is not a literal, it is evaluated
+    once and stored in an additional variable. The arguments of `range` are assumed to be integers.
+
+    Yields:
+        A `Site` for each loop over `range` that can be rewritten; a `SkippedSite` for each other one.
     """
     loops = [
         node for node in captures(unit, "(for_statement) @for").get("for", []) if _is_over_range(unit, node)
@@ -48,7 +51,10 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _is_over_range(unit: CodeUnit, loop: Node) -> bool:
-    """Return whether a loop iterates over a call `range(...)`. The name `range` may have been redefined."""
+    """Return whether a loop iterates over a call `range(...)`.
+
+    It is not checked whether the code redefines the name `range`.
+    """
     right = field(loop, "right")
     if right.type != "call" or loop.children[0].type == "async":
         return False
@@ -56,11 +62,11 @@ def _is_over_range(unit: CodeUnit, loop: Node) -> bool:
 
 
 class _Loops:
-    """The analysis and the rewriting of `for` loops over a range.
+    """Analysis and rewriting of all loops `for i in range(...)` in the parsed code.
 
     Args:
         unit: The parsed code.
-        count: The number of such loops. Each may need a new variable name.
+        count: The number of such loops. Each may need an additional variable.
     """
 
     def __init__(self, unit: CodeUnit, count: int) -> None:
@@ -145,7 +151,7 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the parts of an expression's new text.
+        """Return the new text of an expression, as a list of byte strings and ranges of the old text.
 
         An expression with several lines or with `:=` is put into parentheses.
         """
@@ -172,7 +178,7 @@ def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
     """Find all `continue` statements that refer to a given loop, and not to an inner loop.
 
     Yields:
-        The `continue` statement, and whether it stands inside a `try` statement of the loop.
+        The `continue` statement, and whether a `try` statement inside the loop contains it.
     """
     todo = [(field(loop, "body"), False)]
     while todo:
@@ -202,8 +208,8 @@ def _loop_over(target: Node) -> Node | None:
 def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | None:
     """Return the reason why a use of the loop variable prevents the rewrite of the loop; None if it does not.
 
-    After the rewritten loop, the variable has a different value than after the original loop. Outside the
-    loop, the variable may therefore be read only inside another `for` loop that assigns to the variable.
+    After the loop, the variable has a different value if the loop has been rewritten. Outside the loop, the
+    variable may therefore be read only in the body of another `for` loop that assigns to the variable.
 
     Args:
         loop: The loop to rewrite.

@@ -17,7 +17,7 @@ _ALL |= {"builtins", "__builtins__"}
 
 
 def mark_frames(module: Scope) -> None:
-    """Set `reflects` of all scopes whose variables may be accessed by name through frames or code objects.
+    """Set `reflects` to True for scopes whose variables may be accessed through frames or code objects.
 
     Examples of such access are `sys._getframe` and `f.__code__`.
 
@@ -32,7 +32,7 @@ def mark_frames(module: Scope) -> None:
 
 
 def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
-    """Set `reflects` of all scopes whose variables a builtin such as `eval` may access by name.
+    """Set `reflects` to True for all scopes whose variables a builtin such as `eval` may access by name.
 
     Args:
         node: The identifier of the builtin, where the code uses it.

@@ -1,4 +1,4 @@
-"""The tree of scopes of Python code, with the identifiers in each scope."""
+"""The tree of scopes of Python code, such as functions and classes, and the identifiers in each scope."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Scope:
             scopes += scope.children
 
     def reflect(self) -> None:
-        """Set `reflects` of this scope and all enclosing scopes.
+        """Set `reflects` to True for this scope and all enclosing scopes.
 
-        This records that code may access their variables by name at run time.
+        It records that code may access their variables by name at run time.
         """
         at: Scope | None = self
         while at is not None and not at.reflects:
@@ -68,14 +68,15 @@ class Scope:
             at = at.parent
 
     def targets(self) -> set[str]:
-        """Return the names that the `for` clauses assign, if this scope is a comprehension."""
+        """Return the names that a comprehension's `for` clauses assign, such as `x` in `[x for x in y]`."""
         return {name for node, name, role in self.names if role == "bind" and not _is_walrus(node)}
 
     def symbol(self, name: str) -> symtable.Symbol | None:
         """Return the entry of a name in CPython's symbol table.
 
         Returns:
-            The entry; None if the table is unknown, has no such name, or is ambiguous about it.
+            The entry. None if the table is unknown, has no such name, or has one entry for two variables of
+            this name.
         """
         if self.table is None or name in self._ambiguous_names:
             return None
@@ -86,10 +87,11 @@ class Scope:
 
     @cached_property
     def _ambiguous_names(self) -> set[str]:
-        """The names about which the symbol table of this scope is ambiguous.
+        """The names that have one entry in this scope's symbol table, but stand for two variables.
 
         Such a name is assigned by an inlined comprehension (one without a symbol table of its own), but not
-        by the scope itself. The table then has a single entry for two different variables.
+        by the scope itself. An example is `x` in a function that contains `[x for x in y]` and also reads a
+        global `x`.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}
@@ -99,7 +101,7 @@ class Scope:
     def _inlined(self) -> list[Scope]:
         """Return the comprehensions in this scope that have no symbol table of their own.
 
-        A comprehension inside another such comprehension is included.
+        Comprehensions inside such a comprehension are included if they have no symbol table either.
         """
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]

@@ -1,4 +1,4 @@
-"""Name resolution for Python: the variable to which each identifier refers.
+"""Name resolution for Python: find the variable to which each identifier refers.
 
 The standard module `symtable` tells to which scope a name belongs.
 """
@@ -61,11 +61,14 @@ class Variable:
 class Scopes:
     """All scopes and variables of the parsed code.
 
+    Args:
+        unit: The parsed code.
+
     Attributes:
         module: The outermost scope.
         variables: All variables.
-        unresolved: Names with at least one occurrence whose variable could not be determined, and all names
-            in type parameters and type aliases.
+        unresolved: Names that occur at least once without a known variable, and all names in type parameters
+            and type aliases.
         attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """
 
@@ -88,11 +91,14 @@ class Scopes:
         return self._at.get(node.start_byte)
 
     def is_known(self, variable: Variable | None) -> bool:
-        """Return whether all occurrences of a variable were certainly found."""
+        """Return whether all occurrences of a variable were certainly found; False for None."""
         return variable is not None and variable.name not in self.unresolved
 
     def is_builtin(self, node: Node) -> bool:
-        """Return whether an identifier certainly refers to a builtin, because nothing redefines the name."""
+        """Return whether an identifier certainly refers to a builtin such as `len`.
+
+        It does if nothing in the code can redefine the name.
+        """
         variable = self.at(node)
         return (
             variable is not None
@@ -105,7 +111,7 @@ class Scopes:
     def _resolve(self) -> None:
         """Determine the variable to which each identifier refers.
 
-        For scopes whose variables code may access by name at run time, `reflects` is set to True.
+        Also, set `reflects` to True for the scopes whose variables may be accessed by name at run time.
         """
         mark_frames(self.module)
         owned: dict[tuple[Scope, str], Variable] = {}

@@ -21,9 +21,10 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield each function, parameter and local variable that can be renamed, and a `SkippedSite` for others.
+    """Yield a `Symbol` for each function, parameter and local variable that can be renamed.
 
-    If the code is a file, a symbol whose name another file may use cannot be renamed.
+    For each one that cannot be renamed, yield a `SkippedSite`. If the code is a file, a symbol whose name
+    another file may use cannot be renamed.
     """
     renaming = _Renaming(unit)
     scopes = renaming.scopes
@@ -48,6 +49,9 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
 
 class _Renaming:
     """Checker that decides whether a function, parameter or variable can be renamed safely.
+
+    Args:
+        unit: The parsed code.
 
     Attributes:
         scopes: The scopes and variables of the parsed code.
@@ -74,10 +78,10 @@ class _Renaming:
         self._reads_function_names |= self._is_quoted(b"__name__") or self._is_quoted(b"__qualname__")
 
     def skip_reason(self, variable: Variable, kind: str) -> str | None:
-        """Return the reason why a symbol cannot be renamed; None if it can be.
+        """Return the reason why a function, parameter or variable cannot be renamed; None if it can be.
 
         Args:
-            variable: The symbol.
+            variable: The `Variable` that stands for the function, parameter or variable.
             kind: "function", "parameter" or "variable".
         """
         unit, name = self._unit, variable.name
@@ -103,13 +107,13 @@ class _Renaming:
         return self._parameter_skip_reason(variable) if kind == "parameter" else None
 
     def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
-        """Yield further ranges that must be renamed together with a parameter.
+        """Yield the places that mention a parameter and must be renamed with it, in addition to its uses.
 
-        These are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring. If the
-        variable is not a parameter, nothing is yielded.
+        These are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring. For
+        functions and other variables, nothing is yielded.
 
         Args:
-            variable: The variable that is to be renamed.
+            variable: The parameter, function or variable that is to be renamed.
             kind: "function", "parameter" or "variable".
         """
         function = variable.scope.node
@@ -200,7 +204,7 @@ def _first_parameter(unit: CodeUnit, function: Node | None) -> str:
 
 
 def _is_positional(function: Node, parameter: Node) -> bool:
-    """Return whether a parameter is positional-only: it stands before a `/`."""
+    """Return whether a parameter is positional-only: it stands before a `/`, as in `def f(x, /)`."""
     parameters = function.child_by_field_name("parameters")
     separators = (
         [node for node in parameters.children if node.type == "positional_separator"] if parameters else []
@@ -209,7 +213,7 @@ def _is_positional(function: Node, parameter: Node) -> bool:
 
 
 def _is_keyword_only(function: Node, parameter: Node) -> bool:
-    """Return whether a parameter is keyword-only: it stands after a `*` or `*args`."""
+    """Return whether a parameter is keyword-only: it stands after `*` or `*args`, as in `def f(*, x)`."""
     stars = [
         node
         for node in field(function, "parameters").children

@@ -17,14 +17,15 @@ _TABLE_NAMES = {  # as `symtable` calls scopes without a name
 
 
 def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
-    """Set the symbol table of each scope for which one is found.
+    """Find the symbol table of each scope, and store it in the attribute `table` of the scope.
 
-    A table belongs to a scope if both have the same name or kind, and begin on the same line. If there are
-    several candidates on one line, the scope and its table must contain the same names, unless the tables are
-    interchangeable.
+    A table belongs to a scope if both have the same name and begin on the same line. For scopes without a
+    name, such as lambdas, the kind must be the same. If a line has several such scopes, the table must also
+    have the same names as the scope, unless all these tables have the same content. Scopes whose table cannot
+    be determined keep None.
 
     Args:
-        module: The outermost scope. Its attribute `table`, and those of all scopes inside, are set.
+        module: The outermost scope. The attribute is set for this scope and all scopes inside.
         table: The symbol table of the whole code.
     """
     pairs = [(module, table)]
@@ -50,11 +51,11 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
 def _pair(
     scopes: list[Scope], tables: list[symtable.SymbolTable]
 ) -> list[tuple[Scope, symtable.SymbolTable]]:
-    """Find the symbol table of each of several scopes that begin on the same line.
+    """Find the symbol tables of scopes that have the same name and begin on the same line.
 
     Args:
-        scopes: Scopes with the same name; if they have no name, of the same kind.
-        tables: The candidates: tables with the same name or kind, and on the same line.
+        scopes: The scopes. Scopes without a name, such as lambdas, have the same kind.
+        tables: The tables with this name or kind that begin on this line.
 
     Returns:
         Pairs of a scope and its table. Scopes whose table cannot be determined are left out.
@@ -84,18 +85,21 @@ def _inner_tables(table: symtable.SymbolTable) -> list[symtable.SymbolTable]:
 
 
 def _table_name(scope: Scope) -> str:
-    """Return the name that `symtable` gives to the table of a scope."""
+    """Return the name that `symtable` gives to the table of a scope, such as "lambda" for a lambda."""
     name = scope.node.child_by_field_name("name")
     return (name.text or b"").decode() if name else _TABLE_NAMES[scope.node.type]
 
 
 def _signature(table: symtable.SymbolTable) -> object:
-    """Return a summary of a symbol table. Tables with equal summaries are interchangeable."""
+    """Return a hashable summary of a symbol table; two tables with equal summaries can replace each other."""
     symbols = frozenset((s.get_name(), s.is_local(), s.is_free(), s.is_global()) for s in table.get_symbols())
     return symbols, tuple(_signature(inner) for inner in table.get_children())
 
 
 def _all_names(table: symtable.SymbolTable) -> frozenset[str]:
-    """Return all names in a symbol table and the tables inside, without names that the compiler generates."""
+    """Return all names in a symbol table and in the tables inside it.
+
+    Names that the compiler generates are left out; they begin with a full stop.
+    """
     names = {name for name in table.get_identifiers() if not name.startswith(".")}
     return frozenset(names.union(*map(_all_names, table.get_children())))

@@ -27,14 +27,15 @@ def parse(source: bytes) -> CodeUnit:
     """Parse Python code.
 
     Args:
-        source: The bytes of a file, or of a single function or method. A single one may be indented.
+        source: The bytes of a file, or of a single function or method. A single function may be indented.
 
     Returns:
         The parsed code. Its `is_function` is True if the source has one function and nothing else, apart from
         comments.
 
     Raises:
-        InputError: The code is not UTF-8, or has a syntax error. The message begins with `line N: `.
+        InputError: The code is not UTF-8, or has a syntax error. The message begins with the line number, as
+            in `line 3: `.
     """
     _check_encoding(source)
     frame = _FRAME if _FIRST_CODE.match(source) else b""
@@ -100,10 +101,14 @@ def _check_syntax(text: bytes, frame_lines: int) -> None:
 
 
 def _other_syntax(text: bytes, root: Node) -> int | None:
-    """Find code that CPython can parse, but tree-sitter cannot.
+    """Find the first place that CPython can parse, but tree-sitter cannot.
+
+    Args:
+        text: The source, which CPython can compile.
+        root: The root of the syntax tree from tree-sitter.
 
     Returns:
-        The index of the first byte of such code; None if there is none.
+        The index of the first byte of this place; None if there is none.
     """
     if match := _LONE_RETURN.search(text):  # ends a line for CPython, but not for tree-sitter
         return match.start()
@@ -160,7 +165,7 @@ def taken_names(unit: CodeUnit) -> frozenset[str]:
 
 
 def field(node: Node, name: str) -> Node:
-    """Return the child of a syntax node in a named field that the grammar requires, such as "body"."""
+    """Return the child of a syntax node in a required field of the grammar, such as the "body" of a loop."""
     child = node.child_by_field_name(name)
     if child is None:
         raise ValueError(f"a {node.type} without {name}")
@@ -217,9 +222,9 @@ def is_inline(unit: CodeUnit, colon: Node, suite: Node) -> bool:
 
 
 def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join parts of a new text, with a space where two words, or two braces, would merge.
+    """Join the parts of a new text; put a space between two words, or two braces, that would merge.
 
-    Two braces in an f-string would become an escaped brace.
+    For example, `not` and `x` would merge to `notx`. In an f-string, `{{` would be an escaped brace.
 
     Args:
         unit: The parsed code.
@@ -243,10 +248,10 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
 
 
 def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join the parts of a replacement, with a space where two words, or two braces, would merge.
+    """Join the parts of a replacement; put a space between two words, or two braces, that would merge.
 
-    In contrast to `join`, a space is also added before or after the replacement, where it would merge with
-    the text around it.
+    In contrast to `join`, a space is also added before or after the replacement, where the replacement would
+    merge with the text around it.
 
     Args:
         unit: The parsed code.

@@ -1,4 +1,4 @@
-"""Analysis of the values of local variables in Python code: which ones are integers or immutable."""
+"""Analysis of local variables in Python code: which of them certainly have integer or immutable values."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _DEEPEST = 50  # operators inside operators; deeper expressions count as unknown
 
 
 class LocalValues:
-    """The kinds of values that local variables can have.
+    """The kind of value, integer or other immutable value, that each local variable certainly has.
 
     The kind of a variable is "integer" if all values assigned to it are integer literals, lengths, numbers
     from `range` or `enumerate`, or results of arithmetic on such integers. The kind is "plain" if all values
-    are literals or computed from literals. Plain values are immutable.
+    are literals or computed from literals. Plain values are immutable. Other variables have no kind.
 
     Args:
         unit: The parsed code.
@@ -51,7 +51,7 @@ class LocalValues:
 
         Args:
             node: The expression.
-            depth: The number of expressions around `node` that are being analysed. If it is very large, the
+            depth: The number of enclosing expressions, which limits the recursion. Above `_DEEPEST`, the
                 result is None.
 
         Returns:
@@ -105,7 +105,10 @@ class LocalValues:
         return "integer" if all(self.kind(child, depth) == "integer" for child in passed) else None
 
     def _counts(self, loop: Node) -> bool:
-        """Return whether a loop iterates over `enumerate(...)` with an integer start."""
+        """Return whether a loop iterates over `enumerate(...)` and counts from an integer.
+
+        This is true for `enumerate(x)`, and for `enumerate(x, start)` if `start` is certainly an integer.
+        """
         if loop.type != "for_statement" or loop.children[0].type == "async":
             return False
         call = field(loop, "right")
@@ -172,13 +175,13 @@ def _assigned(assignment: Node) -> Node | None:
 
 
 def _common(kinds: Iterable[str | None]) -> str | None:
-    """Return the most specific kind of value that covers several kinds.
+    """Return the kind that describes all of several values.
 
     Args:
         kinds: For each value, "integer", "plain" (any immutable value), or None if the kind is unknown.
 
     Returns:
-        "integer" if all values are integers; "plain" if all are at least plain; otherwise None.
+        "integer" if all values are integers; "plain" if all are integers or plain; otherwise None.
     """
     found = set(kinds)
     if None in found:
@@ -187,7 +190,7 @@ def _common(kinds: Iterable[str | None]) -> str | None:
 
 
 def _combine(operator: str, left: str | None, right: str | None) -> str | None:
-    """Return the kind of value that a binary operator returns.
+    """Return the kind of value that an expression with a binary operator has, such as `a + b`.
 
     A kind is "integer", "plain" (any immutable value), or None if it is unknown.
 
