@@ -57,12 +57,13 @@ def calibrate(
     """Measure the calibration of n predictions.
 
     Args:
-        rows: n rows of `Predictions`; all are parsed.
+        rows: n rows of `Predictions`, without rows whose output could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
         predicted: (n,) indices of the predicted classes in `labels`.
         labels: The classes; with two, the positive one is the first.
         bins: The number of bins.
-        details: Whether the calibration error is tested against chance; with two classes only.
+        details: Whether to test if the calibration error is larger than chance explains. This has no effect
+            with more than two classes.
 
     Returns:
         First, a dict: under "positive" the calibration of P(positive), for two classes only; under "top" the

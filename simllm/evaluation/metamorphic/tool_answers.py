@@ -1,6 +1,7 @@
-"""Running a command on code, such as a summarizer or a repair tool, and recording its answers.
+"""Run a command, such as a summarizer or a repair tool, on code, and record its answers.
 
-If the run is stopped, the next run asks only the questions whose answers are not recorded.
+A question is a piece of code for which an answer is needed. If the run is stopped, the next run asks only the
+questions whose answers are not recorded.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Question:
     code: str
 
     def key(self, command: Sequence[str]) -> str:
-        """Return the key under which the answer is recorded.
+        """Return a hash under which the answer of a command to this question is recorded.
 
-        It is a hash of the command, the language, the code and the number of the answer.
+        The hash is computed from the command, the language, the code and the number of the answer.
         """
         parts = json.dumps([list(command), self.language, self.code, self.draw])
         return hashlib.sha256(parts.encode(errors="replace")).hexdigest()
@@ -135,7 +136,9 @@ class AnswerRecord:
         return row
 
     def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
-        """Run the tool's command for each question without a recorded answer; yield None after each answer.
+        """Run the tool's command for each question without a recorded answer.
+
+        The function yields None after each answer, so that the caller can show progress.
 
         Args:
             questions: The questions.
@@ -159,7 +162,10 @@ class AnswerRecord:
                 raise
 
     def draws(self, questions: Sequence[Question]) -> list[Draw]:
-        """Return the answers to questions as draws, in the order of the questions; all must be recorded."""
+        """Return the recorded answers to questions as draws, in the order of the questions.
+
+        Every question must have a recorded answer.
+        """
         outputs = [self._known[question.key(self._command)]["output"] for question in questions]
         return [
             Draw(question.id, question.side, question.draw, None, output, "", question.arm)
