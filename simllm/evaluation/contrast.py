@@ -120,7 +120,7 @@ def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[st
 
 
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
-    """Collect the words by which the texts of a triple differ from its reference, as pairs.
+    """Collect pairs of words in which texts of the contrast set differ from their references.
 
     For "returns the minimum" and "returns the maximum", the pair is ("minimum", "maximum"). These pairs
     decide which text a metric should prefer. For a test with unseen words, the training data must not contain

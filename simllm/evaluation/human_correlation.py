@@ -114,7 +114,8 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
         metrics: The loaded metrics.
 
     Returns:
-        The correlations of the available metrics. Metrics that cannot score these pairs are in `missing`.
+        The correlations of the available metrics. The metrics that cannot score these pairs are
+        under `missing`.
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}
@@ -146,7 +147,7 @@ def correlate_systems(
 
     Returns:
         A list with the correlation of each available metric; and a dict from the name of each unavailable
-        metric to the reason why it is not available.
+        metric to the reason, or to advice on how to make it available.
 
     Raises:
         InputError: The file cannot be read or has fewer than 3 systems, the name of a metric is unknown, or

@@ -30,8 +30,8 @@ def format_estimate(found: Estimate | None) -> str:
 def write_conclusions(study: ClassifierStudy) -> list[str]:
     """Write the main results of a study of classifiers as sentences.
 
-    They are warnings about the data, the classifier that is best on validation data, the quality of each
-    classifier, and the significance of differences.
+    The sentences are warnings about the data, the classifier that is best on validation data, the quality of
+    each classifier, and the significance of differences.
     """
     sentences = [*_warn(study)]
     if study.selected:

@@ -1,6 +1,6 @@
 """The figures of a study of classifiers, as SVG elements.
 
-They show calibration (step S8 of the protocol), and ROC and precision-recall curves (step S10).
+The figures show calibration (step S8 of the protocol), and ROC and precision-recall curves (step S10).
 """
 
 from __future__ import annotations

@@ -122,9 +122,9 @@ def numbers(study: ClassifierStudy) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: replace each `Bin` in it by a dict.
+    """Convert a value for JSON: replace each `Bin` (bin of a reliability diagram) by a dict.
 
-    A `Bin` is a bin of a reliability diagram. Bins within nested dicts and lists are replaced, too.
+    Bins within nested dicts and lists are replaced, too.
     """
     if isinstance(value, Bin):
         return {"bin": value.number, "n": value.size, "confidence": value.probability, "rate": value.share}

@@ -157,9 +157,9 @@ def evaluate(
 
 
 def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
-    """Check the columns that name groups, and replace their missing values by empty texts.
+    """Check the columns that give each item's groups, and replace missing values in them by empty texts.
 
-    Items with an empty text belong to no group.
+    An item with an empty text in a column belongs to no group of this column.
 
     Args:
         rows: The rows.

@@ -123,7 +123,7 @@ def strict_value(found: Performance, metric: str) -> float | None:
 def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]]:
     """Return the function that computes metrics from confusion matrices with the classes `labels`.
 
-    It is `binary_metrics` for two classes, and `multiclass_metrics` for more.
+    The function is `binary_metrics` for two classes, and `multiclass_metrics` for more.
     """
     return classification.binary_metrics if len(labels) == 2 else classification.multiclass_metrics
 
@@ -176,7 +176,8 @@ def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratio
     An example is "f1" for two classes, and "recall of bug" for more classes.
 
     Args:
-        parsed: (k, k + 1) counts of true classes (rows) and predicted classes; the last column is ignored.
+        parsed: (k, k + 1) counts of true classes (rows) and predicted classes (columns). The last
+            column, for unparsed outputs, is 0.
         labels: The k classes.
         ratios: For two classes, the numerator and denominator of each metric.
 

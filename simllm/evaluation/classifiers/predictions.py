@@ -86,8 +86,8 @@ def read(
         paths: Files: JSON lines if the name ends in `.jsonl` or `.jsonl.gz`, otherwise CSV with a header,
             with commas, tabs, semicolons or spaces between the values. Without the column `classifier`, the
             name of a file is the classifier.
-        columns: The files' names of columns that are named otherwise than in `COLUMNS`, such as
-            {"gold": "truth"} if the column `gold` is called "truth".
+        columns: A dict from a name in `COLUMNS` to the name that the files use for this column. For example,
+            {"gold": "truth"} says that the column `gold` is called "truth" in the files.
         threshold: The threshold for rows without `predicted`: if the probability or score is at least this
             value, the positive class is predicted.
         positive: The positive class; needed with `threshold`.
@@ -137,7 +137,7 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
 
     Args:
         path: The file.
-        columns: The file's names of columns that are named otherwise than in `COLUMNS`.
+        columns: A dict from a name in `COLUMNS` to the name that the file uses for this column.
         has_threshold: Whether the column `predicted` may be missing, because a threshold on scores is given.
 
     Returns:

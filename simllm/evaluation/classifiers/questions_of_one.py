@@ -198,6 +198,8 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
     """Test whether a classifier is right equally often in all groups, for items with several runs.
 
+    The runs of each item are averaged first.
+
     Args:
         rows: The rows of one classifier.
         group: The name of the column with the group of each row.
@@ -251,7 +253,7 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Say in words whether discordant items are few, which decides between an exact and an approximate test.
+    """Compare the number of discordant items with the limit for an exact test, in words.
 
     An example is "7 discordant items are below 25". A discordant item counts in favour of only one of two
     sides, such as an item on which only one of two classifiers is right.

@@ -138,8 +138,9 @@ class EditColumn:
 
     Attributes:
         title: The name of the system with its score, or "reference".
-        lines: For each line of the edit: a text, which is the sign + or - and the code; and whether the
-            reference's edit has the same line (always False in the column of the reference).
+        lines: The lines of the edit, each as a pair. First comes a text: the sign + or -, and the code.
+            Second comes whether the reference's edit has the same line, too. It is always False in the column
+            of the reference.
     """
 
     title: str

@@ -98,7 +98,7 @@ def run_study(
     top: Sequence[int] = (1,),
     language: str | None = None,
 ) -> EditStudy:
-    """Compare systems that edit code, by metrics and by tests.
+    """Compare systems that edit code by metrics and by the share of solved items.
 
     Args:
         paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`. The key
@@ -291,7 +291,7 @@ def inserted_lines(example: Example) -> int:
 
 
 def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield how well each system would do if its best variant could be chosen for each item.
+    """Yield the mean scores that each system would have if its best variant were chosen for each item.
 
     Args:
         systems: The systems; those with the same `family` are variants of each other.

@@ -201,8 +201,8 @@ def worst_items(
         found: The results of one tool.
 
     Returns:
-        For each item, its outcome and the diff between original and variant. Each line of the diff is a pair
-        of its kind ("+", "-" or " ") and its text.
+        For each item, the counts of successes on it, and the diff between original and variant. Each line of
+        the diff is a pair of its kind ("+", "-" or " ") and its text.
     """
     lost = sorted((one for one in found.study.outcomes if one.difference < 0), key=lambda one: one.difference)
     chosen = []

@@ -93,7 +93,7 @@ def read_recorded(file: Path | str) -> Recorded:
             `model`, `arm`, `nll`, `group`, `rules` and `unchanged`.
 
     Raises:
-        InputError: A line is wrong; the message names it.
+        InputError: A line is wrong; the message names the line.
     """
     found = Recorded()
     places: dict[tuple[object, ...], str] = {}
@@ -206,9 +206,10 @@ def count_successes(
         arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
 
     Returns:
-        Two dicts by the name of the tool: a list of its outcomes on items; and its numbers of crashes on
-        "original" and "transformed" code. Crashes do not count as draws. An item is left out if all draws on
-        its original, or all on its variant, crashed.
+        Two dicts, both with the names of the tools as keys. The first has a list of the tool's outcomes on
+        items. The second has the tool's numbers of crashes on "original" and on "transformed" code. Crashes
+        do not count as draws. An item is left out if all draws on its original, or all on its variant,
+        crashed.
 
     Raises:
         InputError: An item has draws only on its original or only on its variant.

@@ -44,7 +44,9 @@ class MeanDifference:
 
 @dataclass(frozen=True)
 class McNemar:
-    """McNemar's exact test of a tool that gave one answer about the original and one about the variant.
+    """McNemar's exact test of success on originals against success on variants.
+
+    It is used if a tool gave one answer about the original and one about the variant of each item.
 
     Attributes:
         lost: The number of items with success on the original only.

@@ -83,7 +83,7 @@ def make_questions(
 
 
 class AnswerRecord:
-    """The record of a command's answers, stored in a file in a folder.
+    """The answers of a command to questions, stored in a file.
 
     Each new answer is written to disk at once, so that it is not lost if the run is stopped.
 
@@ -103,7 +103,10 @@ class AnswerRecord:
                 self._known[files.text_under(row, "key", where)] = row
 
     def _cut_half_a_line(self) -> None:
-        """Remove the last line of the file if it is incomplete, because an earlier run was killed."""
+        """Remove the last line of the file if it is incomplete.
+
+        The line is incomplete if an earlier run was killed while it wrote the line.
+        """
         content = self._file.read_bytes()
         if content and not content.endswith(b"\n"):
             with self._file.open("r+b") as file:
@@ -174,9 +177,9 @@ class AnswerRecord:
 
 
 def _environment(question: Question) -> dict[str, str]:
-    """Return environment variables that tell the command the language and the number of the answer.
+    """Return the environment variables for a command: the language of the code, and the number of the answer.
 
-    They do not tell whether the code is original or rewritten.
+    No variable tells the command whether the code is original or rewritten.
     """
     return {"SIMLLM_LANGUAGE": question.language, "SIMLLM_DRAW": str(question.draw)}
 
