@@ -84,8 +84,8 @@ class Robustness:
         drop: For each kind of edit, by name, the mean decrease of the score. 0 means that the score stays the
             same; 1 means that the edited summary scores like an unrelated summary. NaN if unrelated summaries
             score at least as high as equal summaries.
-        auc: Probability that an edit that keeps the meaning scores higher than an edit that changes the
-            meaning, for two random edits.
+        auc: Probability that a random meaning-preserving edit scores higher than a random meaning-changing
+            edit.
         auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
             with all edits that change the meaning. A kind that changes the meaning is compared with all edits
             that keep the meaning.

@@ -285,9 +285,9 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         b: (m,) values.
 
     Returns:
-        The outcome of Welch's t-test, or of Mann and Whitney's test if the test by Shapiro and Wilk
-        rejects that both samples are normal. If a sample
-        has fewer than 3 values, there is no test, and the p-value is NaN.
+        The outcome of Welch's t-test, or of Mann and Whitney's test if Shapiro and Wilk's test rejects
+        that a sample is normal. If a sample has fewer than 3 values, there is no test, and the p-value is
+        NaN.
     """
     from scipy.stats import mannwhitneyu, shapiro, ttest_ind
 

@@ -88,14 +88,14 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     """Compute a 95% interval of Spearman's rho that covers both new items and new raters.
 
-    The interval shows how much rho could change if the study were repeated with other raters and with other
-    items of the same kind, equally many of both. It adds two variances on Fisher's z scale. The variance
-    between items comes from a bootstrap. The variance between raters comes from a jackknife, which leaves out
-    each rater once (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife tends to
-    overestimate the variance (Efron and Stein, "The jackknife estimate of variance", 1981). With few raters,
-    the variance between raters is uncertain. Therefore the interval uses quantiles of Student's t, with
-    Satterthwaite's degrees of freedom ("An approximate distribution of estimates of variance components",
-    1946).
+    The interval shows how much rho could change if the study were repeated with as many
+    other raters, and as many other items of the same kind. It adds two variances on Fisher's z scale. The
+    variance between items comes from a bootstrap. The variance between raters comes from a jackknife, which
+    leaves out each rater once (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife
+    tends to overestimate the variance (Efron and Stein, "The jackknife estimate of variance", 1981). With few
+    raters, the variance between raters is uncertain. Therefore the interval uses quantiles of Student's t,
+    with Satterthwaite's degrees of freedom ("An approximate distribution of estimates of variance
+    components", 1946).
 
     Raters are not bootstrapped, because a resample contains some raters twice. Its mean rating is noisier and
     correlates less, which would lower the interval.

@@ -89,7 +89,7 @@ def bootstrap_p(differences: Values, n: int) -> float:
     """Compute the two-sided p-value for the hypothesis that two systems have the same mean score.
 
     p = 2 (k + 1) / (R + 1). R is the number of bootstrap resamples. k is the number of resamples whose
-    difference has the rarer sign, positive or negative; 0 counts as both. For few items, this p is often too
+    difference has the rarer sign, positive or negative; 0 counts as both. For few items, this p can be too
     small. Therefore p is raised to at least 2^(1-n), the p-value of a sign test in which all n items agree.
 
     Args:

@@ -157,9 +157,9 @@ def evaluate(
 
 
 def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
-    """Check the columns that give each item's groups, and replace missing values in them by empty texts.
+    """Check the columns that name groups, and replace missing values in these columns by empty texts.
 
-    An item with an empty text in a column belongs to no group of this column.
+    If an item has an empty text in a column, it belongs to no group of this column.
 
     Args:
         rows: The rows.

@@ -98,7 +98,7 @@ def run_study(
     top: Sequence[int] = (1,),
     language: str | None = None,
 ) -> EditStudy:
-    """Compare systems that edit code by metrics and by the share of solved items.
+    """Compare the edits of several systems: by metrics, and by the share of solved items.
 
     Args:
         paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`. The key

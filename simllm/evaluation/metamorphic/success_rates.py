@@ -44,9 +44,7 @@ class MeanDifference:
 
 @dataclass(frozen=True)
 class McNemar:
-    """McNemar's exact test of success on originals against success on variants.
-
-    It is used if a tool gave one answer about the original and one about the variant of each item.
+    """McNemar's exact test, for a tool that gave one answer about each original and one about each variant.
 
     Attributes:
         lost: The number of items with success on the original only.
