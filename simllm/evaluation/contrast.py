@@ -80,7 +80,7 @@ def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64
 
 
 def clean_triples(triples: Triples) -> Triples:
-    """Lower-case the texts of triples and remove comment marks, so that neither affects a metric."""
+    """Convert the texts of triples to lower case and remove comment marks."""
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
     return Triples(references, rewordings, changes, triples.kinds, triples.forms)
@@ -120,16 +120,18 @@ def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[st
 
 
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
-    """Return the pairs of words in which the reference and another text of a triple differ.
+    """Collect pairs of words in which texts of the contrast set differ from their references.
 
-    These pairs decide which text a metric should prefer. For a test with unseen words, the training data must
-    not contain them.
+    For "returns the minimum" and "returns the maximum", the pair is ("minimum", "maximum"). These pairs
+    decide which text a metric should prefer. For a test with unseen words, the training data must not contain
+    them.
 
     Args:
         file: A JSON-lines file with triples (see `load`).
 
     Returns:
-        Pairs of a word from a reference, and a word at the same position in the change or the rewording.
+        Pairs of a word from a reference, and a word at the same position in the change. From balanced
+        triples, also pairs of the reference and the rewording.
     """
     triples = load(file)
     pairs = set()

@@ -93,7 +93,14 @@ def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:
 
 
 def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
-    """Choose a share of the items at random, in whole groups and stratified if the plan says so.
+    """Choose a share of the items at random.
+
+    If the plan says so, whole groups are chosen, and the choice is stratified.
+
+    Args:
+        rows: n items.
+        plan: The settings of the split.
+        share: The share of the items to choose.
 
     Returns:
         The positions of the chosen items in `rows`.
@@ -123,10 +130,10 @@ def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
 def _choose_folds(
     rows: DataFrame, labels: Series, groups: Series, seed: int, share: float
 ) -> NDArray[np.int_]:
-    """Choose a share of the items at random, in whole groups and stratified.
+    """Choose a share of the items at random; the choice is stratified, and keeps groups whole.
 
-    The items are divided into up to 20 folds, and some of the folds are chosen. For scikit-learn has only one
-    stratified splitter that keeps groups whole, and it makes folds.
+    The items are divided into up to 20 folds, and some of the folds are chosen. The reason is that the only
+    stratified splitter of scikit-learn that keeps groups whole makes folds.
 
     Args:
         rows: n items.

@@ -22,7 +22,7 @@ _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat",
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read the table, and merge all ratings of a function into one rated pair.
+    """Read the table, and merge all ratings of a function into one pair of texts with its ratings.
 
     Placeholders such as `<UNK>` are removed from the candidates. The authors do the same before they
     compute metrics.
@@ -31,8 +31,8 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         file: The CSV file.
 
     Yields:
-        For each function: the place where it first occurs in the file, such as "FILE, line 3", and the rated
-        pair as a dict. The dict's keys are described in `simllm.evaluation.ratings`.
+        For each function: the place where it first occurs in the file, such as "FILE, line 3", and the pair
+        with its ratings as a dict. The dict's keys are described in `simllm.evaluation.ratings`.
 
     Raises:
         InputError: The file is not the table of Haque et al.

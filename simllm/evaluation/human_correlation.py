@@ -77,7 +77,7 @@ class Correlations:
     agreement with people.
 
     Attributes:
-        rows: The correlation of each available metric.
+        rows: For each available metric, its correlation with the ratings.
         missing: A dict from the name of each unavailable metric to advice on how to make it available.
     """
 
@@ -114,8 +114,8 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
         metrics: The loaded metrics.
 
     Returns:
-        The correlation of each metric with the ratings, and the metrics that are not available for these
-        pairs.
+        The correlations of the available metrics. The metrics that cannot score these pairs are
+        under `missing`.
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}
@@ -147,7 +147,7 @@ def correlate_systems(
 
     Returns:
         A list with the correlation of each available metric; and a dict from the name of each unavailable
-        metric to the reason or advice.
+        metric to the reason, or to advice on how to make it available.
 
     Raises:
         InputError: The file cannot be read or has fewer than 3 systems, the name of a metric is unknown, or
@@ -178,10 +178,10 @@ def correlate_systems(
 def _score_by_all(
     rated: Ratings, metrics: Sequence[Metric], missing: dict[str, str]
 ) -> Iterator[tuple[Metric, Floats]]:
-    """Score n rated pairs by several metrics; the scores of metrics for which lower is better are negated.
+    """Score n rated pairs by several metrics, and negate the scores of metrics for which lower is better.
 
     Args:
-        rated: The n rated pairs, with texts as in the file.
+        rated: The n rated pairs, with texts that are not yet cleaned (see `clean_ratings`).
         metrics: The metrics.
         missing: A dict to which unavailable metrics are added: their names and the reasons.
 
@@ -208,8 +208,8 @@ def clean_ratings(rated: Ratings) -> Ratings:
 def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
     """Score n pairs of texts by a metric.
 
-    Texts are cleaned first (see `clean_ratings`), except for metrics for code. A `ColumnMetric` computes
-    nothing: its scores come from a column in the file of ratings.
+    Texts are cleaned first (see `clean_ratings`), except for metrics for code. For a
+    `ColumnMetric`, the scores are read from a column in the file of ratings.
 
     Args:
         metric: The metric.
@@ -219,8 +219,8 @@ def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
         (n,) scores. They are finite, except that a metric for code may give NaN to a pair.
 
     Raises:
-        UnavailableError: The column is missing or incomplete, a score is not finite, or all scores are
-            equal.
+        UnavailableError: The column of a `ColumnMetric` is missing or incomplete, a score is not finite, all
+            scores are equal, or a metric for code lacks what it needs (see `_score_code`).
     """
     if isinstance(metric, ColumnMetric):
         scores = rated.columns.get(metric.column, np.array([np.nan]))

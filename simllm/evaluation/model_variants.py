@@ -53,7 +53,7 @@ class TrainedModel:
 def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
     """Load a model as several metrics: one for each combination of pooling and similarity of embeddings.
 
-    Further metrics compare tokens instead of pooled embeddings (Table 1 of the SIMLLM paper). The model is
+    More metrics, as in Table 1 of the SIMLLM paper, compare tokens instead of pooled embeddings. The model is
     loaded once. For each set of pairs, the encoder runs once for all metrics.
 
     Args:
@@ -102,7 +102,7 @@ def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequ
 
 
 def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Floats:
-    """Score n tokenized pairs by all v variants (combinations of pooling and similarity) of a model.
+    """Score n pairs of tokenized texts by all v variants (poolings and similarities) of a model.
 
     Args:
         engine: The object that runs the encoder.

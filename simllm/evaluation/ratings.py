@@ -7,8 +7,8 @@ reference, candidate   the two texts
 candidate_clean        if given, a text that is used in place of `candidate`
 ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
 raters                 names of the raters, if `ratings` is a list (default: their positions)
-rating                 the only rating, or the mean of `ratings` (rounded to tenths or better)
-passed                 without a rating: true or 1 if the candidate, a piece of code, passed its tests
+rating                 the only rating, or the mean of `ratings` (with one or more decimals)
+passed                 in place of a rating: true or 1 if the candidate (code) passed its tests
 source                 the code before the change, for metrics of code edits
 language, system       the language of the code, and the system that wrote the candidate
 metrics                {"name": number, …} scores by other metrics
@@ -52,10 +52,12 @@ class Ratings:
         values: (n,) mean ratings; higher is more similar.
         raters: (n, raters) ratings by each person; NaN if a person did not rate a pair.
         groups: A dict with lists of n texts: under "language" the programming language of each pair, under
-            "system" the system that wrote each candidate. A key is missing if a pair lacks it in the file.
+            "system" the system that wrote each candidate. If a pair lacks one of these keys in the
+            file, the dict lacks this key.
         columns: Scores by other metrics that the file contains: a dict from the metric's name to (n,)
             scores; NaN if a pair has no score.
-        sources: n texts: for each pair, the code before the change. Empty if a pair lacks it in the file.
+        sources: n texts: for each pair, the code before the change. Empty if a pair lacks this code in the
+            file.
     """
 
     name: str
@@ -107,7 +109,10 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the keys under which a JSON row has the reference, the candidate and the rating."""
+    """Return the keys of the reference, the candidate and the rating in a JSON row.
+
+    An example is ("reference", "candidate", "rating").
+    """
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
     rating = next((name for name in ("rating", "ratings", "passed") if name in row), "rating")
@@ -142,7 +147,12 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
 
 
 def _mean(row: dict[str, Any], where: str) -> float:
-    """Return the mean of the ratings in a JSON row; error messages name the row's place, `where`."""
+    """Return the mean of the ratings in a JSON row.
+
+    Args:
+        row: The JSON object; it has the key `ratings`.
+        where: The place of the row for errors, such as "FILE, line 3".
+    """
     return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
 
 
@@ -203,17 +213,17 @@ def _matrix(ratings: list[dict[str, float]]) -> Floats:
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
-    """Select from `names` the keys whose value is a string or an integer in every row.
+    """Select the keys, such as "language", under which every row has a string or an integer.
 
     Args:
         rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
-        names: The keys to test.
+        names: The keys to select from.
     """
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
 
 
 def _sources(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Return the text under "source" of each row; an empty list if any row lacks this text."""
+    """Return the text under the key `source` of each row; an empty list if any row lacks this text."""
     sources = [row["source"] for _, row in rows if isinstance(row.get("source"), str)]
     return sources if len(sources) == len(rows) else []
 

@@ -35,7 +35,7 @@ class Edits:
 
     Attributes:
         summaries: m original summaries.
-        summary: (n,) for each edit, the index of the original summary in `summaries`.
+        summary: (n,) indices: for each edited summary, the index of its original in `summaries`.
         texts: n edited summaries.
         kinds: n names of the edits, such as "typo" or "negation".
     """
@@ -83,9 +83,9 @@ class Robustness:
     Attributes:
         drop: For each kind of edit, by name, the mean decrease of the score. 0 means that the score stays the
             same; 1 means that the edited summary scores like an unrelated summary. NaN if unrelated summaries
-            score as high as equal summaries.
-        auc: Probability that a random edit that keeps the meaning scores higher than a random edit that
-            changes the meaning.
+            score at least as high as equal summaries.
+        auc: Probability that a random meaning-preserving edit scores higher than a random meaning-changing
+            edit.
         auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
             with all edits that change the meaning. A kind that changes the meaning is compared with all edits
             that keep the meaning.
@@ -99,7 +99,7 @@ class Robustness:
 
 
 def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
-    """Edit summaries by rule: for each summary and each kind of edit that fits, make one random edit.
+    """Edit summaries: for each summary and each kind of edit that fits, make one random edit.
 
     Args:
         summaries: The summaries. Equal summaries are used once, and long ones are cut to 200 words.
@@ -107,7 +107,7 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
         seed: The seed of the random choices, from 0.
 
     Raises:
-        InputError: The seed is negative, there are fewer than two different summaries, or no edit that
+        InputError: The seed is negative, there are fewer than two distinct summaries, or no edit that
             changes the meaning fits any summary.
     """
     if seed < 0:
@@ -133,7 +133,7 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
 
 
 def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Robustness:
-    """Test a metric on edited summaries: do scores fall if, and only if, an edit changes the meaning?
+    """Test whether the scores of a metric fall if, and only if, an edit changes the meaning of a summary.
 
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
@@ -166,18 +166,18 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
 
 
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """Find the summaries for which a change of meaning scores as high as a harmless edit, or higher.
+    """Find the summaries for which an edit that changes the meaning scores too high.
 
-    A failure has the change of meaning with the highest score, and the harmless edit with the lowest score.
+    The score is too high if it is not below the score of an edit that keeps the meaning. For each such
+    summary, the highest score of a changed meaning and the lowest score of a kept meaning are reported.
 
     Args:
         edits: n edited summaries.
         scores: (n,) scores of the edited summaries against the original summaries.
-        kept: (n,) whether an edit keeps the meaning (is harmless).
+        kept: (n,) whether an edit keeps the meaning.
 
     Returns:
-        The failures, sorted by how far the change of meaning scores above the harmless edit, the largest
-        difference first.
+        The failures. The failure with the largest difference between the two scores comes first.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):

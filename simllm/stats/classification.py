@@ -47,8 +47,8 @@ def binary_ratios(counts: Counts) -> Ratios:
     """Return numerator and denominator of each metric for two classes, by the metric's name.
 
     F-beta is (1 + beta²) P R / (beta² P + R), for precision P and recall R. MCC is Matthews' correlation
-    coefficient. An unparsed output, from which no class could be read, is wrong: it counts in the
-    denominators of recall, specificity and accuracy, but not of precision.
+    coefficient. An unparsed output, from which no class could be read, counts as a wrong prediction: it is
+    in the denominators of recall, specificity and accuracy, but not of precision.
 
     Args:
         counts: (..., 2, 3) confusion matrices; the first class is the positive one.
@@ -71,6 +71,12 @@ def _correlation(counts: Counts) -> tuple[Floats, Floats]:
     """Return numerator and denominator of the correlation coefficient R_K (Gorodkin, 2004).
 
     For two classes, R_K is MCC (Matthews' correlation coefficient).
+
+    Args:
+        counts: (..., k, k + 1) confusion matrices.
+
+    Returns:
+        Two arrays (...), with one value for each matrix.
     """
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)
@@ -81,7 +87,11 @@ def _correlation(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def divide(ratio: tuple[Floats, Floats]) -> Floats:
-    """Divide the numerators of a ratio by its denominators; the result is 0 where the denominator is 0."""
+    """Divide numerators by denominators, element by element; the result is 0 where the denominator is 0.
+
+    Args:
+        ratio: The array of numerators, and the array of denominators.
+    """
     numerator, denominator = ratio
     return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator != 0)
 
@@ -102,9 +112,10 @@ def binary_metrics(counts: Counts) -> dict[str, Floats]:
 
 
 def _kappa(counts: Counts) -> Floats:
-    """Compute Cohen's kappa: the accuracy in excess of chance, divided by its largest possible excess.
+    """Compute Cohen's kappa: (accuracy - chance) / (1 - chance).
 
-    The accuracy by chance is that of random predictions which choose each class as often as the classifier.
+    Here, chance is the accuracy of random predictions that choose each class as often as the classifier does.
+    Kappa is NaN if all items of a matrix have the same true class.
     """
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)
@@ -118,11 +129,14 @@ def _null_for_one_class(values: Floats, counts: Counts) -> Floats:
 
 
 def class_metrics(counts: Counts) -> dict[str, Floats]:
-    """Compute the metrics of each class against the rest.
+    """Compute the metrics of each class against all other classes.
+
+    Args:
+        counts: (..., k, k + 1) confusion matrices.
 
     Returns:
         For each metric, by name, an array (..., k): precision, recall, specificity, f1, f2, and support (the
-        number of items whose true class it is).
+        number of items with this true class).
     """
     rows, columns = counts.sum(-1), counts[..., :-1].sum(-2)
     right = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -141,7 +155,7 @@ def multiclass_metrics(counts: Counts) -> dict[str, Floats]:
     """Compute the metrics of three or more classes together.
 
     A macro mean, such as `macro_f1`, is the mean over the classes that occur as a true or a predicted class.
-    A weighted mean weights each class by the number of items whose true class it is. Balanced accuracy is the
+    A weighted mean weights each class by the number of items with this true class. Balanced accuracy is the
     mean recall of the classes that occur as a true class.
 
     Returns:
@@ -179,8 +193,9 @@ def bootstrap(
         counts: (k, k + 1) counts; at least one is positive.
         metrics: The function that computes metrics of many matrices, such as `binary_metrics`.
         seed: The random seed.
-        items: The number of items n in a resample; by default the sum of the counts. It is smaller if each
-            item is counted several times, because repeated predictions are not independent.
+        items: The number of items n in a resample; by default the sum of the counts. If each item is counted
+            several times, pass a smaller number, such as the number of distinct items, because repeated
+            predictions are not independent.
 
     Returns:
         For each metric, by name, (10000,) values; NaN for a resample in which the metric is not defined.

@@ -43,7 +43,7 @@ def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, 
     Args:
         classifiers: The number of classifiers, from 2.
         data_sets: The number of data sets.
-        runs: The number of runs of the classifier that has most runs.
+        runs: The largest number of runs of a classifier.
         discordant: The number of items that exactly one of two classifiers gets right.
 
     Returns:
@@ -107,7 +107,9 @@ def compare_with_chance(right: int, n: int, chance: float) -> Outcome:
 
 
 def mcnemar(only_a: int, only_b: int) -> Outcome:
-    """Compare two classifiers by McNemar's test (1947), from the items that only one of them gets right.
+    """Compare the accuracy of two classifiers by McNemar's test (1947).
+
+    The test uses the items that exactly one of the two classifiers gets right.
 
     Args:
         only_a: The number of items that only the first classifier gets right.
@@ -122,7 +124,7 @@ def mcnemar(only_a: int, only_b: int) -> Outcome:
 
 
 def cochran_q(right: Floats) -> Outcome:
-    """Compare three or more classifiers by Cochran's Q (1950).
+    """Compare the accuracy of three or more classifiers by Cochran's Q test (1950).
 
     Args:
         right: (n, k) numbers for n items and k classifiers: 1 if the classifier is right on the item, else 0.
@@ -140,14 +142,15 @@ def paired_permutation(differences: Floats) -> Outcome:
     """Test whether paired differences are symmetric around 0, by a permutation test that flips signs.
 
     Args:
-        differences: (n,) differences between two classifiers: one for each item, averaged over runs.
+        differences: (n,) differences between two classifiers, such as differences of accuracy: one for each
+            item, averaged over runs.
     """
     p = sign_flip_p(differences, np.random.default_rng(_SEED))
     return Outcome("paired-permutation", float(differences.mean()), p)
 
 
 def wilcoxon(a: Floats, b: Floats) -> Outcome:
-    """Compare two classifiers over data sets by Wilcoxon's signed-rank test (1945).
+    """Compare two classifiers over data sets by Wilcoxon's signed-rank test (1945) of a metric.
 
     Data sets with a difference of 0 are dropped. The test is exact for up to 20 remaining data sets, even
     if some differences are equally large.
@@ -282,8 +285,9 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         b: (m,) values.
 
     Returns:
-        The outcome of Welch's t-test, or of Mann and Whitney's test if a sample is not normal. If a sample
-        has fewer than 3 values, there is no test, and the p-value is NaN.
+        The outcome of Welch's t-test, or of Mann and Whitney's test if Shapiro and Wilk's test rejects
+        that a sample is normal. If a sample has fewer than 3 values, there is no test, and the p-value is
+        NaN.
     """
     from scipy.stats import mannwhitneyu, shapiro, ttest_ind
 

@@ -1,4 +1,4 @@
-"""Tests whether one metric correlates significantly better with ratings than another on the same items."""
+"""Significance tests that compare the correlations of two metrics with ratings of the same items."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
 def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
     """Test for each pair of metrics whether both have the same rank correlation with the ratings.
 
-    Scores are replaced by ranks. If two metrics are equally good, it does not matter which metric gave an
-    item which rank. The permutation test chooses a set of items, and swaps the ranks that the two metrics
-    gave to these items. It tries all possible sets if n is at most 13, otherwise 10,000 random sets. The
-    p-value is the share of sets for which the two correlations differ at least as much after the swap as
-    before it (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics using
-    resampling methods", 2021).
+    Scores are replaced by ranks. If two metrics are equally good, it does not matter which of the two
+    metrics gave an item its rank. The permutation test chooses a set of items, and swaps the ranks that the
+    two metrics gave to these items. It tries all possible sets if n is at most 13, otherwise 10,000 random
+    sets. The p-value is the share of sets for which the two correlations differ at least as much after the
+    swap as before it (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics
+    using resampling methods", 2021).
 
     Args:
         scores: For each of m metrics, (n,) scores of n items.

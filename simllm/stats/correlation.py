@@ -88,13 +88,14 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     """Compute a 95% interval of Spearman's rho that covers both new items and new raters.
 
-    The interval shows how much rho could change if as many other people rated as many other items of the
-    same kind. It adds two variances on Fisher's z scale. The variance between items comes from a bootstrap.
-    The variance between raters comes from a jackknife, which leaves out each rater once (Tukey, "Bias and
-    confidence in not-quite large samples", 1958). The jackknife tends to overestimate the variance (Efron and
-    Stein, "The jackknife estimate of variance", 1981). With few raters, the variance between raters is
-    uncertain. Therefore the interval uses quantiles of Student's t, with Satterthwaite's degrees of freedom
-    ("An approximate distribution of estimates of variance components", 1946).
+    The interval shows how much rho could change if the study were repeated with as many
+    other raters, and as many other items of the same kind. It adds two variances on Fisher's z scale. The
+    variance between items comes from a bootstrap. The variance between raters comes from a jackknife, which
+    leaves out each rater once (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife
+    tends to overestimate the variance (Efron and Stein, "The jackknife estimate of variance", 1981). With few
+    raters, the variance between raters is uncertain. Therefore the interval uses quantiles of Student's t,
+    with Satterthwaite's degrees of freedom ("An approximate distribution of estimates of variance
+    components", 1946).
 
     Raters are not bootstrapped, because a resample contains some raters twice. Its mean rating is noisier and
     correlates less, which would lower the interval.
@@ -234,7 +235,7 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of bootstrap values; both are NaN if the two are equal."""
+    """Return the 2.5% and 97.5% quantiles of bootstrap values; both are NaN if they are equal."""
     # Values are NaN for constant resamples of small sets.
     low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return (float(low), float(high)) if high - low > 1e-12 else (float("nan"), float("nan"))
@@ -249,7 +250,8 @@ def _resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDAr
         random: The random generator.
 
     Yields:
-        Arrays (k, n) of item indices, one resample in each row; k is limited to save memory.
+        Arrays (k, n) of item indices, one resample in each row. To save memory, the resamples are split
+        over several arrays.
     """
     size = max(1, min(100, _AT_ONCE // n))
     for start in range(0, count, size):

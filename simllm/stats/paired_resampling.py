@@ -35,7 +35,7 @@ def resampled_means(values: Values, random: np.random.Generator) -> Values:
 def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
     """Choose sets of items whose values a permutation test swaps between two systems.
 
-    For at most 13 items these are all 2^n sets, otherwise 10,000 random sets.
+    For at most 13 items, all 2^n sets are chosen; otherwise 10,000 random sets.
 
     Args:
         n: Number of items.
@@ -89,8 +89,8 @@ def bootstrap_p(differences: Values, n: int) -> float:
     """Compute the two-sided p-value for the hypothesis that two systems have the same mean score.
 
     p = 2 (k + 1) / (R + 1). R is the number of bootstrap resamples. k is the number of resamples whose
-    difference has the rarer sign, positive or negative; 0 counts as both. For few items, p can be too small.
-    Therefore p is raised to at least 2^(1-n), the p-value of a sign test in which all n items agree.
+    difference has the rarer sign, positive or negative; 0 counts as both. For few items, this p can be too
+    small. Therefore p is raised to at least 2^(1-n), the p-value of a sign test in which all n items agree.
 
     Args:
         differences: (R,) difference between the two mean scores in each resample.

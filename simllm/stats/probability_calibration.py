@@ -80,8 +80,8 @@ def consistency(
 ) -> tuple[float, float]:
     """Test whether an expected calibration error (ECE) is larger than the ECE of calibrated probabilities.
 
-    Even calibrated probabilities have an ECE above 0, by chance. To measure it, random labels are chosen:
-    each is positive with exactly the predicted probability (Bröcker and Smith, 2007).
+    Even calibrated probabilities have an ECE above 0, by chance. To measure that ECE, random labels are
+    chosen: each label is positive with exactly the predicted probability (Bröcker and Smith, 2007).
 
     Args:
         probabilities: (n,) predicted probabilities.
@@ -118,7 +118,7 @@ def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:
 
     Args:
         logits: (n,) outputs of a model.
-        labels: (n,) true labels, 0 or 1; there must be labels of both kinds.
+        labels: (n,) true labels, 0 or 1; both values must occur.
 
     Returns:
         The slope and the intercept.

@@ -25,7 +25,7 @@ class RaterAgreement:
         alpha_interval: Krippendorff's alpha for the ratings themselves.
         split_half: Spearman's rho between the mean ratings of two random halves of the raters, averaged over
             many random halves.
-        ceiling: The correlation that a perfect metric would have with the mean rating.
+        ceiling: The estimated correlation that a perfect metric would have with the mean rating.
         one_against_rest: For each rater, Spearman's rho between the ratings by this rater and the mean
             ratings by the other raters.
     """
@@ -125,14 +125,14 @@ def _split_half(raters: Floats) -> float:
 
 
 def _one_against_rest(raters: Floats) -> list[float]:
-    """Compute, for each rater, Spearman's rho with the mean rating of the other raters.
+    """Compute for each rater Spearman's rho between the rater's ratings and the mean ratings of the others.
 
     Args:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
 
     Returns:
-        r correlations. A correlation is NaN if ratings are constant, or if fewer than three items can be
-        compared.
+        r correlations. A correlation is NaN if the ratings by the rater, or the mean ratings, are constant,
+        or if fewer than three items can be compared.
     """
     correlations = []
     for rater in range(raters.shape[1]):
@@ -147,7 +147,8 @@ def _one_against_rest(raters: Floats) -> list[float]:
 def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
     """Compute the mean rating of each item.
 
-    Means are rounded to twelve significant digits, so that rounding errors do not break ties.
+    Means are rounded to twelve significant digits, so that equal means stay equal in spite of rounding
+    errors.
 
     Args:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.

@@ -12,14 +12,14 @@ Floats = NDArray[np.float64]
 
 
 def auc_with_covariance(positive: NDArray[np.bool_], scores: Floats) -> tuple[Floats, Floats]:
-    """Compute the AUC of m scores for the same n items, and their covariance.
+    """Compute the AUC of each of m scoring functions on the same n items, and the covariance of these AUCs.
 
     The AUC is the probability that a positive item scores higher than a negative item; a tie counts one half.
     The function uses the fast algorithm of Sun and Xu (2014).
 
     Args:
         positive: (n,) whether an item is positive; there must be positive and negative items.
-        scores: (m, n) scores, higher for items that should be positive.
+        scores: (m, n) scores, a row for each function; higher for items that should be positive.
 
     Returns:
         (m,) AUCs, and their (m, m) covariance. The covariance is NaN with fewer than two positive or fewer
@@ -58,11 +58,11 @@ def auc_interval(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, fl
 
 
 def compare_aucs(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, float, float, float]:
-    """Test whether two scores have the same AUC on the same items (DeLong's test).
+    """Test whether two scoring functions, such as two classifiers, have the same AUC (DeLong's test).
 
     Args:
         positive: (n,) whether an item is positive; there must be positive and negative items.
-        scores: (2, n) scores, higher for items that should be positive.
+        scores: (2, n) scores, a row for each function; higher for items that should be positive.
 
     Returns:
         The first AUC minus the second, the standard error of this difference, the test statistic z, and the

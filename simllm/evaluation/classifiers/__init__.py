@@ -1,4 +1,7 @@
-"""Studies of classifiers by the protocol ECSER-LLM: `read` loads predictions, `evaluate` analyses them."""
+"""Evaluation of classifiers by the protocol ECSER-LLM, which goes from data checks to significance tests.
+
+`read` loads the predictions of the classifiers, and `evaluate` analyses them.
+"""
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy as ClassifierStudy
 from simllm.evaluation.classifiers.ecser_protocol import evaluate as evaluate

@@ -136,5 +136,5 @@ def _verdict(finding: Finding, p: float, alpha: float) -> str:
 
 
 def format_p(p: float) -> str:
-    """Format a p-value with three decimals, or with two digits if it is below .01."""
+    """Format a p-value with three decimals, or with two significant digits if it is below .01."""
     return f"{p:.3f}" if p >= 0.01 else f"{p:.2g}"

@@ -30,8 +30,8 @@ def format_estimate(found: Estimate | None) -> str:
 def write_conclusions(study: ClassifierStudy) -> list[str]:
     """Write the main results of a study of classifiers as sentences.
 
-    They are warnings about the data, the classifier that is best on validation data, the quality of each
-    classifier, and the significance of differences.
+    The sentences are warnings about the data, the classifier that is best on validation data, the quality of
+    each classifier, and the significance of differences.
     """
     sentences = [*_warn(study)]
     if study.selected:
@@ -100,8 +100,8 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
 def _compare(study: ClassifierStudy) -> Iterator[str]:
     """Yield sentences about the differences between classifiers.
 
-    There is a sentence for each difference that is significant, or that has an interval but no test. If no
-    test of accuracy is significant, a last sentence says so.
+    Each significant difference gets a sentence. So does each difference that has a confidence interval but no
+    p-value. If no test of accuracy is significant, a last sentence says so.
     """
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]

@@ -1,6 +1,6 @@
 """The figures of a study of classifiers, as SVG elements.
 
-They show calibration (step S8 of the protocol), and ROC and precision-recall curves (step S10).
+The figures show calibration (step S8 of the protocol), and ROC and precision-recall curves (step S10).
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _COLORS = (BLUE, "#c1571b", "#4a7c2f", "#8a4fa0", "#b0912b", "#2f6f6f", "#a33b4f
 
 
 def draw_calibration(study: ClassifierStudy) -> str | None:
-    """Draw a reliability diagram for each classifier, and return the SVG; None without probabilities.
+    """Draw a reliability diagram for each classifier, and return the SVG.
 
     The diagram compares predicted probabilities with observed frequencies on the test data (or, without test
-    data, on validation or training data). At most eight classifiers are drawn.
+    data, on validation or training data). At most eight classifiers are drawn. The result is None if no
+    classifier gives probabilities.
     """
     shown = []
     for name, found in study.classifiers.items():
@@ -60,7 +61,8 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
 def draw_curves(study: ClassifierStudy) -> str | None:
     """Draw ROC and precision-recall curves, and return the SVG; None if there are more than two classes.
 
-    A point shows each classifier's labels. A classifier that gives no scores has only this point.
+    A classifier without scores has no curves. For each classifier, a point in each plot shows the rates of
+    its predicted labels.
     """
     if len(study.labels) != 2:
         return None
@@ -96,11 +98,13 @@ def draw_curves(study: ClassifierStudy) -> str | None:
 
 
 def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the true classes and the scores of a classifier's parsed rows in its main split.
+    """Return the true classes and the scores of a classifier, as ROC curves need them.
+
+    The rows are those of original items (not variants) in the split that `main_split` selects. Rows without
+    scores and rows whose output could not be parsed are left out.
 
     Returns:
-        (n,) whether the true class is the positive one, and (n,) scores for the positive class; rows without
-        scores are left out.
+        (n,) whether the true class is the positive one, and (n,) scores for the positive class.
     """
     rows: DataFrame = study.predictions.rows
     own = rows[(rows["classifier"] == name) & (rows["variant"] == "") & rows["predicted"].notna()]

@@ -36,7 +36,9 @@ FACTS = {
 
 
 def check(folder: Path) -> None:
-    """Check that a report can be written to `folder`; call this before the study.
+    """Check that a report can be written to `folder`.
+
+    Call this before a study, so that a wrong folder is found before the computations.
 
     Raises:
         InputError: The report cannot be written there.
@@ -48,10 +50,10 @@ def read_about(file: Path | None) -> dict[str, str]:
     """Read facts about a study, such as the model's version, from a TOML file.
 
     Args:
-        file: The file, with the keys of `FACTS`; None if there is no such file.
+        file: The file; its keys, such as "model" and "prompts", must be keys of `FACTS`. None for no facts.
 
     Returns:
-        The facts as text, by key; empty without a file.
+        The facts as text, by key; empty if `file` is None.
 
     Raises:
         InputError: The file cannot be read, or has an unknown key.
@@ -120,7 +122,10 @@ def numbers(study: ClassifierStudy) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: each bin of a reliability diagram in the value becomes a dict."""
+    """Convert a value for JSON: replace each `Bin` (bin of a reliability diagram) by a dict.
+
+    Bins within nested dicts and lists are replaced, too.
+    """
     if isinstance(value, Bin):
         return {"bin": value.number, "n": value.size, "confidence": value.probability, "rate": value.share}
     if isinstance(value, dict):
@@ -155,7 +160,7 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
 
 
 def metric_names(study: ClassifierStudy) -> list[str]:
-    """Return the names of all metrics that a classifier of the study has, in the order of the tables."""
+    """Return the names of all metrics that at least one classifier has, in the order of the tables."""
     splits = [split for found in study.classifiers.values() for split in found.splits.values()]
     return list(dict.fromkeys(name for split in splits for name in split.metrics))
 

@@ -1,4 +1,7 @@
-"""Calibration of a classifier: whether, for example, 80% of the predictions with probability .8 are right."""
+"""Calibration of a classifier: the agreement of its probabilities with observed frequencies.
+
+For example, 80% of the predictions with probability .8 should be right.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ class Calibration:
         ece_equal_mass: The expected calibration error in bins of about equally many predictions.
         mce_equal_mass: The largest gap in the bins of equally many predictions.
         bins: The bins of equal width.
-        brier: The mean squared error of the probabilities. None unless they are probabilities of the positive
-            class.
-        log_loss: The mean negative log-likelihood of the true classes, in nats. None unless the probabilities
-            are those of the positive class.
+        brier: The mean squared error of the probabilities. None for probabilities of the
+            predicted class.
+        log_loss: The mean negative log-likelihood of the true classes, in nats. None for
+            probabilities of the predicted class.
         expected_if_calibrated: The ECE that a calibrated classifier would have by chance: the mean ECE over
             many sets of random labels, which have the given probabilities. None if it was not computed.
         p: The share of these sets of random labels whose ECE is at least as large as `ece`; None if it was
@@ -57,12 +60,13 @@ def calibrate(
     """Measure the calibration of n predictions.
 
     Args:
-        rows: n rows of `Predictions`; all are parsed.
+        rows: n rows of `Predictions`, without rows whose output could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
         predicted: (n,) indices of the predicted classes in `labels`.
         labels: The classes; with two, the positive one is the first.
         bins: The number of bins.
-        details: Whether the calibration error is tested against chance; with two classes only.
+        details: Whether to test if the calibration error is larger than chance explains. This has no effect
+            with more than two classes.
 
     Returns:
         First, a dict: under "positive" the calibration of P(positive), for two classes only; under "top" the

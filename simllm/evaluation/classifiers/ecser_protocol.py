@@ -36,8 +36,8 @@ class ClassifierResult:
 
     Attributes:
         splits: For each split, such as "test", the performance on the original items (without variants).
-        fairness: For each column that names groups of items, the differences of the classifier between these
-            groups; empty with more than two classes.
+        fairness: For each column that names groups of items, the differences of the classifier's rates, such
+            as its TPR, between these groups; empty with more than two classes.
         robustness: The comparison of predictions for rewritten variants of the items with those for the
             original items.
         overfitting: For each metric, its mean on test data minus its mean on training data.
@@ -104,14 +104,14 @@ def evaluate(
 
     Args:
         predictions: The predictions.
-        positive: The positive class; required if there are two classes other than 0 and 1. With more classes,
-            all other classes are merged to one; None to keep them.
+        positive: The positive class. It is required if there are two classes, unless these are 0 and 1. If
+            it is given for more than two classes, all other classes are merged to one.
         groups: The names of the columns that give each item's group, such as its language.
         select_by: The metric that selects the best classifier, and that is compared over data sets.
         alpha: The significance level.
         bins: The number of bins for calibration.
-        matrices: Further classifiers, known only by four counts: a dict from the name to the
-            numbers of true positives, false positives, false negatives and true negatives.
+        matrices: Further classifiers, of which only the confusion matrix is known: a dict from the name to
+            the numbers of true positives, false positives, false negatives and true negatives.
 
     Raises:
         InputError: An argument or a column is wrong.
@@ -157,9 +157,16 @@ def evaluate(
 
 
 def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
-    """Return the rows with an empty text for each missing value in the columns of groups.
+    """Check the columns that name groups, and replace missing values in these columns by empty texts.
 
-    Items with an empty text belong to no group.
+    If an item has an empty text in a column, it belongs to no group of this column.
+
+    Args:
+        rows: The rows.
+        groups: The names of the columns.
+
+    Returns:
+        A copy of the rows with the replaced values.
 
     Raises:
         InputError: A column does not exist or cannot name groups, or it has more than 200 groups.
@@ -176,7 +183,11 @@ def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
 
 
 def _check_probabilities(rows: DataFrame) -> None:
-    """Raise InputError if some classes have a column of probabilities, but another true class has none."""
+    """Check that each true class has a column of probabilities, or that no class has one.
+
+    Raises:
+        InputError: Some classes have such a column, but a true class has none.
+    """
     named = {str(name).removeprefix("p:") for name in rows if str(name).startswith("p:")}
     missing = sorted(set(rows["gold"]) - named)
     if named and missing:
@@ -188,10 +199,9 @@ def _check_probabilities(rows: DataFrame) -> None:
 def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
     """Find invented labels: predicted labels that are not the true class of any item.
 
-    With two true classes, an invented label counts as an output that could not be parsed.
-
     Returns:
-        The rows, and a dict from each invented label to the number of rows with it.
+        The rows; with two true classes, each invented label is replaced by None, like an output that could
+        not be parsed. Then a dict from each invented label to the number of rows with it.
     """
     classes = set(rows["gold"])
     is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)
@@ -249,7 +259,9 @@ def _check_metric(name: str, results: Mapping[str, ClassifierResult]) -> None:
 def _measure_classifier(
     rows: DataFrame, labels: Sequence[str], groups: Sequence[str], bins: int
 ) -> ClassifierResult:
-    """Compute all results of one classifier, except `dominated_by`.
+    """Compute the results of one classifier.
+
+    The field `dominated_by` stays empty, because it needs the results of the other classifiers.
 
     Args:
         rows: The rows of the classifier.
@@ -335,7 +347,8 @@ def _ask_all(
 ) -> list[Answer]:
     """Answer all questions of the study by significance tests.
 
-    The tests are about the validation data, the test data, and the change between them.
+    A question is, for example, whether a classifier is better than guessing. The tests are about
+    the validation data, the test data, and the change between them.
 
     Args:
         rows: The rows of all classifiers.

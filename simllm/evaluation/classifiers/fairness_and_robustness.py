@@ -83,8 +83,9 @@ def _gap(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class VariantRobustness:
-    """Comparison of predictions for one kind of rewritten items (a variant) with those for the originals.
+    """Comparison of the predictions for original items and for rewritten items.
 
+    Items can be rewritten in several ways, which are called variants. This is the result for one variant.
     An output that could not be parsed counts as wrong.
 
     Attributes:
@@ -137,7 +138,7 @@ def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
         labels: The classes; with two, the positive one is the first.
 
     Returns:
-        The robustness; without variants, it is empty.
+        The robustness. Its dict of variants is empty if no row is a variant.
     """
     indexed = rows.set_index(_SAME_ITEM)
     original = indexed[indexed["variant"] == ""]

@@ -37,7 +37,8 @@ def classify(
         acceptable: The lowest mean rating of an acceptable candidate.
         metrics: The metrics.
         folds: The number of folds for cross-validation.
-        perturb: Whether variants are predicted, too: candidates that are edited without a change of meaning.
+        perturb: Whether to predict for variants, too. A variant is a candidate that is edited without a
+            change of meaning.
 
     Returns:
         The predictions. For each metric there is a row for each pair, and a row for each variant. A row has
@@ -71,6 +72,8 @@ def classify(
 def _variants(examples: Sequence[Example]) -> Iterator[tuple[str, NDArray[np.int_], list[Example]]]:
     """Edit the candidates of pairs by each kind of edit that keeps the meaning.
 
+    An example is the replacement of a word by a synonym.
+
     Yields:
         For each kind of edit: its name, the indices of the pairs that it can edit, and these pairs with
         edited candidates.
@@ -102,7 +105,8 @@ def _predict(
         variants: For each kind of variant: its name (empty for the original pairs), the indices of its pairs
             among the n original pairs, and its pairs.
         gold: (n,) whether each original pair is acceptable.
-        parts: For each fold, the indices of its pairs.
+        parts: For each fold, the indices of its pairs. They are predicted with a threshold that is learned on
+            the other folds.
     """
     sign = -1.0 if registry.lower_is_better(metric.name) else 1.0
     scored = {name: sign * np.asarray(metric.score(examples).values, float) for name, _, examples in variants}

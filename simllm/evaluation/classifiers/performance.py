@@ -30,7 +30,8 @@ class Performance:
         n: The number of rows.
         unparsed: The number of outputs that could not be parsed.
         labels: The k classes; with two classes, the positive one is the first.
-        matrix: (k, k) counts of true classes (rows) and predicted classes, without unparsed outputs.
+        matrix: (k, k) counts of true classes (rows) and predicted classes (columns), without unparsed
+            outputs.
         metrics: The value and interval of each metric, by name, without unparsed outputs.
         strict: The values of metrics if unparsed outputs count as wrong. Only metrics that are computed from
             labels alone are included; for two classes, kappa and balanced accuracy are left out.
@@ -122,7 +123,7 @@ def strict_value(found: Performance, metric: str) -> float | None:
 def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]]:
     """Return the function that computes metrics from confusion matrices with the classes `labels`.
 
-    It is `binary_metrics` for two classes, and `multiclass_metrics` for more.
+    The function is `binary_metrics` for two classes, and `multiclass_metrics` for more.
     """
     return classification.binary_metrics if len(labels) == 2 else classification.multiclass_metrics
 
@@ -170,7 +171,19 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
 
 
 def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
-    """Return the names of metrics that would be 0 / 0: "f1", or "recall of bug" for more than two classes."""
+    """List the metrics whose value would be 0 / 0.
+
+    An example is "f1" for two classes, and "recall of bug" for more classes.
+
+    Args:
+        parsed: (k, k + 1) counts of true classes (rows) and predicted classes (columns). The last
+            column, for unparsed outputs, is 0.
+        labels: The k classes.
+        ratios: For two classes, the numerator and denominator of each metric.
+
+    Returns:
+        The names of the metrics.
+    """
     if len(labels) == 2:
         return sorted(name for name, (_, denominator) in ratios.items() if not denominator)
     sums = {"precision": parsed[:, :-1].sum(axis=0), "recall": parsed.sum(axis=1)}

@@ -42,16 +42,17 @@ class Predictions:
     """n predictions of classifiers.
 
     Attributes:
-        rows: A table with n rows. The columns `KEYS`, `gold` (the true class) and `predicted` are text;
+        rows: A table with n rows. The columns in `KEYS`, `gold` (the true class) and `predicted` are text;
             `predicted` is None for an unparsed output. The columns `confidence`, `probability`, `score` and
-            `COSTS` are numbers, NaN if missing. Columns such as `p:bug` have the probability of a class. The
-            column `PLACE` has the place of the row in its file, for errors. Further columns are text.
+            those in `COSTS` are numbers, NaN if missing. Columns such as `p:bug` have the probability of a
+            class. The column `PLACE` has the place of the row in its file, for errors. Other columns are
+            text.
     """
 
     rows: DataFrame
 
     def to_json_lines(self) -> Iterator[str]:
-        """Yield each prediction as a line of JSON, without empty and missing values except `predicted`."""
+        """Yield each prediction as a line of JSON; leave out empty and missing values, except `predicted`."""
         columns = [name for name in self.rows if name != PLACE]
         for values in self.rows[columns].itertuples(index=False):
             row = dict(zip(columns, values, strict=True))
@@ -85,8 +86,8 @@ def read(
         paths: Files: JSON lines if the name ends in `.jsonl` or `.jsonl.gz`, otherwise CSV with a header,
             with commas, tabs, semicolons or spaces between the values. Without the column `classifier`, the
             name of a file is the classifier.
-        columns: The files' names of columns that are named otherwise than in `COLUMNS`, such as
-            {"gold": "truth"} if the column `gold` is called "truth".
+        columns: A dict from a name in `COLUMNS` to the name that the files use for this column. For example,
+            {"gold": "truth"} says that the column `gold` is called "truth" in the files.
         threshold: The threshold for rows without `predicted`: if the probability or score is at least this
             value, the positive class is predicted.
         positive: The positive class; needed with `threshold`.
@@ -112,7 +113,11 @@ def read(
 
 
 def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> Predictions:
-    """Add missing columns, predict labels from scores if a threshold is given, and check all rows."""
+    """Complete a table of predictions, and check all its rows.
+
+    Missing columns are added. If a threshold is given, missing labels are predicted from the probabilities or
+    scores.
+    """
     for name in (*KEYS, "gold"):
         if name in rows:
             rows[name] = rows[name].fillna("")
@@ -132,7 +137,7 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
 
     Args:
         path: The file.
-        columns: The file's names of columns that are named otherwise than in `COLUMNS`.
+        columns: A dict from a name in `COLUMNS` to the name that the file uses for this column.
         has_threshold: Whether the column `predicted` may be missing, because a threshold on scores is given.
 
     Returns:
@@ -194,8 +199,9 @@ def _names(rows: DataFrame) -> str:
 def _read_csv(path: Path, known: set[str]) -> DataFrame:
     """Read a CSV file, and recognize its separator: a comma, tab, semicolon or space.
 
-    The separator is chosen with which the header has the most known names; if several have equally many, the
-    one with the most names. A space is chosen only if it yields more known names than the other separators.
+    Each separator splits the header into names. The separator that gives the most known names is chosen, and
+    among several of these the one that gives the most names. A space is chosen only if it gives more known
+    names than the other separators.
 
     Args:
         path: The file.
@@ -260,7 +266,7 @@ def _numbers(rows: DataFrame, name: str) -> Series:
 
 
 def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) -> Series:
-    """Return the predicted labels; where a row has none, predict it from the probability or score.
+    """Return the predicted label of each row; a missing label is predicted from the probability or score.
 
     Args:
         rows: The rows.
@@ -268,7 +274,8 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
         positive: The positive class.
 
     Raises:
-        InputError: There is no positive class, there are not exactly two classes, or no label is missing.
+        InputError: No positive class is given or no row has it, there are not exactly two classes, or every
+            row has a label already.
     """
     if positive is None:
         raise InputError("--threshold needs --positive: the class of rows from the threshold on")
@@ -343,7 +350,7 @@ def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:
         classes: The classes.
 
     Returns:
-        The table with n rows; a row without probabilities is NaN. None if no row has probabilities.
+        The table with n rows; all values of a row without probabilities are NaN. None if no row has any.
     """
     named = [f"{_OF_CLASS}{label}" for label in classes]
     present = [name for name in named if name in rows]

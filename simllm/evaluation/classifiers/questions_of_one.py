@@ -27,7 +27,10 @@ from simllm.stats import classifier_tests as tests
 
 
 def is_right(rows: DataFrame) -> Series:
-    """Return for each row whether the predicted class is the true class."""
+    """Return for each row whether the predicted class is the true class.
+
+    The value is False for an output that could not be parsed.
+    """
     return rows["predicted"] == rows["gold"]
 
 
@@ -92,7 +95,7 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
 
 
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
-    """Test whether a classifier predicts one of two labels more often than the label is true.
+    """Test whether a classifier predicts one of two labels more often than this label is the true class.
 
     Args:
         name: The name of the classifier.
@@ -123,7 +126,7 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
 
 
 def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Finding:
-    """Test whether a classifier prefers one of two labels, for items with several runs or folds.
+    """Test whether a classifier predicts one of two labels too often, for items with several runs or folds.
 
     The runs and folds of each item are averaged first.
 
@@ -195,6 +198,8 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
     """Test whether a classifier is right equally often in all groups, for items with several runs.
 
+    The runs of each item are averaged first.
+
     Args:
         rows: The rows of one classifier.
         group: The name of the column with the group of each row.
@@ -248,10 +253,13 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Describe the number of discordant items in words, as the reason for an exact or approximate test.
+    """Compare the number of discordant items with the limit for an exact test, in words.
 
-    Discordant items are those that count in favour of only one of two sides, such as the items on which only
-    one of two classifiers is right.
+    An example is "7 discordant items are below 25". A discordant item counts in favour of only one of two
+    sides, such as an item on which only one of two classifiers is right.
+
+    Args:
+        count: The number of discordant items.
     """
     side = "below" if count < tests.FEW_DISCORDANT else "at least"
     return f"{count} discordant items are {side} {tests.FEW_DISCORDANT}"
@@ -278,11 +286,11 @@ def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[fl
 def _independent_interval(first: classification.Counts, second: classification.Counts) -> tuple[float, float]:
     """Return the 95% interval of the difference between the shares of right answers in two groups.
 
-    The groups are independent (method of Newcombe, 1998).
+    The method is that of Newcombe (1998) for independent groups.
 
     Args:
         first: The numbers of right and wrong answers in the first group.
-        second: The same numbers in the second group.
+        second: The numbers of right and wrong answers in the second group.
     """
     from statsmodels.stats.proportion import confint_proportions_2indep
 
@@ -293,10 +301,11 @@ def _independent_interval(first: classification.Counts, second: classification.C
 def _degradation_interval(
     validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
 ) -> tuple[float, float] | None:
-    """Return the 95% bootstrap interval of a metric's mean on test sets minus its mean on validation folds.
+    """Bootstrap the difference between a metric's mean on test sets and its mean on validation folds.
 
     Returns:
-        The lower and upper end; None if the metric is not computed from labels alone.
+        The lower and upper end of the 95% interval of the test mean minus the validation mean; None if the
+        metric is not computed from labels alone.
     """
     means: list[classification.Floats] = []
     for rows in (test, validation):

@@ -50,8 +50,8 @@ def compare_classifiers(
         alpha: The significance level.
 
     Yields:
-        If there are three or more classifiers, possibly an answer for all of them together; and an answer for
-        each pair that has common items.
+        For some tests of three or more classifiers, first an answer about all of them together. Then an
+        answer for each pair of classifiers that has common items.
     """
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())
@@ -74,7 +74,7 @@ def compare_classifiers(
 
 
 def _right_by_item(rows: DataFrame) -> DataFrame:
-    """Return the share of runs in which a classifier is right on an item.
+    """Compute for each item and classifier the share of runs in which the classifier is right.
 
     The table has a row for each item and a column for each classifier; NaN if a classifier lacks the item.
     """
@@ -132,7 +132,8 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
 def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[Finding]:
     """Compare a metric between each pair of classifiers, by a bootstrap interval of the difference.
 
-    The bootstrap resamples the common items of the two classifiers, each with the predictions of both.
+    The bootstrap resamples the items that both classifiers have. The two predictions for an item stay
+    together.
 
     Args:
         rows: The rows of all classifiers.
@@ -140,8 +141,8 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
         metric: The name of the metric.
 
     Returns:
-        A finding for each pair for which the difference is defined; it has an interval but no test. The list
-        is empty if there are several runs or more than five classes, or if the metric cannot be computed from
+        A finding for each pair whose difference is defined; it has an interval but no p-value. The list is
+        empty if there are several runs or more than five classes, or if the metric cannot be computed from
         counts of predicted and true classes.
     """
     number = {label: index for index, label in enumerate(labels)}

@@ -19,10 +19,10 @@ LEAST_PROBABILITY = 1e-15  # smaller probabilities are raised to this in the log
 
 
 def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:
-    """Return a score for each row, which is higher if the classifier finds the positive class more likely.
+    """Return a score of each row: the higher, the more likely the classifier finds the positive class.
 
     Args:
-        rows: n rows of `Predictions`; all are parsed.
+        rows: n rows of `Predictions`, without outputs that could not be parsed.
         positive: The positive class.
         labels: The classes.
 
@@ -82,14 +82,14 @@ def rank_two_classes(
     """Compute the AUC and the average precision of a classifier with two classes.
 
     Args:
-        rows: n rows of `Predictions`; all are parsed.
+        rows: n rows of `Predictions`, without outputs that could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
         labels: The classes; the positive one is the first.
         repeats: The mean number of rows of an item, because of several runs.
 
     Returns:
         The two metrics under "auc" and "average_precision". Their values are None if all rows have the same
-        true class, or without scores.
+        true class, or if no row has a score.
     """
     from sklearn.metrics import average_precision_score
 
@@ -112,7 +112,8 @@ def rank_classes(
     """Compute the metrics of three or more classes that need a probability for each class.
 
     Args:
-        rows: n rows of `Predictions`; all are parsed. Rows without probabilities are left out.
+        rows: n rows of `Predictions`, without outputs that could not be parsed. Rows without probabilities
+            are left out.
         gold: (n,) indices of the true classes in `labels`.
         labels: The k classes.
 

@@ -1,4 +1,8 @@
-"""Reader of code to judge, from JSON lines: candidates, references, and sources (code before the change)."""
+"""Reader of JSON-lines files with code to judge.
+
+Each line has a candidate (the code to judge), its reference, and possibly its source (the code before the
+edit).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,8 @@ class CodeFields:
     """The names of the keys in a JSON-lines file of code to judge.
 
     Attributes:
-        candidate: The key of the code to judge; without it, a line must have a `reply`.
+        candidate: The key of the code to judge. A line without this key must have the key `reply`, with a
+            language model's reply that contains the code.
         reference: The key of the reference.
         source: The key of the code before the change.
         id: The key of the item's id; None if the lines need no id.

@@ -29,7 +29,9 @@ _MOST_PANELS = 8  # metrics in the figure
 
 
 def check(folder: Path) -> None:
-    """Check that a report can be written to `folder`; call this before the study.
+    """Check that a report can be written to `folder`.
+
+    Call this before a study, so that a wrong folder is found before the computations.
 
     Raises:
         InputError: The report cannot be written there.
@@ -136,8 +138,9 @@ class EditColumn:
 
     Attributes:
         title: The name of the system with its score, or "reference".
-        lines: For each line of the edit: a text, which is the sign + or - and the code; and whether the
-            reference's edit has the same line (always False in the column of the reference).
+        lines: The lines of the edit, each as a pair. First comes a text: the sign + or -, and the code.
+            Second comes whether the reference's edit has the same line, too. It is always False in the column
+            of the reference.
     """
 
     title: str
@@ -210,9 +213,10 @@ def _figure(study: EditStudy) -> str:
 
 
 def latex(study: EditStudy) -> str:
-    """Return two LaTeX tables with a row for each system: mean scores with intervals, and further figures.
+    """Return two LaTeX tables with a row for each system: mean scores, and summary numbers.
 
-    The further figures are those in `EditStudy.summaries`, such as pass rates.
+    The mean scores have intervals. The summary numbers, such as pass rates, are those in
+    `EditStudy.summaries`.
     """
     header = ["System", *map(escape_latex, study.comparisons)]
     rows = []

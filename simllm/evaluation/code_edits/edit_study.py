@@ -37,7 +37,8 @@ class Attempt:
     Attributes:
         example: The candidate with its source and reference.
         has_code: False if the candidate is empty because the system's reply had no code.
-        passed: Whether the candidate passed its tests; without tests, whether it equals the reference.
+        passed: Whether the candidate passed its software tests. If the file does not say so, whether the
+            candidate equals the reference.
     """
 
     example: Example
@@ -73,12 +74,12 @@ class EditStudy:
         systems: The systems. The last one is a baseline, which returns each source unchanged.
         comparisons: A dict from the name of each metric to the comparison of the systems: means with
             intervals and paired tests, over the items for which every system has a score.
-        summaries: A dict from the name of each system to its further figures, which are a dict from names
-            such as "lines inserted" to numbers.
+        summaries: A dict from the name of each system to a dict of further numbers. Its keys are names
+            such as "lines inserted".
         coverage: The number of all items, and the numbers of items that are solved "by all" systems, "by at
             least one", and "by exactly one".
-        best: For each system with several variants and for each metric: the mean score if the best variant
-            could be chosen for each item.
+        best: For each system with several variants, a dict from the name of each metric to the mean score
+            that the system would have if its best variant were chosen for each item.
         easy: For each item, whether it is easy: its reference inserts at most two lines.
     """
 
@@ -97,16 +98,16 @@ def run_study(
     top: Sequence[int] = (1,),
     language: str | None = None,
 ) -> EditStudy:
-    """Compare systems that edit code.
+    """Compare the edits of several systems: by metrics, and by the share of solved items.
 
     Args:
-        paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`.
-            A file has the candidates of one system, or each line names its `system`. Lines may also have the
-            keys `variant` (the name of a variant of the system) and `passed` (whether the candidate passed
-            its tests).
+        paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`. The key
+            `system` names the system of the candidate. Without this key, the name of the file names the
+            system. Lines may also have the keys `variant` (the name of a variant of the system) and `passed`
+            (whether the candidate passed its tests).
         names: The names of the metrics.
         top: The numbers k for which TOP-k (also called pass@k) is computed.
-        language: The language of lines without the key `language`.
+        language: The programming language of lines without the key `language`.
 
     Raises:
         InputError: A file is wrong, systems have different items, a metric is unknown or unavailable, or an
@@ -194,7 +195,7 @@ def _attempt(item: CodeItem) -> Attempt:
 
 
 def _unchanged(system: System) -> System:
-    """Make the baseline, a system that returns each source unchanged, for the items of a given system."""
+    """Make the baseline: a system that returns each source unchanged. Its items are those of `system`."""
     attempts = {}
     for id_, (one, *_) in system.attempts.items():
         old = one.example
@@ -227,7 +228,7 @@ def _compare(systems: Sequence[System], name: str) -> Comparison:
     """Compare systems by one metric, over the items for which every system has a score.
 
     Raises:
-        InputError: There is no such item.
+        InputError: No item has a score of every system.
     """
     scores = {system.name: system.scores[name] for system in systems}
     known = ~np.isnan(np.stack(list(scores.values()))).any(axis=0)
@@ -239,7 +240,7 @@ def _compare(systems: Sequence[System], name: str) -> Comparison:
 def _summarize(
     system: System, names: Sequence[str], ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
 ) -> dict[str, float | None]:
-    """Compute the further figures of one system, such as the share of solved items.
+    """Compute numbers that summarize one system, such as the number of inserted lines.
 
     Args:
         system: The system.
@@ -249,7 +250,7 @@ def _summarize(
         top: The numbers k for which TOP-k (also called pass@k) is computed.
 
     Returns:
-        The figures by name; None if a figure is not defined.
+        The numbers by name; None if a number is not defined.
     """
     attempts = [system.attempts[id_] for id_ in ids]
     flat = [attempt for each in attempts for attempt in each]
@@ -290,7 +291,7 @@ def inserted_lines(example: Example) -> int:
 
 
 def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield how well each system would do if its best variant could be chosen for each item.
+    """Yield the mean scores that each system would have if its best variant were chosen for each item.
 
     Args:
         systems: The systems; those with the same `family` are variants of each other.

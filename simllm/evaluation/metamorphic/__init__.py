@@ -1,4 +1,7 @@
-"""Metamorphic studies: whether a tool succeeds less often on code that is rewritten without new behaviour."""
+"""Metamorphic studies: they test whether a tool succeeds less often after its input code is rewritten.
+
+The rewriting does not change what the code does.
+"""
 
 from simllm.evaluation.metamorphic.recorded_draws import read_recorded
 from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, evaluate, read_variants

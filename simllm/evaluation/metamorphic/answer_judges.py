@@ -23,14 +23,14 @@ Judge = Callable[[Sequence[Draw]], list[bool]]
 
 
 def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
-    """Judge the answers of a tool that are not judged yet.
+    """Judge those answers of a tool that are not judged yet.
 
     Args:
-        draws: The answers. The attribute `success` is set where it is None; it stays None for crashes.
+        draws: The answers. Where the attribute `success` is None, it is set. For crashes, it stays None.
         judge: The function that judges answers; None if all answers are already judged.
 
     Raises:
-        InputError: An answer is not judged, and there is no judge.
+        InputError: An answer is not judged, and `judge` is None.
     """
     open_draws = [draw for draw in draws if draw.success is None and draw.output is not None]
     if open_draws and judge is None:
@@ -78,7 +78,9 @@ def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
 
 
 def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, Any]]) -> Judge:
-    """Return a judge that scores each answer against the reference of its item by a metric.
+    """Return a judge for which an answer is a success if its score by a metric is high enough.
+
+    The score compares the answer with the reference of its item.
 
     Args:
         metric: The metric.
@@ -112,7 +114,7 @@ def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
 
 @dataclass(frozen=True)
 class OutputAgreement:
-    """How similar a tool's answers about the same item are. All figures are means over items.
+    """How similar a tool's answers about the same item are. The similarities are means over items.
 
     Attributes:
         items: The number of items.

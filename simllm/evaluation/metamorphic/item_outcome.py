@@ -29,7 +29,7 @@ class ItemOutcome:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Two success rates: the share of right answers about the original, and about the variant."""
+        """The success rate on the original code, and the success rate on the variant."""
         return self.original[0] / self.original[1], self.transformed[0] / self.transformed[1]
 
     @property
@@ -40,10 +40,13 @@ class ItemOutcome:
 
     @property
     def table(self) -> list[list[int]]:
-        """Numbers of successes and failures: the first row on the original, the second on the variant."""
+        """The counts [[successes, failures] on the original, [successes, failures] on the variant]."""
         return [[done, draws - done] for done, draws in (self.original, self.transformed)]
 
     @property
     def is_balanced(self) -> bool:
-        """True if the item has successes and failures; the published study keeps only such items."""
+        """Whether the item has at least one success and one failure, on original and variant together.
+
+        The published study (see `published_analysis`) keeps only such items.
+        """
         return self.rates not in ((0.0, 0.0), (1.0, 1.0))

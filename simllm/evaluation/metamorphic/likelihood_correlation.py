@@ -20,9 +20,10 @@ _FEWEST = 3  # items for a correlation
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's correlation between the negative log-likelihood of items and their difference.
+    """Spearman's correlation between two numbers of an item: NLL and difference.
 
-    The difference is the success rate on the rewritten code minus that on the original code.
+    The NLL is the mean negative log-likelihood of the original code. The difference is the success rate on
+    the rewritten code minus that on the original code.
 
     Attributes:
         n: The number of items.
@@ -45,7 +46,8 @@ class Likelihood:
         median: The median NLL.
         all: The correlation over all items.
         below_median: The correlation over the items whose NLL is below the median. Language models may have
-            read the code of these items in training. The published study gives this figure.
+            read the code of these items in training. The thesis by de Koning (see
+            `published_analysis`) reports this correlation.
         above_median: The correlation over the items whose NLL is above the median.
     """
 

@@ -28,7 +28,9 @@ _WORST = 5  # items that are shown with their code
 
 
 def check(folder: Path) -> None:
-    """Check that a report can be written to `folder`; call this before the study.
+    """Check that a report can be written to `folder`.
+
+    Call this before a study, so that a wrong folder is found before the computations.
 
     Raises:
         InputError: The report cannot be written there.
@@ -41,7 +43,7 @@ def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
 
     Args:
         study: The results.
-        folder: The folder of the report; it may hold the recorded answers of the study.
+        folder: The folder of the report. It may already contain the recorded answers of the study.
         command: The command line, to be shown in the report.
 
     Raises:
@@ -89,8 +91,8 @@ def html(study: MetamorphicStudy, facts: dict[str, Any]) -> str:
 def write_conclusions(study: MetamorphicStudy) -> list[str]:
     """Write the main results as English sentences.
 
-    For each tool, they compare its success rates on original and on rewritten code, say whether the
-    difference is significant, and warn about crashes.
+    For each tool, the sentences compare its success rates on original and on rewritten code. They say whether
+    the difference is significant, and warn about crashes.
     """
     sentences = []
     for tool, found in study.tools.items():
@@ -116,7 +118,7 @@ def _p(value: float | None) -> str:
 
 
 def _signed(mean: MeanDifference) -> str:
-    """Format a mean difference of success rates with its sign and its 95% interval."""
+    """Write a mean difference as text, such as "the difference is -0.120 (95% interval -0.200 to -0.040)"."""
     text = f"the difference is {mean.difference:+.3f}"
     if mean.low is not None and mean.high is not None:
         text += f" (95% interval {mean.low:+.3f} to {mean.high:+.3f})"
@@ -124,9 +126,10 @@ def _signed(mean: MeanDifference) -> str:
 
 
 def _warnings(name: str, found: ToolResult) -> list[str]:
-    """Write warnings about one tool: its crashes, and the difference on variants that equal their original.
+    """Write warnings about one tool, as sentences.
 
-    Such a difference is due to chance alone.
+    One warning gives the number of crashes. Another gives the difference of success rates on variants that
+    equal their original, because that difference is due to chance alone.
 
     Args:
         name: The name of the tool in sentences.
@@ -170,7 +173,7 @@ def draw(study: SuccessStudy) -> str:
 def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
     """Draw the mean difference of success rates in up to ten groups of items.
 
-    The items are sorted by their negative log-likelihood (NLL), and divided into groups of equal size.
+    The items are sorted by their negative log-likelihood (NLL), and divided into groups of about equal size.
 
     Args:
         axes: The panel to draw in.
@@ -196,8 +199,8 @@ def worst_items(
         found: The results of one tool.
 
     Returns:
-        For each item, its outcome and the diff between original and variant. Each line of the diff is a pair
-        of its kind ("+", "-" or " ") and its text.
+        For each item, the counts of successes on it, and the diff between original and variant. Each line of
+        the diff is a pair of its kind ("+", "-" or " ") and its text.
     """
     lost = sorted((one for one in found.study.outcomes if one.difference < 0), key=lambda one: one.difference)
     chosen = []

@@ -18,7 +18,9 @@ from simllm.stats.multiple_testing import holm
 
 @dataclass(frozen=True)
 class ItemTest:
-    """Fisher's exact test of one item: are successes on its original and on its variant equally likely?
+    """Fisher's exact test of one item.
+
+    The null hypothesis is that success is equally likely on the item's original code and on its variant.
 
     Attributes:
         id: The id of the item.
@@ -38,7 +40,7 @@ class ItemTest:
 
 @dataclass(frozen=True)
 class Pooled:
-    """Fisher's exact test of the draws (single answers) of all items together, as published.
+    """Fisher's exact test of the draws (single answers) of all items together, as in the thesis.
 
     Draws about the same item are not independent, so that the p-value is too small.
 

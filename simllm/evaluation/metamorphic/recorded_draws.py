@@ -1,4 +1,7 @@
-"""Draws, which are recorded answers of tools about original or rewritten code: reading and counting them."""
+"""Read and count draws.
+
+A draw is a recorded answer of a tool about original or rewritten code.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ def read_recorded(file: Path | str) -> Recorded:
             `model`, `arm`, `nll`, `group`, `rules` and `unchanged`.
 
     Raises:
-        InputError: A line is wrong; the message names it.
+        InputError: A line is wrong; the message names the line.
     """
     found = Recorded()
     places: dict[tuple[object, ...], str] = {}
@@ -116,7 +119,15 @@ def read_recorded(file: Path | str) -> Recorded:
 
 
 def _check_fields(row: Mapping[str, Any], where: str) -> None:
-    """Raise InputError if a key of a JSON row looks misspelt, or if the row has no result."""
+    """Check the keys of a JSON row.
+
+    Args:
+        row: The JSON object.
+        where: The place of the row, for errors.
+
+    Raises:
+        InputError: A key looks misspelt, or the row has no result.
+    """
     known = (*_DRAW_FIELDS, *SIDES, *_FACT_FIELDS)
     for name in row:
         if name not in known and (close := difflib.get_close_matches(name, known, 1, 0.8)):
@@ -173,7 +184,7 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
 
 
 def _read_facts(row: dict[str, Any], where: str) -> ItemFacts | None:
-    """Read facts about an item, such as its group, from a JSON row; return None if the row has none."""
+    """Read facts about an item, such as its group, from a JSON row; return None if it has no such facts."""
     if not {"nll", "group", "rules", "unchanged"} & row.keys():
         return None
     nll, rules = row.get("nll"), row.get("rules")
@@ -195,9 +206,10 @@ def count_successes(
         arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
 
     Returns:
-        Two dicts by the name of the tool: a list of its outcomes on items; and its numbers of crashes on
-        "original" and "transformed" code. Crashes do not count as draws. An item is left out if all draws on
-        its original, or all on its variant, crashed.
+        Two dicts, both with the names of the tools as keys. The first has a list of the tool's outcomes on
+        items. The second has the tool's numbers of crashes on "original" and on "transformed" code. Crashes
+        do not count as draws. An item is left out if all draws on its original, or all on its variant,
+        crashed.
 
     Raises:
         InputError: An item has draws only on its original or only on its variant.
@@ -231,9 +243,10 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Yield the draws of an arm (variants made by one rule), and the draws on the originals of its items.
+    """Yield the draws of an arm, and the draws on the originals of its items.
 
-    If an arm has no draws of its own on an item's original, those that were recorded without an arm are used.
+    An arm consists of the variants that were made by one rule. If an arm has no draws of its own on an item's
+    original, the draws without an arm are used.
     """
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}

@@ -44,7 +44,7 @@ class MeanDifference:
 
 @dataclass(frozen=True)
 class McNemar:
-    """McNemar's exact test of a tool that gave one answer about the original and one about the variant.
+    """McNemar's exact test, for a tool that gave one answer about each original and one about each variant.
 
     Attributes:
         lost: The number of items with success on the original only.
@@ -66,16 +66,16 @@ class SuccessStudy:
     Attributes:
         outcomes: The numbers of successes on each item.
         mean: The mean difference over items, the main result.
-        pooled: Fisher's test of all draws together, as in the published study.
+        pooled: Fisher's test of all draws together, as in the published study (see `published_analysis`).
         items: Fisher's test of each item.
         better: The number of items with p < .05 that are easier when rewritten.
         worse: The number of items with p < .05 that are harder when rewritten.
-        better_holm: Like `better`, with p-values after Holm's correction over all items.
-        worse_holm: Like `worse`, with p-values after Holm's correction over all items.
+        better_holm: Like `better`, but with p-values after Holm's correction over all items.
+        worse_holm: Like `worse`, but with p-values after Holm's correction over all items.
         mcnemar: McNemar's test, if each item has one draw on the original and one on the variant; None
             otherwise.
         balanced: The ids of the items that the filter of the published study keeps.
-        filtered: The mean difference over the items in `balanced`; None if there are none. The filter
+        filtered: The mean difference over the items in `balanced`; None if `balanced` is empty. The filter
             exaggerates the difference.
         likelihood: The correlation of the difference with the negative log-likelihood (NLL); None if no item
             has an NLL.
@@ -108,8 +108,9 @@ def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None =
 
     Args:
         outcomes: The numbers of successes on each of one or more items.
-        kept: The ids of the items that the filter of the published study keeps: those on which some tool has
-            both successes and failures. If `kept` is None, the filter looks only at this tool.
+        kept: The ids of the items that the filter of the published study keeps: items on which at least one
+            of the studied tools has both successes and failures. If it is None, the filter is computed from
+            `outcomes` alone.
     """
     outcomes = list(outcomes)
     tests = compare_items(outcomes)

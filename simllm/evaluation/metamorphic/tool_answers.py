@@ -1,6 +1,7 @@
-"""Running a command on code, such as a summarizer or a repair tool, and recording its answers.
+"""Run a command, such as a summarizer or a repair tool, on code, and record its answers.
 
-If the run is stopped, the next run asks only the questions whose answers are not recorded.
+A question is a piece of code for which an answer is needed. If the run is stopped, the next run asks only the
+questions whose answers are not recorded.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Question:
     code: str
 
     def key(self, command: Sequence[str]) -> str:
-        """Return the key under which the answer is recorded.
+        """Return a hash under which the answer of a command to this question is recorded.
 
-        It is a hash of the command, the language, the code and the number of the answer.
+        The hash is computed from the command, the language, the code and the number of the answer.
         """
         parts = json.dumps([list(command), self.language, self.code, self.draw])
         return hashlib.sha256(parts.encode(errors="replace")).hexdigest()
@@ -82,7 +83,7 @@ def make_questions(
 
 
 class AnswerRecord:
-    """The record of a command's answers, stored in a file in a folder.
+    """The answers of a command to questions, stored in a file.
 
     Each new answer is written to disk at once, so that it is not lost if the run is stopped.
 
@@ -102,7 +103,10 @@ class AnswerRecord:
                 self._known[files.text_under(row, "key", where)] = row
 
     def _cut_half_a_line(self) -> None:
-        """Remove the last line of the file if it is incomplete, because an earlier run was killed."""
+        """Remove the last line of the file if it is incomplete.
+
+        The line is incomplete if an earlier run was killed while it wrote the line.
+        """
         content = self._file.read_bytes()
         if content and not content.endswith(b"\n"):
             with self._file.open("r+b") as file:
@@ -135,7 +139,9 @@ class AnswerRecord:
         return row
 
     def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
-        """Run the tool's command for each question without a recorded answer; yield None after each answer.
+        """Run the tool's command for each question without a recorded answer.
+
+        The function yields None after each answer, so that the caller can show progress.
 
         Args:
             questions: The questions.
@@ -159,7 +165,10 @@ class AnswerRecord:
                 raise
 
     def draws(self, questions: Sequence[Question]) -> list[Draw]:
-        """Return the answers to questions as draws, in the order of the questions; all must be recorded."""
+        """Return the recorded answers to questions as draws, in the order of the questions.
+
+        Every question must have a recorded answer.
+        """
         outputs = [self._known[question.key(self._command)]["output"] for question in questions]
         return [
             Draw(question.id, question.side, question.draw, None, output, "", question.arm)
@@ -168,9 +177,9 @@ class AnswerRecord:
 
 
 def _environment(question: Question) -> dict[str, str]:
-    """Return environment variables that tell the command the language and the number of the answer.
+    """Return the environment variables for a command: the language of the code, and the number of the answer.
 
-    They do not tell whether the code is original or rewritten.
+    No variable tells the command whether the code is original or rewritten.
     """
     return {"SIMLLM_LANGUAGE": question.language, "SIMLLM_DRAW": str(question.draw)}
 

@@ -38,8 +38,8 @@ class ToolResult:
         crashes: The number of crashes on "original" and on "transformed" code.
         arms: A dict from the name of each rule that was used alone to the mean difference of success rates
             between its variants and the originals.
-        agreement: The similarity of the answers to each other. None if there is no metric to measure it, or
-            if no item has two answers about its original.
+        agreement: The similarity of answers about original code to answers about rewritten code. None if
+            there is no metric to measure it, or if no item has two answers about its original.
     """
 
     study: SuccessStudy
@@ -126,7 +126,11 @@ def evaluate(
 
 
 def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
-    """Raise InputError if a result belongs to an item that is not in `items`, unless `items` is empty."""
+    """Check that each result belongs to an item in `items`; if `items` is empty, check nothing.
+
+    Raises:
+        InputError: A result belongs to an unknown item.
+    """
     named = {draw.id: draw.where for draw in recorded.draws}
     named |= {item: "the results" for _, _, item in recorded.counts}
     for name, where in named.items():
@@ -161,7 +165,7 @@ def collect_facts(
         variants: The variants of these items.
 
     Returns:
-        A dict to the facts; a key is an arm and the id of an item. The arm is the name of the only rule by
+        A dict from (arm, id of the item) to the facts. The arm is the name of the only rule by
         which the variant was made, or empty if all rules were used together.
     """
     known = {name: ItemFacts(item.get("nll"), str(item.get("group") or "")) for name, item in items.items()}
@@ -186,7 +190,8 @@ def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[
         The JSON objects of the variants.
 
     Raises:
-        InputError: A line is wrong, names an unknown item, or is a second variant of the same kind.
+        InputError: A line is wrong, names an unknown item, or has a second variant of an
+            item for the same rule; or the file has no variants.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for where, row in files.objects(file):

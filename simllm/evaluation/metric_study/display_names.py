@@ -1,4 +1,4 @@
-"""Printable names of rated sets, systems and metrics, for figures and reports."""
+"""Printable names for figures and reports: names of metrics, of systems and of sets of rated pairs."""
 
 from __future__ import annotations
 

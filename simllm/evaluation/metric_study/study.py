@@ -61,7 +61,7 @@ def run_study(
         rated: Files of rated pairs (see `simllm.evaluation.ratings`), one for each set.
         names: The names of the metrics; None means all metrics.
         model: The model folder of the metric `simllm`; None means the included model.
-        checkpoints: A folder of model folders from one training run; only RQ4 needs it.
+        checkpoints: A folder with a model folder for each checkpoint of a training run. Only RQ4 needs it.
         questions: The questions to answer, such as "rq2". RQ1 and RQ3 are always answered.
 
     Raises:
@@ -143,8 +143,8 @@ def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Flo
         rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
-        Two dicts. The first has the (n,) scores of each available metric, by its name. The second has advice
-        on how to make each unavailable metric available, by its name.
+        Two dicts. The first has the (n,) scores of each available metric, by its name. The second has a
+        text for each unavailable metric, by its name: the reason, or advice on how to make it available.
 
     Raises:
         InputError: No metric is available.
@@ -174,7 +174,8 @@ def _study_set(
     Args:
         rated: n pairs of candidate and reference, with human ratings.
         values: A dict from the name of each metric to its (n,) scores.
-        missing: A dict from the name of each unavailable metric to advice on how to make it available.
+        missing: A dict from the name of each unavailable metric to the reason, or to advice on how to
+            make it available.
         variants: A dict from the name of each variant of the learned metric (a combination of pooling and
             similarity) to its (n,) scores.
         trained: For each checkpoint of the learned metric, its number of training updates and its result.
@@ -227,7 +228,7 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
 
 
 def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:
-    """Compute all correlations between a metric's scores and the human ratings.
+    """Compute the correlations between a metric's scores and the human ratings, such as Spearman's rho.
 
     Args:
         name: The name of the metric.

@@ -31,7 +31,7 @@ def write_conclusions(
     """Write the conclusions of a study on one set of pairs with human ratings, as sentences.
 
     The sentences name the best metric and the metrics that are significantly worse. They also say how well
-    the raters agree, and how high the correlation of a metric can therefore be.
+    the raters agree, which limits the correlation that a metric can have with their ratings.
 
     Args:
         results: The results of m metrics, sorted by Spearman's rho, the best first.
@@ -48,7 +48,7 @@ def write_conclusions(
 
 
 def _best(results: Sequence[MetricResult]) -> list[str]:
-    """Write a sentence about the best metric's correlation with people, and whether it may be chance.
+    """Write a sentence about the best metric's correlation with human ratings, and whether it may be chance.
 
     Args:
         results: The results of all metrics, the best first.
@@ -75,7 +75,7 @@ def _best(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs: int) -> list[str]:
-    """Write sentences about the metrics that are significantly worse than the best, and those that are not.
+    """Write sentences about the metrics that are significantly worse than the best one, and about the rest.
 
     Args:
         results: The results of m metrics, the best first.
@@ -102,7 +102,7 @@ def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs:
 
 
 def _significance(results: Sequence[MetricResult]) -> list[str]:
-    """Write sentences about the metrics whose correlation with people is not significant, or is negative."""
+    """Write sentences about metrics whose correlation with human ratings is not significant, or negative."""
     weak = [short_label(row.metric) for row in results if not row.p_value < _PAPER_LEVEL]
     negative = [short_label(row.metric) for row in results if row.spearman < 0 and row.p_value < LEVEL]
     sentences = [
@@ -116,7 +116,9 @@ def _significance(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _ceiling(people: RaterAgreement) -> list[str]:
-    """Write a sentence about the raters' agreement, and the highest correlation to expect from a metric.
+    """Write a sentence about the agreement of the raters.
+
+    The sentence also gives the ceiling: the highest correlation that a metric can be expected to reach.
 
     Returns:
         The sentence in a list; the list is empty if the agreement is undefined.

@@ -20,7 +20,7 @@ _MOST_PARTS = 30  # largest number of columns in a heat map
 
 
 def correlations(sets: Sequence[SetStudy]) -> str:
-    """Draw a bar chart of each metric's correlation with people, and return the SVG (Fig. 5).
+    """Draw a bar chart of each metric's correlation with human ratings, and return the SVG (Fig. 5).
 
     Bars show Spearman's rho with its 95% interval. There is one panel for each set of rated pairs.
     """
@@ -45,7 +45,7 @@ def between(study: SetStudy) -> str:
 
 
 def by_group(study: SetStudy) -> str:
-    """Draw a heat map of each metric's correlation with people in groups of pairs, and return the SVG.
+    """Draw a heat map of each metric's correlation with human ratings in groups of pairs, and return the SVG.
 
     A group has the pairs of one language, one system or one range of text lengths. Only the largest groups
     are drawn.
@@ -57,7 +57,7 @@ def by_group(study: SetStudy) -> str:
 
 
 def training(sets: Sequence[SetStudy]) -> str:
-    """Draw the learned metric's correlation with people during its training, and return the SVG (Fig. 8).
+    """Draw the learned metric's correlation with human ratings during training; return the SVG (Fig. 8).
 
     The x-axis shows training updates (optimizer steps). A dashed line shows the untrained model. There is one
     panel for each set of rated pairs.
@@ -99,8 +99,8 @@ def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Metri
 def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
     """Draw each metric's Spearman's rho as a bar with its 95% interval.
 
-    A dotted line marks the raters' ceiling, which is the highest correlation that a metric can be expected
-    to reach.
+    A dotted line marks the ceiling, which is the highest correlation that a metric can be expected to reach,
+    given how well the raters agree.
 
     Args:
         axes: The panel to draw in.
@@ -122,7 +122,7 @@ def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
 
 
 def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
-    """Draw a box plot of each metric's scores from their quantiles.
+    """Draw a box plot of each metric's scores, from the quantiles in `rows`.
 
     Args:
         axes: The panel to draw in.

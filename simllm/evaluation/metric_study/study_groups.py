@@ -89,6 +89,9 @@ def _lengths(references: Sequence[str]) -> list[str]:
 
 
 def _in_order(label: str) -> tuple[float, str]:
-    """Return a sort key for group labels: names in alphabetical order, then lengths ("5 words") by number."""
+    """Return a sort key for the labels of groups.
+
+    Names, such as "java", come first, in alphabetical order. Then come lengths, such as "5 words", by number.
+    """
     first = label.split()[0] if label else ""
     return (float(first), label) if first.isascii() and first.isdigit() else (-1, label)

@@ -26,7 +26,9 @@ _MOST_RATERS = 10  # largest number of raters that are listed one by one
 
 
 def check(folder: Path) -> None:
-    """Check that a report can be written to `folder`; call this before the long study.
+    """Check that a report can be written to `folder`.
+
+    Call this before a study, so that a wrong folder is found before the computations.
 
     Raises:
         InputError: The report cannot be written there.
@@ -90,7 +92,7 @@ def latex(sets: Sequence[SetStudy]) -> str:
 
 
 def _correlations(sets: Sequence[SetStudy]) -> str:
-    """Return a LaTeX table of correlations with people: a row for each metric, a column for each set.
+    """Return a LaTeX table of correlations with human ratings: a row for each metric, a column for each set.
 
     Correlations that are not significantly worse than the best one are bold.
     """
@@ -136,7 +138,8 @@ def _variants(sets: Sequence[SetStudy]) -> str:
 def _between(study: SetStudy) -> str:
     """Return a LaTeX table of the correlations between the scores of each pair of metrics on one set.
 
-    Only the lower triangle is filled. Columns are named by the row numbers of the metrics.
+    Only the lower triangle is filled. Rows are numbered, and each column has the number of its metric as a
+    header.
     """
     last = len(study.results) - 1
     rows = [
@@ -149,7 +152,7 @@ def _between(study: SetStudy) -> str:
 
 
 def _groups(study: SetStudy) -> str:
-    """Return a LaTeX table of correlations with people: one row for each metric, one column for each group.
+    """Return a LaTeX table of correlations with ratings: a row for each metric, a column for each group.
 
     A group has the pairs of one language, one system or one range of text lengths. Only the largest groups
     get columns.
@@ -170,7 +173,7 @@ def _name(text: str) -> str:
 
 
 def _one_by_one(values: Sequence[float]) -> str:
-    """Format the correlations of single raters as a list, or as a range if there are more than 10 raters."""
+    """Format the correlations of r raters, one for each, as a list; or as a range if r is more than 10."""
     defined = sorted(value for value in values if not math.isnan(value))
     if len(values) <= _MOST_RATERS or not defined:
         return ", ".join(map(format_number, values[:_MOST_RATERS]))

@@ -20,11 +20,12 @@ class MetricResult:
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: A wider 95% interval of rho, which covers the choice of raters as well as the choice of
-            pairs; None for a single rater.
+        by_rater: The lower and upper bound of a wider 95% interval of rho. This interval covers the choice of
+            raters as well as the choice of pairs. None for a single rater.
         kendall: Kendall's tau-b.
         pearson: Pearson's r.
-        pairwise_accuracy: The share of pairs of items that scores and ratings put in the same order.
+        pairwise_accuracy: The share of comparisons of two items in which scores and ratings have the same
+            order.
         quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores.
     """
 
@@ -60,7 +61,8 @@ class SetStudy:
         checkpoints: For the untrained model, and then for each checkpoint of a training run: the number of
             training updates, and the result.
         groups: Correlations in groups of pairs, such as the pairs of one language.
-        missing: A dict from the name of each metric that is unavailable on this set to advice.
+        missing: A dict from the name of each metric that is unavailable on this set to the reason, or to
+            advice on how to make it available.
         words: The conclusions as sentences.
     """
 
