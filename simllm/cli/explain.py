@@ -105,8 +105,8 @@ def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
     """List the two texts of an explanation, the candidate and the reference, with their words.
 
     Returns:
-        For each text: its name ("candidate" or "reference"), its words, and the contribution of its start and
-        end tokens to the score.
+        For each text: its name ("candidate" or "reference"), its words, and the total contribution of its
+        start and end tokens to the score.
     """
     return [
         ("candidate", explanation.candidate, explanation.rest[0]),
