@@ -115,7 +115,7 @@ def _parses(text: str, rules: Language) -> bool:
 
 
 def _definitions(text: str, rules: Language) -> str | None:
-    """Return the part of a text from its first to its last function or class.
+    """Return the part of a text from the beginning of its first to the end of its last function or class.
 
     None is returned if the text has no function and no class.
     """
@@ -147,11 +147,12 @@ def _outermost_definitions(root: Node) -> Iterator[Node]:
 def _longest_parsed_run(text: str, rules: Language) -> str:
     """Return the longest run of consecutive lines that parses without a syntax error.
 
-    All runs except the whole text are tried, from the longest to the shortest. If several runs are equally
-    long, the first one is returned. For a long text, the search is stopped before it is complete.
+    All runs except the whole text are tried, from the longest to the shortest. If several runs of the same
+    length parse, the first one is returned. To limit the time, the search stops after `_MOST_PARSED`
+    characters have been parsed.
 
     Returns:
-        The lines, joined by line feeds; "" if no run parses or the search was stopped.
+        The lines, joined by line feeds; "" if no run parses or if the search stopped before it found a run.
     """
     lines = text.splitlines()
     parsed = 0

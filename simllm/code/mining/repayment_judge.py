@@ -1,4 +1,4 @@
-"""Questions to a language model: does a change of code repay a technical debt?
+"""Questions to a language model about whether a change of code repays a technical debt.
 
 The debt was admitted in a comment such as "TODO: handle errors", which the change deletes.
 """
