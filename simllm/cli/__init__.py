@@ -144,7 +144,7 @@ def _add_common_options(
     model: tuple[str, str] | None,
     output: tuple[str, str] | None,
 ) -> None:
-    """Add the options that all subcommands share, such as `--model` and `--output`.
+    """Add the options that most subcommands have, such as `--model`, `--output` and `--quiet`.
 
     Args:
         command: The parser of a subcommand.

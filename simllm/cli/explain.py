@@ -88,7 +88,10 @@ def to_html(explanation: Explanation) -> str:
 
 
 def _largest_contribution(explanation: Explanation) -> float:
-    """Return the largest absolute contribution of a word to the score; 1 if all contributions are zero."""
+    """Return the largest absolute contribution of a word to the score, as a divisor of contributions.
+
+    The result is 1 if all contributions are zero, so that the division is always possible.
+    """
     return max(abs(word.contribution) for word in (*explanation.candidate, *explanation.reference)) or 1.0
 
 

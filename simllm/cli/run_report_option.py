@@ -129,7 +129,8 @@ def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     Returns:
         The keyword arguments. `same` has the probabilities of equal meaning, and `changed` has whether the
         meaning may have changed. Both are dicts with the keys of all scores that have such probabilities.
-        `truncated`, `signature` and `calibration` are taken from the first entry of `scores`.
+        `truncated` (the number of truncated texts), `signature` (which names everything that can change a
+        score) and `calibration` are taken from the first entry of `scores`.
     """
     first = next(iter(scores.values()))
     return {

@@ -180,8 +180,9 @@ def _facts(name: str, scores: MetricScores, lower_is_better: bool) -> dict[str, 
     """Return facts about the scores of a metric, for the summary of the output table.
 
     Returns:
-        A dict with the mean score, the signature, the number of pairs without a score (NaN) if there are any,
-        and a note if lower scores are better.
+        A dict with the mean score and the metric's signature, a text that names everything that can change a
+        score. If some pairs have no score (NaN), their number is included. If lower scores are better, a note
+        is included.
     """
     known = [value for value in scores.values.tolist() if not math.isnan(value)]
     facts: dict[str, Any] = {f"mean {name}": sum(known) / len(known) if known else math.nan}

@@ -61,8 +61,8 @@ _MOST_PARSED = 1_000_000  # characters; the search for the longest run of lines 
 def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | None:
     """Find the code in a language model's reply.
 
-    If the reply has Markdown code blocks between fences (```), blocks with the label of another language are
-    ignored. The code is the block with the most lines among the other blocks. If the reply has no fences:
+    If the reply has Markdown code blocks between fences (```), the code is the block with the most lines.
+    Blocks whose label names another language are ignored. If the reply has no fences:
 
     - If the whole reply parses without a syntax error, the whole reply is the code.
     - Otherwise, if `is_program` is true, there is no code.

@@ -57,9 +57,10 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
 
 def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Return the total processor time of some processes in seconds, more precisely than `measure`.
+    """Return the total processor time in seconds that the first threads of some processes have used.
 
-    Only the first thread of each process counts. Time of ended child processes is not included.
+    The time is read in nanoseconds, whereas `measure` reads it in clock ticks. Unlike in `measure`, the time
+    of other threads and of ended child processes is not included.
     """
     return sum(int(_read(proc, f"{pid}/schedstat").partition(b" ")[0] or 0) for pid in pids) / 1e9
 

@@ -87,7 +87,7 @@ def _below(root: Path) -> Iterator[NamedRepository]:
 def split_of(repository: str) -> str:
     """Return the split of a repository: "train", "validation" or "test".
 
-    A hash of the name decides: 85% of all names belong to train, 5% to validation and 10% to test.
+    The split is chosen by a hash of the name: 85% of all names get train, 5% validation and 10% test.
 
     Args:
         repository: The name of the repository.
