@@ -111,8 +111,9 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
 
     Args:
         parser: The parser of `simllm`, or of a command such as `simllm evaluate`.
-        modules: Modules of this package, one for each subcommand. A subcommand has the name of its module. If
-            a module has a list `COMMANDS`, the modules in this list become subcommands of the subcommand.
+        modules: Modules of this package, one for each subcommand. A subcommand has the name of its module.
+            If a module has a list `COMMANDS`, its subcommand gets further subcommands: one for each module in
+            this list. For example, `evaluate` gets the subcommand `correlation`.
     """
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     for module in modules:
@@ -143,7 +144,7 @@ def _add_common_options(
     model: tuple[str, str] | None,
     output: tuple[str, str] | None,
 ) -> None:
-    """Add the options that all subcommands share, such as `--model` and `--output`.
+    """Add the options that most subcommands have, such as `--model`, `--output` and `--quiet`.
 
     Args:
         command: The parser of a subcommand.
@@ -166,13 +167,15 @@ def _add_common_options(
 
 
 def _with_correlation(arguments: list[str]) -> list[str]:
-    """Insert `correlation` into the command line `evaluate --ratings FILE`, which version 0.1 accepted.
+    """Change the old command line `evaluate --ratings FILE` into `evaluate correlation --ratings FILE`.
+
+    Version 0.1 of simllm accepted the old form.
 
     Args:
         arguments: The command-line words after `simllm`.
 
     Returns:
-        The changed words. Any other command line is returned unchanged.
+        The words with `correlation` inserted. If the words are not in the old form, they stay unchanged.
     """
     short = arguments[:1] == ["evaluate"] and arguments[1:2] and arguments[1].startswith("--ratings")
     return ["evaluate", "correlation", *arguments[1:]] if short else arguments

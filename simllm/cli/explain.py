@@ -88,7 +88,10 @@ def to_html(explanation: Explanation) -> str:
 
 
 def _largest_contribution(explanation: Explanation) -> float:
-    """Return the largest absolute contribution of a word to the score; 1 if all contributions are zero."""
+    """Return the largest absolute contribution of a word to the score, as a divisor of contributions.
+
+    The result is 1 if all contributions are zero, so that the division is always possible.
+    """
     return max(abs(word.contribution) for word in (*explanation.candidate, *explanation.reference)) or 1.0
 
 
@@ -105,8 +108,8 @@ def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
     """List the two texts of an explanation, the candidate and the reference, with their words.
 
     Returns:
-        For each text: its name ("candidate" or "reference"), its words, and the contribution of its start and
-        end tokens to the score.
+        For each text: its name ("candidate" or "reference"), its words, and the total contribution of its
+        start and end tokens to the score.
     """
     return [
         ("candidate", explanation.candidate, explanation.rest[0]),

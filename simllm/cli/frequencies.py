@@ -1,4 +1,7 @@
-"""`simllm frequencies`: count tokens in references, or frequent n-grams in code; metrics use the result."""
+"""`simllm frequencies`: count in how many references each token occurs, or find frequent n-grams in code.
+
+Metrics read the result: they give frequent tokens less weight, and ignore frequent n-grams.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def add_options(frequencies: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm frequencies` with the parsed options: count tokens or n-grams, and write them as JSON."""
+    """Run `simllm frequencies` with the parsed options: write counts of tokens or n-grams as JSON."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the table to")
     if (options.ngrams is None) != (options.language is None):

@@ -124,29 +124,40 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
 
 
 def require_eval_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that turns a failed import into advice to install simllm's extra `eval`."""
+    """Return a context manager that raises InputError if an import in its `with` block fails.
+
+    The error advises to install simllm with its extra `eval`, which has the packages for evaluation.
+    """
     return _require_extra("eval")
 
 
 def require_code_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that turns a failed import into advice to install simllm's extra `code`."""
+    """Return a context manager that raises InputError if an import in its `with` block fails.
+
+    The error advises to install simllm with its extra `code`, which has the packages for analysing code.
+    """
     return _require_extra("code")
 
 
 def require_repair_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that turns a failed import into advice to install simllm's extra `repair`."""
+    """Return a context manager that raises InputError if an import in its `with` block fails.
+
+    The error advises to install simllm with its extra `repair`, which has the packages for `simllm repair`.
+    """
     return _require_extra("repair")
 
 
 @contextlib.contextmanager
 def _require_extra(extra: str) -> Iterator[None]:
-    """Turn a failed import inside a `with` block into advice on installing simllm with an extra.
+    """Raise InputError if an import inside a `with` block fails, with advice on installing an extra.
+
+    An extra is a set of optional packages of simllm.
 
     Args:
         extra: The name of the extra, such as "eval".
 
     Raises:
-        InputError: An imported package is missing.
+        InputError: A package that the `with` block imports is not installed.
     """
     try:
         yield

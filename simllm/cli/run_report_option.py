@@ -1,4 +1,8 @@
-"""The options `--report` (write an HTML page that shows the scored pairs) and `--group-by`."""
+"""The options `--report` and `--group-by` of commands that score text pairs.
+
+With `--report`, a command also writes an HTML page that shows the scored pairs. `--group-by` names fields of
+the input; the page shows the mean scores of the groups of pairs that have equal values in a field.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +31,14 @@ _FEW = 12  # up to so many different whole numbers, each number is a group; more
 
 
 def add_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--report` to a command's parser."""
+    """Add the option `--report`, which writes an HTML page with the scored pairs, to a command's parser."""
     command.add_argument(
         "--report", type=Path, metavar="FILE", help="also write an HTML page on which to look at the pairs"
     )
 
 
 def add_group_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--group-by` to a command's parser."""
+    """Add the option `--group-by`, which names the fields by which a report groups pairs, to a parser."""
     command.add_argument(
         "--group-by",
         metavar="A,B,…",
@@ -43,14 +47,15 @@ def add_group_option(command: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
-    """Check that the report of `--report` can be written, before the command does long work.
+    """Check that the report (the file of `--report`) can be written, before the command scores pairs.
 
     Args:
         options: The parsed options; `report`, `output` and `overwrite` are read.
         inputs: The input files of the command.
 
     Raises:
-        InputError: The report may not be written to its file, or a package is missing.
+        InputError: The file is standard output, an input, the output, or an existing file that must not be
+            replaced. Or a package is missing.
     """
     if options.report is None:
         return
@@ -66,15 +71,17 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
 
 
 def read_groups(options: argparse.Namespace) -> Groups:
-    """Read the fields that the option `--group-by` names from the JSON lines with the pairs.
+    """Read the values by which a report groups text pairs.
+
+    The pairs are read from JSON lines. The option `--group-by` names the fields with the values.
 
     Args:
         options: The parsed options; `group_by`, `report` and `jsonl` are read.
 
     Returns:
         A dict from each field's name to a list with the field's value for each pair; empty without
-        `--group-by`. If the values of a field are more than 12 different whole numbers, they become ranges
-        such as "4 to 6".
+        `--group-by`. If all values of a field are whole numbers, and more than 12 of them are distinct,
+        they become ranges such as "4 to 6".
 
     Raises:
         InputError: The option `--report` is missing, the JSON lines come from standard input or a pipe and
@@ -95,10 +102,16 @@ def read_groups(options: argparse.Namespace) -> Groups:
 
 
 def _group_names(values: Sequence[Any]) -> list[str]:
-    """Convert the JSON values of a field, one for each text pair, into names of groups of pairs.
+    """Convert the values of a JSON field into names of groups of text pairs.
 
     The name of a group is the value as text. If all values are whole numbers, and more than 12 of them are
-    different, the name is a range such as "4 to 6".
+    distinct, the name is a range such as "4 to 6".
+
+    Args:
+        values: The value of each pair.
+
+    Returns:
+        The name of the group of each pair.
     """
     from simllm.analysis.run_report.group_means import number_ranges
 
@@ -109,15 +122,17 @@ def _group_names(values: Sequence[Any]) -> list[str]:
 
 
 def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
-    """Collect attributes of a `ScoredRun`, the content of a report, from scores of the learned metric.
+    """Convert scores of the learned metric into keyword arguments of `ScoredRun`, the content of a report.
 
     Args:
-        scores: A dict from the name of each column of scores to the scores of n pairs.
+        scores: A dict of scores of n pairs. A key is the name of a system or metric; the report has a column
+            of scores for each key.
 
     Returns:
-        Keyword arguments of `ScoredRun`. `same` (the probabilities of equal meaning) and `changed` (whether
-        the meaning may have changed) come from all columns that have them. `truncated`, `signature` and
-        `calibration` come from the first column.
+        The keyword arguments. `same` has the probabilities of equal meaning, and `changed` has whether the
+        meaning may have changed. Both are dicts with the keys of all scores that have such probabilities.
+        `truncated` (the number of truncated texts), `signature` (which names everything that can change a
+        score) and `calibration` are taken from the first entry of `scores`.
     """
     first = next(iter(scores.values()))
     return {
@@ -145,8 +160,8 @@ def write(
         comparison: The comparison of the systems; None for a single system.
 
     Raises:
-        InputError: The numbers of pairs and of group values differ, because the file was changed meanwhile.
-            Or another program wrote to the report's file meanwhile.
+        InputError: There are more or fewer group values than pairs, because the input file was changed
+            between the two readings. Or another program has written the report's file since `check`.
     """
     from simllm.analysis.run_report import render_report
 

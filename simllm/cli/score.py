@@ -193,11 +193,13 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
 def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> Scores:
     """Write a table of scored pairs.
 
-    For the format TSV, which has no summary, the mean score is printed to standard error.
+    The format TSV has no summary. For this format, the mean score of the pairs is printed to standard error,
+    unless the pair is given on the command line or the option `--quiet` is given.
 
     Args:
         options: The parsed options of `simllm score`.
-        scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
+        scale: The scale on which scores are shown: "raw", "percentile" (among random pairs), "rating" (the
+            predicted human rating) or "same" (the probability that both texts have the same meaning).
         metric: The metric that computes the scores.
         chunks: All pairs in order, in chunks. Each chunk has some pairs and the scores of these pairs.
 
@@ -269,7 +271,10 @@ def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
-    """Load document frequencies (the number of texts with each token) from a JSON file; None if no file."""
+    """Load document frequencies (the number of texts with each token) from a JSON file.
+
+    None is returned if `file` is None.
+    """
     from simllm.scoring.document_frequencies import Frequencies
 
     return Frequencies.load(file) if file else None

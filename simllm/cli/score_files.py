@@ -109,6 +109,7 @@ def _table(scored: dict[str, Any]) -> tables.Table:
     """Make a table with the number of pairs and the mean score of each file.
 
     The summary of the table has the number of all pairs, their mean score, and the signatures of the scores.
+    A signature is a text that names everything that can change a score, such as the version of the metric.
 
     Args:
         scored: A dict from the name of each written table to the summary of that table.

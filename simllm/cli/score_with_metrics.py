@@ -25,12 +25,13 @@ _LEARNED_ONLY |= {"measure": "similarity", "resume": False}
 
 @dataclass(frozen=True)
 class _Read:
-    """The text pairs to score, in two forms, and facts about them.
+    """The text pairs to score, in two forms, and facts about the pairs.
 
     Attributes:
-        rows: The pairs with ids, for the rows of the table.
+        rows: The pairs with ids, for the rows of the output table.
         examples: The same pairs, as input of metrics.
-        facts: Facts for the summary of the table, such as the number of replies without code.
+        facts: Facts for the summary of the output table: the number of model replies in which no code was
+            found. Empty if the pairs are not replies.
     """
 
     rows: list[PairWithId]
@@ -127,8 +128,8 @@ def _write_report(
 def _load(name: str, options: argparse.Namespace) -> Metric:
     """Load a metric.
 
-    For a report, the scores of the learned metric include the probability that both texts of a pair have the
-    same meaning.
+    If the metric is simllm's learned metric and a report is requested, the scores include the probability
+    that both texts of a pair have the same meaning. The report shows this probability.
 
     Args:
         name: The name of the metric, such as "bleu", or "name=argument".
@@ -145,9 +146,10 @@ def _load(name: str, options: argparse.Namespace) -> Metric:
 
 
 def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:
-    """Read all text pairs, and the other fields of the input that the chosen metrics need.
+    """Read all text pairs, and further fields of the input if a chosen metric needs them.
 
-    Metrics for code need the programming language. Metrics for edits also need the code before the edit.
+    Metrics for code need the programming language. Metrics for edits of code also need the code before the
+    edit.
 
     Args:
         options: The parsed options of `simllm score`.
@@ -183,11 +185,12 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
 
 
 def _facts(name: str, scores: MetricScores, lower_is_better: bool) -> dict[str, Any]:
-    """Summarize the scores of a metric for the summary of the table.
+    """Return facts about the scores of a metric, for the summary of the output table.
 
     Returns:
-        A dict with the mean score, the signature, the number of pairs without a score (NaN) if there are any,
-        and a note if lower scores are better.
+        A dict with the mean score and the metric's signature, a text that names everything that can change a
+        score. If some pairs have no score (NaN), their number is included. If lower scores are better, a note
+        is included.
     """
     known = [value for value in scores.values.tolist() if not math.isnan(value)]
     facts: dict[str, Any] = {f"mean {name}": sum(known) / len(known) if known else math.nan}

@@ -78,9 +78,9 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _path(folder: Path, name: bytes) -> Path:
-    """Return the path of the file `name` in a folder.
+    """Return the path of a file in a folder, from the file's name as bytes.
 
-    If the name contains a zero byte, the name ends before this byte.
+    Paths cannot contain zero bytes. If the name contains one, only the part before it is used.
     """
     return folder / os.fsdecode(name.partition(b"\0")[0])
 

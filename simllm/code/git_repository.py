@@ -121,9 +121,9 @@ class Repository:
         return self._head
 
     def tags(self, limit: int) -> list[str]:
-        """Return the hashes of up to `limit` tagged revisions, newest first.
+        """Return the hashes of the objects of up to `limit` tags, newest first.
 
-        If there are more tags, the chosen ones are evenly spaced in the list of all tags by date.
+        If the repository has more tags, the chosen tags are spread evenly over all tags, sorted by date.
         """
         tags = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
         for file in regular_files(self._location.common / "refs" / "tags"):
@@ -187,8 +187,8 @@ class Repository:
     def _sizes(self, objects: list[str]) -> dict[str, int]:
         """Return a dict from the hash of each git object to its size in bytes.
 
-        An object that is missing, or is neither a commit nor a tag, gets the size 2**62. Therefore the caller
-        treats it as too large.
+        Only commits and tags get their true size. Every other object, and a missing object, gets the size
+        2**62, so that the caller skips it as too large.
         """
         with self.git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))

@@ -121,7 +121,7 @@ def _indent(line: bytes) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """Properties of a syntax node that follow from its type."""
+    """Three properties of a syntax node that follow from its type, such as whether it is a literal."""
 
     is_ignored: bool
     is_literal: bool
@@ -182,7 +182,7 @@ def _is_block(parents: Sequence[Node]) -> bool:
     """Return whether a syntax node is a block: the root (the whole file), or a node with braces.
 
     Args:
-        parents: The path of nodes from the root to this node, both included.
+        parents: The path from the root to the syntax node, both included.
     """
     return len(parents) == 1 or any(child.type == "{" for child in (parents[-1].children if parents else ()))
 
@@ -199,9 +199,9 @@ def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
 
 
 def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether it begins a new line of the normal form.
+    """Yield for each token whether it begins a new line of the normal form, in a language without braces.
 
-    The lines of the normal form are the lines of the text.
+    A token begins a new line if it does so in the text.
     """
     row = -1
     for _, node, _, _ in tokens:

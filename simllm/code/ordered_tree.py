@@ -43,13 +43,14 @@ Forest = list[int]  # the roots of neighbouring subtrees, from left to right
 
 
 def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
-    """Remove equal parts of two trees without changing their edit distance, which is then faster to compute.
+    """Remove equal parts of two trees, so that their edit distance can be computed faster.
 
-    Insertion, deletion and relabelling of a node must each cost 1. If the roots have equal labels, both roots
-    are removed. Two forests (lists of trees) remain. Equal trees at the beginning or at the end of both
-    forests are removed, too. If each forest is then a single tree, these steps are repeated with these two
-    trees. The distance stays the same because there is always a cheapest edit that leaves such equal parts
-    unchanged.
+    If the roots have equal labels, both roots are removed. Two forests (lists of trees) remain. Equal trees
+    at the beginning or at the end of both forests are removed, too. If each forest is then a single tree,
+    these steps are repeated with these two trees.
+
+    The removal does not change the edit distance if insertion, deletion and relabelling of a node each cost
+    1. There is then always a cheapest edit that leaves the equal parts unchanged.
 
     Args:
         a: A tree.
@@ -77,7 +78,7 @@ def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
 
 
 def _number_subtrees(tree: OrderedTree, numbers: dict[tuple[str, tuple[int, ...]], int]) -> list[int]:
-    """Assign a number to the subtree of each node: two subtrees get the same number only if they are equal.
+    """Assign a number to the subtree of each node, such that only equal subtrees have the same number.
 
     Args:
         tree: The tree.

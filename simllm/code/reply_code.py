@@ -61,8 +61,8 @@ _MOST_PARSED = 1_000_000  # characters; the search for the longest run of lines 
 def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | None:
     """Find the code in a language model's reply.
 
-    If the reply has Markdown code blocks between fences (```), blocks with the label of another language are
-    ignored. The code is the block with the most lines among the other blocks. If the reply has no fences:
+    If the reply has Markdown code blocks between fences (```), the code is the block with the most lines.
+    Blocks whose label names another language are ignored. If the reply has no fences:
 
     - If the whole reply parses without a syntax error, the whole reply is the code.
     - Otherwise, if `is_program` is true, there is no code.
@@ -115,7 +115,7 @@ def _parses(text: str, rules: Language) -> bool:
 
 
 def _definitions(text: str, rules: Language) -> str | None:
-    """Return the part of a text from its first to its last function or class.
+    """Return the part of a text from the beginning of its first to the end of its last function or class.
 
     None is returned if the text has no function and no class.
     """
@@ -147,11 +147,12 @@ def _outermost_definitions(root: Node) -> Iterator[Node]:
 def _longest_parsed_run(text: str, rules: Language) -> str:
     """Return the longest run of consecutive lines that parses without a syntax error.
 
-    All runs except the whole text are tried, from the longest to the shortest. If several runs are equally
-    long, the first one is returned. For a long text, the search is stopped before it is complete.
+    All runs except the whole text are tried, from the longest to the shortest. If several runs of the same
+    length parse, the first one is returned. To limit the time, the search stops after `_MOST_PARSED`
+    characters have been parsed.
 
     Returns:
-        The lines, joined by line feeds; "" if no run parses or the search was stopped.
+        The lines, joined by line feeds; "" if no run parses or if the search stopped before it found a run.
     """
     lines = text.splitlines()
     parsed = 0

@@ -1,4 +1,4 @@
-"""Labelled syntax trees of code, for the tree edit distance."""
+"""Syntax trees of code with a label for each node, as input of the tree edit distance."""
 
 from __future__ import annotations
 

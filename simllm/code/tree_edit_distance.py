@@ -37,42 +37,48 @@ def tree_edit_distance(a: OrderedTree, b: OrderedTree) -> int:
 
 
 def _leftmost(tree: OrderedTree) -> list[int]:
-    """Return, for each node, the number of the leftmost leaf of its subtree."""
+    """Return a list that has, for each node of a tree, the number of the leftmost leaf of its subtree."""
     return [node - size + 1 for node, size in enumerate(tree.sizes)]
 
 
 def _keyroots(tree: OrderedTree) -> list[int]:
-    """Return the keyroots in postorder: the root of the tree, and all nodes with a sibling to their left."""
+    """Return the keyroots of a tree in postorder: its root, and all nodes with a sibling to their left."""
     return sorted({leaf: node for node, leaf in enumerate(_leftmost(tree))}.values())
 
 
 def _cost(a: OrderedTree, b: OrderedTree) -> int:
-    """Estimate the time to compute an edit distance: return the total size of all tables."""
+    """Estimate the time to compute the edit distance of two trees.
+
+    Returns:
+        The total number of entries of the tables of forest distances for all pairs of keyroots. A keyroot is
+        the root of a tree, or a node with a sibling to its left.
+    """
     rows, columns = (sum(tree.sizes[root] for root in _keyroots(tree)) for tree in (a, b))
     return rows * columns
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of a table of forest distances, for some keyroots of the second tree side by side.
+    """Description of the columns of a table of forest distances, which stand for parts of the second tree.
 
-    A keyroot is the root of the tree, or a node with a sibling to its left. The columns of one keyroot are
-    called a segment. The first column of a segment stands for the empty forest. The other columns stand for
-    the nodes in the keyroot's subtree, in postorder. The forest of such a column is all nodes of the subtree
-    up to and including that node.
+    A keyroot is the root of the tree, or a node with a sibling to its left. The table has a group of columns,
+    called a segment, for each of several keyroots. Each column stands for a forest. The first column of a
+    segment stands for the empty forest. The other columns belong to the nodes in the keyroot's subtree, in
+    postorder. The forest of such a column consists of the nodes of the subtree up to and including its node.
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the index of the column with the same forest, but without the subtree of this
-            column's node.
+        before: For each column, the index of the column whose forest remains if the subtree of this column's
+            node is removed from this column's forest.
         is_first: Whether each column is the first of its segment.
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
-            the column is a tree.
+            the column is a single tree.
         insertions: The number of nodes in each column's forest.
-        offset: A number for each column, equal within a segment. From one segment to the next, it falls by
-            more than any distance. Therefore `running_minimum` does not carry values into the next segment.
-        levels: Slices of columns, which must be computed in this order. The segments in a slice need only
-            results of earlier slices.
+        offset: A number for each column, equal for all columns of a segment. From one segment to the next,
+            the number falls by more than any distance. Therefore `running_minimum` does not carry values into
+            the next segment.
+        levels: Slices of columns, in the order in which their distances must be computed. The segments in a
+            slice need only the results of earlier slices.
     """
 
     nodes: Ints
@@ -84,7 +90,9 @@ class _Columns:
     levels: list[slice]
 
     def running_minimum(self, row: Ints, part: slice) -> Ints:
-        """Allow for insertions: lower each distance to at most the distance in the column before it, plus 1.
+        """Lower each distance to at most the distance in the column before, plus 1 for an insertion.
+
+        The column before differs by one node, which an edit can insert at a cost of 1.
 
         Args:
             row: The distances in one row of the table, in the columns `part`.
@@ -98,13 +106,13 @@ class _Columns:
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Yield the columns of the tables of forest distances for all keyroots of a tree, in parts.
+    """Yield the columns of tables of forest distances, with a limited number of columns in each table.
 
-    A part has the columns of one table. Small parts limit the size of the tables.
+    Each keyroot of the tree (its root, or a node with a sibling to its left) has columns in one table.
 
     Args:
-        tree: The second tree, whose keyroots get columns.
-        widest: The largest number of columns in a part. A keyroot with more columns is alone in its part.
+        tree: The second tree.
+        widest: The largest number of columns in a table. A keyroot with more columns gets its own table.
         largest: A number that no distance exceeds.
     """
     leftmost, levels = _leftmost(tree), _levels(tree)
@@ -120,11 +128,11 @@ def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]
 
 
 def _levels(tree: OrderedTree) -> dict[int, int]:
-    """Return a dict from each keyroot of a tree to its level.
+    """Return the order in which the keyroots of a tree can be processed, as a dict from keyroot to level.
 
-    A keyroot is the root of the tree, or a node with a sibling to its left. It has a higher level than all
-    other keyroots in its subtree. Therefore the distances of the keyroots' subtrees can be computed in
-    ascending order of levels.
+    A keyroot is the root of the tree, or a node with a sibling to its left. Its level is higher than the
+    levels of all other keyroots in its subtree. Keyroots are processed in ascending order of levels, because
+    the distances of a subtree depend on the distances of the subtrees inside.
     """
     leftmost, roots = _leftmost(tree), _keyroots(tree)
     levels: dict[int, int] = {}
@@ -144,7 +152,8 @@ def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int],
     Args:
         roots: The keyroots (the root of the tree, or nodes with a sibling to their left), sorted by level.
         leftmost: For each node, the number of the leftmost leaf of its subtree.
-        levels: A dict from each keyroot to its level.
+        levels: A dict from each keyroot to its level, from `_levels`. Keyroots of low levels are processed
+            first.
         largest: A number that no distance exceeds.
     """
     nodes: list[int] = []
@@ -196,15 +205,15 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Compute distances between subtrees, for one keyroot of the first tree and some of the second tree.
+    """Compute distances between subtrees, for one keyroot of the first and several of the second tree.
 
     A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table of
-    distances between forests. From the table, it stores the distances between the subtrees of nodes that have
-    the same leftmost leaf as their keyroot.
+    distances between forests. Some of these forests are single trees: the subtrees of nodes that have the
+    same leftmost leaf as their keyroot. Their distances are stored in `distances`.
 
     Args:
-        distances: (n, m) distances between the subtrees of n nodes and m nodes. Distances for smaller
-            keyroots are read, and new distances are written.
+        distances: (n, m) distances between the subtrees of the n nodes of the first tree and the m nodes of
+            the second tree. The function reads distances that earlier calls stored, and adds new ones.
         columns: The columns for the keyroots of the second tree.
         leftmost: For each node of the first tree, the number of the leftmost leaf of its subtree.
         root: The keyroot of the first tree.

@@ -30,7 +30,8 @@ def write_to_the_system(readable: list[str]) -> str:
     """Try to make all mounts writable, and to make a file in each system folder.
 
     Args:
-        readable: The paths of the machine that the sandbox shows to programs; they are tried, too.
+        readable: The paths of the machine that programs may read. The attack tries to write to these paths,
+            too.
 
     Returns:
         The folders in which a file could be made, joined by commas; "" if there is none.
@@ -48,10 +49,10 @@ def fill_memory_with_files(most: int, readable: list[str]) -> str:
 
     Args:
         most: The size limit of each folder in bytes.
-        readable: The paths of the machine that the sandbox shows to programs; they are skipped.
+        readable: The paths of the machine that programs may read. They are not attacked.
 
     Returns:
-        A text that names the first folder that accepted more; "" if there is none.
+        A text that names the first folder that accepted more than `most` bytes; "" if there is none.
     """
     for top, folders, _ in os.walk("/"):
         skipped = {Path("/proc"), Path("/usr"), *map(Path, readable)}
@@ -93,7 +94,12 @@ def _can_write(folder: str) -> bool:
 def read_the_machine(readable: list[str]) -> str:
     """Return the private paths of the machine, such as /home and /etc/shadow, that exist in the sandbox.
 
-    The paths that programs may read (`readable`) and the folders that contain them are allowed, not private.
+    Args:
+        readable: The paths of the machine that programs may read. These paths, and the folders that contain
+            them, do not count as private.
+
+    Returns:
+        The private paths, joined by commas; "" if there is none.
     """
     paths = ("/etc/shadow", "/etc/passwd", "/home", "/root", "/var", "/run", "/sys", "/mnt", "/opt")
     allowed = {str(parent) for path in readable for parent in (Path(path), *Path(path).parents)}
@@ -101,7 +107,10 @@ def read_the_machine(readable: list[str]) -> str:
 
 
 def read_environments() -> str:
-    """Return the names of unexpected environment variables in all visible processes, joined by commas."""
+    """Return the names of environment variables that the sandbox should hide, joined by commas.
+
+    The variables of all visible processes are read. Only variables in `ALLOWED_VARIABLES` should be visible.
+    """
     found = set()
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -169,7 +178,11 @@ def gain_rights() -> str:
 
 
 def raise_limits() -> str:
-    """Try to remove the resource limits of this process, and return the limits that could be removed."""
+    """Try to remove the resource limits of this process.
+
+    Returns:
+        The names of the limits that could be removed, such as "CPU", joined by commas; "" if there is none.
+    """
     raised = []
     for name in ("CPU", "FSIZE", "AS", "NPROC", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
@@ -182,9 +195,12 @@ def raise_limits() -> str:
 
 
 def hide_memory() -> str:
-    """Try system calls that allocate memory outside of all processes and folders; return those that worked.
+    """Try to allocate memory that the limits of the sandbox do not count, such as shared memory.
 
-    The limits of the sandbox would not count such memory.
+    Such memory belongs neither to a process nor to a file in a folder.
+
+    Returns:
+        The names of the system calls that worked, joined by commas; "" if there is none.
     """
     taken = []
     if hasattr(os, "memfd_create"):

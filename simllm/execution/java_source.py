@@ -28,7 +28,10 @@ def file_name(source: str) -> str:
 
 
 def _outermost(code: str) -> str:
-    """Return the parts of Java code that are outside all braces, joined by "{"."""
+    """Return Java code without everything inside braces.
+
+    For example, `class A { int x; } class B {}` becomes `class A { class B {`, with one brace for each body.
+    """
     parts, depth = [], 0
     for part in re.split(r"([{}])", code):
         if part in ("{", "}"):
@@ -41,7 +44,7 @@ def _outermost(code: str) -> str:
 def main_class(source_name: str, classes: Mapping[str, bytes]) -> str:
     """Choose the class that starts a compiled Java program: a class that has a method `main`.
 
-    If several classes have one, the class with the name of the source file is preferred.
+    If several classes have such a method, the class with the name of the source file is preferred.
 
     Args:
         source_name: The name of the source file, such as "Main.java".

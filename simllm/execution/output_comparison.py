@@ -64,7 +64,7 @@ def _equal_lines(expected: bytes, actual: bytes) -> bool:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """Split an output into lines, without blanks at the ends of lines and without empty lines at the end."""
+    """Split an output into lines; remove spaces and tabs at the ends of lines, and empty lines at the end."""
     lines = [line.rstrip(_BLANKS) for line in text.split(b"\n")]
     while lines and not lines[-1]:
         lines.pop()

@@ -37,13 +37,13 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.
-        pids: The process ids, which are the names of their folders in /proc.
+        pids: The ids of the processes to measure.
         folders: File descriptors of folders in memory. The size of their files is limited, but the number of
             files is not. Therefore the kernel's memory for each file is added to the result.
-        enough: Number of bytes above which the exact sum is computed.
+        enough: The size of the simple sum in bytes above which the exact sum is computed.
 
     Returns:
-        The processor time of the processes, and their memory, which includes that for the files.
+        The processor time and the memory of the processes. The memory includes the kernel's memory for files.
     """
     ticks, resident = 0, dict[str, int]()
     for pid in pids:
@@ -57,9 +57,10 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
 
 def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Return the total processor time of some processes in seconds, more precisely than `measure`.
+    """Return the total processor time in seconds that the first threads of some processes have used.
 
-    Only the first thread of each process counts. Time of ended child processes is not included.
+    The time is read in nanoseconds, whereas `measure` reads it in clock ticks. Unlike in `measure`, the time
+    of other threads and of ended child processes is not included.
     """
     return sum(int(_read(proc, f"{pid}/schedstat").partition(b" ")[0] or 0) for pid in pids) / 1e9
 
@@ -110,7 +111,14 @@ def _proportional(proc: int, pid: str, whole: int) -> int:
 
 
 def _overhead(folder: int) -> int:
-    """Estimate the memory that the kernel needs for the files of a file system, without their content."""
+    """Estimate the kernel's memory for the files of a file system: names and other data besides the content.
+
+    Args:
+        folder: The file descriptor of a folder in the file system.
+
+    Returns:
+        The memory in bytes.
+    """
     state = os.fstatvfs(folder)
     return (state.f_files - state.f_ffree) * _BYTES_OF_A_FILE
 

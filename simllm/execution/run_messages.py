@@ -1,4 +1,7 @@
-"""Requests to run a command in the sandbox, the outcomes of runs, and their transfer between processes."""
+"""Requests to run a command in the sandbox, and outcomes of such runs.
+
+The functions send requests and outcomes through pipes between two processes.
+"""
 
 from __future__ import annotations
 

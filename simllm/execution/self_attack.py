@@ -32,8 +32,8 @@ def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]
         readable: The paths that the pool lets commands read.
 
     Returns:
-        The result of each attack by name: a text that says how the attack succeeded, or "" if the sandbox
-        prevented it.
+        A dict from the name of each attack to its result. A result says how the attack succeeded; it is "" if
+        the sandbox prevented the attack.
 
     Raises:
         InputError: The sandbox does not start, or the attacks end before they are finished.
@@ -65,8 +65,8 @@ def attack_this_machine() -> tuple[str, dict[str, str]]:
     """Run attacks inside a new sandbox on this machine.
 
     Returns:
-        The version of bubblewrap, and the result of each attack by name. A result says how the attack
-        succeeded; it is "" if the sandbox prevented the attack.
+        Two values: the version of bubblewrap, and a dict from the name of each attack to its result. A result
+        says how the attack succeeded; it is "" if the sandbox prevented the attack.
 
     Raises:
         InputError: bubblewrap or Python is not installed, or the sandbox does not start.

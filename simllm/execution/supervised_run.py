@@ -152,9 +152,14 @@ class SupervisedRun:
         gate.send(b"\n")
 
     def _spawn(self, descriptors: Sequence[int]) -> int:
-        """Start bubblewrap, or only the shell if there is no sandbox; return the process id.
+        """Start bubblewrap, or only the shell if there is no sandbox.
 
-        The `descriptors` get the numbers 0, 1, 2 and so on (`FIXED_DESCRIPTORS`) in the new process.
+        Args:
+            descriptors: File descriptors that the new process inherits, such as the pipe for standard output.
+                They get the numbers in `FIXED_DESCRIPTORS` (0, 1, 2 and so on) in the new process.
+
+        Returns:
+            The id of the new process.
         """
         program = ["/bin/sh", "-c", _STUB, "sh", *_rlimits(self.limits, self.setup), "--", *self.request.argv]
         environment: Mapping[str, str] = {}  # the environment of bwrap can be seen in /proc/1/environ
@@ -230,7 +235,13 @@ class SupervisedRun:
         return [name for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208
 
     def _read(self, descriptor: int) -> bool:
-        """Read a part of the output from a pipe, up to the limit; return False at the end of the pipe."""
+        """Read a part of the command's output from a pipe; return False at the end of the pipe.
+
+        Output beyond the limit `Limits.output` is dropped, and the limit is recorded as exceeded.
+
+        Args:
+            descriptor: The file descriptor of the pipe from standard output or standard error.
+        """
         part = os.read(descriptor, _PART)
         kept = self.kept[descriptor]
         free = self.limits.output - len(kept)
@@ -240,7 +251,10 @@ class SupervisedRun:
         return bool(part)
 
     def _read_rest(self) -> None:
-        """Read the remaining output from both pipes. All processes that could write must have ended."""
+        """Read the rest of the command's standard output and standard error.
+
+        All processes that could write must have ended. Otherwise, the reading could wait forever.
+        """
         for descriptor in self.kept:
             while self._read(descriptor):
                 pass
@@ -289,7 +303,11 @@ class SupervisedRun:
 
 
 def _rlimits(limits: Limits, setup: Setup) -> list[str]:
-    """Return options for the command `prlimit`: limits that the kernel enforces for each single process."""
+    """Return options for the command `prlimit`: limits that the kernel enforces.
+
+    In a sandbox, there is also a limit on the number of processes. The other limits hold for each single
+    process.
+    """
     wanted = {
         "as": (limits.memory + _ADDRESS_SPACE) * _MIB,
         "core": 0,

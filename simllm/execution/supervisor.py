@@ -51,8 +51,8 @@ def main() -> None:
 def _become_ordinary_user() -> None:
     """Turn this process from root into an ordinary user, because many limits do not apply to root.
 
-    The new user id depends on the process id, so that this user has no other processes or files. If that user
-    id cannot be used, the user `nobody` is used.
+    The new user id is derived from the process id, so that no other process or file belongs to this user. If
+    the derived id cannot be used, the process becomes the user `nobody`.
     """
     os.setgroups([])
     for user in (_FIRST_FREE_USER + os.getpid(), _NOBODY):

@@ -97,7 +97,10 @@ class SupervisorPool:
             self._idle.append(supervisor)
 
     def _end(self, supervisor: subprocess.Popen[bytes]) -> int:
-        """End a supervisor by closing its pipes; it then kills its current run. Return its exit status."""
+        """End a supervisor by closing its pipes, and return its exit status.
+
+        When its pipes are closed, a supervisor kills the run that it controls, and ends.
+        """
         for stream in (supervisor.stdin, supervisor.stdout):
             if stream:
                 with contextlib.suppress(OSError):  # bytes of a request that it did not read

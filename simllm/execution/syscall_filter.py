@@ -1,4 +1,4 @@
-"""Filter of system calls (seccomp) for programs in the sandbox."""
+"""Filter that refuses some system calls of programs in the sandbox, by the Linux mechanism seccomp."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _ALLOW, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 38  # 38 is ENOSYS
 
 
 def seccomp_program() -> bytes:
-    """Return the filter of system calls as BPF instructions.
+    """Return the filter of system calls as instructions for the kernel's BPF interpreter.
 
-    Refused calls, and all calls for another processor architecture, fail with the error ENOSYS.
+    The filter refuses calls that allocate memory beyond the limits or have often been used to attack the
+    kernel. It also refuses all calls for another processor architecture. Refused calls fail with ENOSYS.
 
     Returns:
         The instructions for this machine's processor; b"" if the processor is not supported.

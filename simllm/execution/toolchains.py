@@ -30,7 +30,7 @@ class Toolchain:
         run: The command that runs the program. `{memory}` stands for the memory limit in MiB, and `{main}`
             for the Java class that has the method `main`.
         version: The command that prints the version of the compiler or interpreter.
-        packages: The needed programs, each with the name of the Debian package that contains it.
+        packages: A dict from the name of each needed program to the Debian package that contains it.
         refused: A regular expression that matches the message on standard error when a program ended because
             it could not allocate memory.
     """
@@ -93,13 +93,17 @@ class Program:
     toolchain: Toolchain = dataclass_field(repr=False)
 
     def command(self, limits: Limits) -> list[str]:
-        """Return the command that runs the program; for Java, it contains the limit of memory."""
+        """Return the command that runs the program.
+
+        Args:
+            limits: The limits of the run. Only the command of a Java program contains one: the memory limit.
+        """
         words = {"memory": limits.memory, "main": self.main}
         return [word.format(**words) for word in self.toolchain.run]
 
     @property
     def compile_log(self) -> str:
-        """The messages of the compiler, with a last line if the compiler exceeded a limit."""
+        """The messages of the compiler; if it exceeded a limit, a last line names the limit."""
         end = f"the compiler exceeded its limit of {self.outcome.exceeded}\n" if self.outcome.exceeded else ""
         return self.outcome.stderr.decode(errors="replace") + end
 
@@ -113,7 +117,7 @@ class Program:
 
 
 def find_toolchain(language: str) -> Toolchain:
-    """Return the commands for a programming language, after a check that its tools are installed.
+    """Check that the tools of a programming language are installed, and return the commands that use them.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.
@@ -128,11 +132,14 @@ def find_toolchain(language: str) -> Toolchain:
 
 
 def toolchain_version(sandbox: Sandbox, language: str) -> str:
-    """Return the version of a language's compiler or interpreter: the first line that it prints about it.
+    """Ask a language's compiler or interpreter for its version.
 
     Args:
-        sandbox: The sandbox in which the compiler or interpreter is asked.
+        sandbox: The sandbox in which the compiler or interpreter is run.
         language: cpp, python or java.
+
+    Returns:
+        The first line of the answer, such as "Python 3.12.3".
 
     Raises:
         InputError: The language is not supported, or its tools are not installed or do not run.

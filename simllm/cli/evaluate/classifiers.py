@@ -1,4 +1,7 @@
-"""`simllm evaluate classifiers`: evaluate classifiers by the steps of the protocol ECSER-LLM."""
+"""`simllm evaluate classifiers`: evaluate classifiers, and write a report.
+
+The evaluation follows ECSER-LLM, a published protocol for studies of classifiers.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate classifiers` with the parsed options: write a report, and a results table."""
+    """Run `simllm evaluate classifiers` with the parsed options: write a report, and a table.
+
+    The table has the accuracy of each classifier, and a few further measures.
+    """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import classifiers, ratings
         from simllm.evaluation.classifiers import classifier_report, metric_classifier
@@ -135,10 +141,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_mode(options: argparse.Namespace) -> None:
-    """Check that the given options fit the input: human ratings (`--ratings`) or files of predictions.
+    """Check that the given options fit the input, which is either human ratings or files of predictions.
 
     Raises:
-        InputError: An option for predictions is given together with ratings, or the other way round.
+        InputError: The input is ratings, but an option for files of predictions is given. Or the input is
+            files of predictions, but an option for ratings is given.
     """
     of_ratings = {
         "--acceptable": options.acceptable,

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
 def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
     """Make the table of correlations between scores and ratings of pairs, with a row for each metric.
 
-    The table has a column for the AUC if the rows have one, because all ratings are 0 or 1.
+    If all ratings are 0 or 1, the rows have an AUC. Then the table has a column for the AUC, too.
     """
     has_auc = any(row.auc is not None for row in rows)
     return Table(
@@ -96,15 +96,17 @@ def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
 
 
 def _negated(names: Iterable[str]) -> dict[str, str]:
-    """Make notes, for the summary of a table, about the metrics whose lower scores are better.
+    """Make notes about metrics whose scores were negated, for the summary of a table.
 
-    The scores of these metrics were negated, so that a positive correlation means agreement with the ratings.
+    If lower scores of a metric are better, its scores were negated. A positive correlation then means
+    agreement with the ratings.
 
     Args:
         names: The names of all metrics in the table.
 
     Returns:
-        A dict with an entry for each of these metrics: from "sign of NAME" to the note.
+        A dict with one entry for each negated metric. The key is "sign of NAME", with the name of the metric.
+        The value is the note.
     """
     from simllm.metrics import registry
 

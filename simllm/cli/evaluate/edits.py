@@ -35,7 +35,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate edits` with the parsed options: write a folder with a report, and a table."""
+    """Run `simllm evaluate edits` with the parsed options: write a report into a folder, and write a table.
+
+    The table has the mean scores of each system. A system is a source of candidate edits.
+    """
     with metrics_option.require_eval_extra(), metrics_option.require_code_extra():
         from simllm.evaluation.code_edits import edit_report
         from simllm.evaluation.code_edits.edit_study import METRICS, run_study

@@ -62,7 +62,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate metamorphic` with the parsed options: write a report, and a table."""
+    """Run `simllm evaluate metamorphic` with the parsed options: write a report, and a table.
+
+    The table has each tool's success rates on original and on rewritten code, and their difference.
+    """
     _check(options)
     with metrics_option.require_eval_extra():
         from simllm.evaluation import metamorphic
@@ -99,7 +102,13 @@ _COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Check that the given options fit together; raise InputError if they do not."""
+    """Check that the options can be used together, and that their numbers are in range.
+
+    For example, `--threshold` needs `--metric`.
+
+    Raises:
+        InputError: An option is missing, out of range, or cannot be used together with another option.
+    """
     if bool(options.recorded) == bool(options.command):
         raise InputError("expected --recorded FILE, or --items, --variants and --command")
     if options.command and not (options.items and options.variants):
@@ -119,7 +128,9 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Read the items with original code; with `--nll-model`, compute the negative log-likelihood of the code.
+    """Read the file of `--items`. Each item has a piece of original code.
+
+    With `--nll-model`, the mean negative log-likelihood of each item's code is added to the item.
 
     Returns:
         A dict from the id of each item to the item; empty without `--items`.
@@ -201,9 +212,10 @@ def _judge(
         metric: The metric of `--metric`; None without this option.
 
     Returns:
-        The judge that runs the command of `--judge`, compares scores of `--metric` with `--threshold`, or
-        compares answers with the labels of the items. None if there is neither such an option nor a label.
-        Then the recorded results must state whether each answer is a success.
+        One of three judges. With `--judge`, the judge runs the command of this option. With `--threshold`, it
+        compares scores of the metric with the threshold. Otherwise, if an item has a label, it compares
+        answers with labels. None in all other cases. Then the file of recorded answers must state whether
+        each answer is a success.
     """
     from simllm.evaluation.metamorphic import answer_judges
 
@@ -215,11 +227,11 @@ def _judge(
 
 
 def _restore(recorded: Recorded, variants: list[dict[str, Any]]) -> None:
-    """Replace new names by original names in the tool's answers about variants in which symbols were renamed.
+    """Replace new names by original names in a tool's answers about code whose symbols were renamed.
 
     Args:
-        recorded: The recorded answers, which are changed.
-        variants: The rewritten items, which have the new and the original names.
+        recorded: The answers of the tool, which are changed in place.
+        variants: The rewritten items. Each item has the original name for each new name.
     """
     from simllm.perturb.code import restore
 

@@ -1,4 +1,7 @@
-"""`simllm evaluate study`: answer the five research questions of the SIMLLM paper with human ratings."""
+"""`simllm evaluate study`: repeat the study of the SIMLLM paper on files of human ratings.
+
+The study asks five research questions, such as how well each metric correlates with the ratings.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate study` with the parsed options: write a folder with a report, and a table."""
+    """Run `simllm evaluate study` with the parsed options: write a report into a folder, and write a table.
+
+    The table has the correlation of each metric with each set of human ratings.
+    """
     with metrics_option.require_eval_extra():
         from simllm.evaluation.metric_study import study_report
         from simllm.evaluation.metric_study.study import QUESTIONS, run_study

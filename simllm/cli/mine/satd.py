@@ -78,7 +78,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _print(funnel: Funnel) -> None:
-    """Print the number of comments that fulfil each rule, and the size of each split, on standard error."""
+    """Print the counts of a mining run on standard error.
+
+    The counts are: repositories, comments that are left after each rule, and items in each split.
+    """
     from simllm.code.mining.repositories import SPLITS
 
     noun = "repository" if funnel.repositories == 1 else "repositories"

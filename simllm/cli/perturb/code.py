@@ -117,10 +117,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_proof(options: argparse.Namespace) -> None:
-    """Check that the options for proofs (`--prove`, `--unsafe`) fit together and fit the input.
+    """Check that the options for proofs (`--prove`, `--unsafe`) can be used together and with the input.
 
     Raises:
-        InputError: The options do not fit together or do not fit the input, or `--parallel` is not positive.
+        InputError: An option cannot be used with another option or with the input, such as `--unsafe` without
+            `--prove`. Or `--parallel` is not positive.
     """
     if options.prove is None:
         if options.unsafe:
@@ -136,16 +137,16 @@ def _check_proof(options: argparse.Namespace) -> None:
 def _proven(
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield the variants (results for rewritten code), with proofs if the option `--prove` is given.
+    """Yield the rewritten version (the variant) of each item; with `--prove`, add a proof to each variant.
 
     A proof runs the original and the variant on the same inputs, and compares their behaviour.
 
     Args:
-        pairs: Tuples of an item with original code, and the variant of the item.
+        pairs: Tuples of two items: the item with the original code, and its variant.
         options: The parsed options of the command.
 
     Yields:
-        The variant of each item. With `--prove`, a rewritten variant has its proof under the key `proof`.
+        The variants. With `--prove`, a variant whose code was changed has its proof under the key `proof`.
     """
     if options.prove is None:
         yield from (row for _, row in pairs)
@@ -158,14 +159,15 @@ def _proven(
 
 
 def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
-    """Run the command of `--prove` on the folder with the originals and on the folder with the variants.
+    """Run the command of `--prove`, such as a test suite, on the original and on the rewritten folder.
 
     Args:
         options: The parsed options of the command.
-        variant: The folder with the variants.
+        variant: The folder with the rewritten files.
 
     Raises:
-        InputError: The command fails on the variants. This refutes that they behave like the originals.
+        InputError: The command cannot be started or fails on the original folder. Or it fails only on the
+            rewritten folder; this refutes that the rewritten files behave like the original files.
     """
     from simllm.perturb.code.proof import prove_by_command
 
@@ -195,7 +197,10 @@ def _namer(options: argparse.Namespace) -> Namer:
 def _counted(
     rows: Iterable[dict[str, Any]], counts: VariantCounts, options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield all rows (results for rewritten code); add each row to `counts`, and show a progress bar."""
+    """Yield rows unchanged; count each row in `counts`, and show a progress bar.
+
+    A row is the result for one source: its code after rewriting, and whether it was changed.
+    """
     is_silent = options.quiet or not sys.stderr.isatty()
     for row in tqdm(rows, unit=" sources", disable=is_silent):
         counts.add(row)
@@ -208,7 +213,11 @@ def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
-    """Print the counts of a run on standard error: rewrites by each rule, rewritten sources, and proofs."""
+    """Print the counts of a run on standard error.
+
+    The counts are: places rewritten and skipped by each rule, sources by their state (such as "unchanged"),
+    and proofs by their verdict.
+    """
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
     for rule in rules:
         print(f"{rule:<18}{counts.rewritten[rule]:>11,}{counts.skipped[rule]:>9,}", file=sys.stderr)

@@ -25,7 +25,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm repair report` with the parsed options: write a folder of pages."""
+    """Run `simllm repair report` with the parsed options: write HTML pages into a folder."""
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the report")
     with metrics_option.require_eval_extra():

@@ -59,8 +59,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def add_rpsr_option(command: argparse.ArgumentParser) -> None:
     """Add the option `--rpsr` to a command's parser.
 
-    The option selects one of two definitions of the metric RPSR: the size of a patch, divided by the size of
-    the known fix.
+    The metric RPSR is the size of a patch, divided by the size of the known fix. The option selects one of
+    two ways to average: the mean of the quotients, or the quotient of the sums.
     """
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",

@@ -35,7 +35,13 @@ LANGUAGES = {
 
 
 def find(name: str) -> Language:
-    """Return the rules for a programming language that a user named, such as "python".
+    """Return the rules that find functions in a programming language; for names that a user typed.
+
+    Args:
+        name: The name of the language, such as "python".
+
+    Returns:
+        The rules, as an object of the class `Language`.
 
     Raises:
         InputError: The language is not supported. The message lists the supported languages.
@@ -48,7 +54,13 @@ def find(name: str) -> Language:
 
 
 def load(name: str) -> Language:
-    """Return the rules for a programming language, such as "python".
+    """Import the module of a programming language, and return its rules that find functions.
+
+    Args:
+        name: The name of the language, such as "python".
+
+    Returns:
+        The rules, as an object of the class `Language`.
 
     Raises:
         KeyError: The language is not supported.

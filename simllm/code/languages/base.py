@@ -177,7 +177,10 @@ def load_grammar(module: str, function: str) -> Grammar:
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source text of a node's child in the field `name`, such as "body"; "" without a child."""
+    """Return the source text of the child of a syntax node in the field `name`, such as "body".
+
+    The text is "" if the node has no child in this field.
+    """
     child = node.child_by_field_name(name)
     return text(child) if child else ""
 
@@ -188,9 +191,10 @@ def text(node: Node) -> str:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Find the last node on a path of syntax nodes that has one of the given types.
+    """Find the innermost node on a path of syntax nodes that has one of the given types.
 
-    Only nodes that begin at the same byte of the source as the last node of the path are considered.
+    The node must begin at the same byte of the source as the last node of the path. For example, from the
+    first word of a method, the function finds the node of the whole method.
 
     Args:
         path: The nodes from the root of a syntax tree down to some node.

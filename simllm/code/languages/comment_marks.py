@@ -17,10 +17,10 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the place of each comment `/** ... */` that has code after it.
+    """Yield the place of each comment `/** ... */` that has code after it, except for a file header.
 
-    A file header is left out. This is the first such comment, if there is at most a line such as `<?php`
-    before it, and a blank line after it.
+    The first comment of this form is a file header if two conditions are met: before it, there is nothing or
+    only a line such as `<?php`, and after it, there is a blank line.
 
     Args:
         code: The content of a source file.
@@ -51,8 +51,9 @@ def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPl
 def strip_block_marks(raw: str) -> str:
     """Remove the comment marks `/**`, `*/` and `*` from a block comment.
 
-    If all lines after the first line begin with a star, these stars are removed. Otherwise, stars are removed
-    only from lines with nothing else, and before tags such as `@param`.
+    Stars at the beginning of lines are marks if each line after the first line begins with a star or is
+    empty. Otherwise, stars may be list items. Then a star is removed only if it stands alone on its line or
+    before a tag such as `@param`.
 
     Args:
         raw: The comment as it stands in the source.

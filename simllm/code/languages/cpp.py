@@ -28,7 +28,11 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _declarator(node: Node) -> Node | None:
-    """Return the syntax node `function_declarator` in a definition, declaration or template; None if none."""
+    """Return the node `function_declarator` inside the syntax node of a C++ declaration.
+
+    The declaration may be a function definition, a function declaration or a template. None is returned if
+    it declares no function.
+    """
     inner: Node | None = node
     while inner is not None and inner.type != "function_declarator":
         if inner.type == "template_declaration":

@@ -63,7 +63,10 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _function_inside(node: Node) -> Node | None:
-    """Return the node of the function in a declaration such as `const f = () => 1`; None if no function."""
+    """Return the syntax node of the function in a declaration, such as `() => 1` in `const f = () => 1`.
+
+    None is returned if the declaration has no function.
+    """
     here: Node | None = node
     while here and here.type in _AROUND:
         by = _AROUND[here.type]

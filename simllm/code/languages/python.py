@@ -43,7 +43,10 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
-    """Remove the quotes, some backslash escapes and the common indentation from the source of a docstring."""
+    """Return the text of a docstring from its source: without quotes and common indentation.
+
+    Backslashes before quotes, backslashes and line ends are also removed, unless the string is raw.
+    """
     quoted = raw.lstrip("rRuU")
     inside = quoted.strip(quoted[:1])
     if raw[:1] not in "rR":

@@ -170,7 +170,7 @@ class ParsedFile:
         )
 
     def _add_function(self, path: NodePath, found: set[int]) -> None:
-        """Add a function to the list, unless it is already in the list as part of a longer syntax node.
+        """Add a function to the list, unless a syntax node around the function is already in the list.
 
         For example, `export function f() {}` is added as a whole, with the word `export`. Its inner node
         `function f() {}`, which has the same name and the same end, is not added again. A declaration without
@@ -217,9 +217,9 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node of a function's first decorator, or of the function if it has no decorator.
+    """Return the syntax node with which a function begins: its first decorator, or the function itself.
 
-    In Python, the node that contains all decorators and the function is returned.
+    For a Python function with decorators, this is the node that contains the decorators and the function.
 
     Args:
         path: The syntax nodes from the root to the function.
@@ -233,7 +233,7 @@ def _first_decorator(path: NodePath) -> Node:
 
 
 def _leaves(root: Node) -> Iterator[list[Node]]:
-    """Yield the path of syntax nodes from the root to each leaf; a comment counts as a leaf.
+    """Yield the path from the root of a syntax tree to each leaf; a comment counts as a leaf.
 
     The same list is yielded each time, with changed content. The caller must neither store nor change it.
     """

@@ -1,4 +1,7 @@
-"""The judge of repayments: a language model that decides whether a change of code repays a technical debt."""
+"""Questions to a language model about whether a change of code repays a technical debt.
+
+The debt was admitted in a comment such as "TODO: handle errors", which the change deletes.
+"""
 
 from __future__ import annotations
 

@@ -34,9 +34,10 @@ _LOWER_CASE_DEBT = re.compile(rb"todo|fixme|hack|xxx")
 
 @dataclass(frozen=True)
 class Repayment:
-    """A function before and after a commit that may have repaid the technical debt of the function.
+    """A function before and after a commit that may have repaid a technical debt.
 
-    A comment admits the debt, such as "TODO: handle errors". The commit deletes it and changes the function.
+    Before the commit, a comment such as "TODO: handle errors" in or above the function admits the debt. The
+    commit deletes this comment and changes the function.
 
     Attributes:
         commit: The hash of the commit.
@@ -60,24 +61,26 @@ class Repayment:
 
 
 def may_admit_debt(code: bytes) -> bool:
-    """Return whether a file contains todo, fixme, hack or xxx, anywhere and in any case.
+    """Return whether a file contains todo, fixme, hack or xxx, in lower or upper case.
 
-    This fast check selects the files whose comments are worth parsing.
+    This check is fast, because it does not parse the file. Only files that pass the check are parsed.
     """
     return _LOWER_CASE_DEBT.search(code.lower()) is not None
 
 
 def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | None]]:
-    """Find the comments that admit technical debt and that a commit deletes from a file; check each comment.
+    """Find the comments about technical debt that a commit deletes from a file, and check each comment.
 
-    The seven rules in `RULES`, checked in order, decide whether the commit may have repaid the debt.
+    The commit may have repaid the debt if the comment fulfils all seven rules in `RULES`. For example, the
+    code of the comment's function must change. The rules are checked in order.
 
     Args:
         versions: The contents of the file before and after the commit.
 
     Yields:
-        For each comment: the number of rules that it fulfils before the first rule that it breaks (7 if it
-        fulfils all rules); and the repayment if it fulfils all rules, otherwise None.
+        Two values for each comment. The first is the number of rules that the comment fulfils before the
+        first rule that it breaks; 7 if it fulfils all rules. The second is the repayment if the comment
+        fulfils all rules, otherwise None.
     """
     old, new = (code.replace(b"\r\n", b"\n") for code in (versions.before, versions.after))
     language = LANGUAGES.get(PurePath(versions.path).suffix)
@@ -92,7 +95,7 @@ def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | N
 
 
 def _debt_lines(code: bytes) -> Counter[bytes]:
-    """Count how often each line with todo, fixme, hack or xxx occurs in a file, regardless of indentation."""
+    """Count how often each line with todo, fixme, hack or xxx occurs in a file; indentation is ignored."""
     lines, code = {}, code + b"\n"
     for match in _LOWER_CASE_DEBT.finditer(code.lower()):
         start = code.rfind(b"\n", 0, match.start()) + 1
@@ -110,9 +113,10 @@ def _admits_debt(comment: FileComment) -> bool:
 
 
 def _deleted_debts(before: ParsedFile, after: ParsedFile) -> Iterator[FileComment]:
-    """Yield the comments that admit technical debt and occur in a file less often after a commit than before.
+    """Yield the comments about technical debt that a commit deletes from a file.
 
-    Comments that were only moved within the file occur equally often, so they are not yielded.
+    A comment counts as deleted if it occurs less often in the file after the commit than before. Therefore
+    comments that were only moved within the file are not yielded.
 
     Args:
         before: The file before the commit.
@@ -128,9 +132,10 @@ def _deleted_debts(before: ParsedFile, after: ParsedFile) -> Iterator[FileCommen
 def _check(
     comment: FileComment, before: ParsedFile, after: ParsedFile, versions: FileVersions, language: str
 ) -> tuple[int, Repayment | None]:
-    """Check whether a commit that deleted a comment may have repaid the technical debt in the comment.
+    """Check whether a commit may have repaid the technical debt that a deleted comment admits.
 
-    The seven rules in `RULES` are checked in order. The comment is known to fulfil the first rule.
+    The rules in `RULES` are checked in order, from the second rule. The comment fulfils the first rule,
+    because it admits debt and was deleted.
 
     Args:
         comment: The deleted comment, which admits technical debt.
@@ -140,8 +145,8 @@ def _check(
         language: The programming language of the file.
 
     Returns:
-        The number of rules that are fulfilled before the first rule that is broken (7 if all are fulfilled);
-        and the repayment if all rules are fulfilled, otherwise None.
+        Two values. The first is the number of rules that are fulfilled before the first broken rule; 7 if all
+        rules are fulfilled. The second is the repayment if all rules are fulfilled, otherwise None.
     """
     if len(_words(comment)) < 3:
         return 1, None
@@ -164,9 +169,10 @@ def _check(
 
 
 def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile) -> FileFunction | None:
-    """Find the function in the new file that has the same name and type of syntax node as an old function.
+    """Find a function of the old file in the new file: the file before and after a commit.
 
-    If several functions have this name and type, the signature (the code before the body) must also be equal.
+    Both functions must have the same name and the same type of syntax node. If several functions of a file
+    have this name and type, the signatures (the code before the body) must also be equal.
 
     Args:
         function: The function in the old file.
@@ -174,7 +180,7 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
         after: The file after the commit.
 
     Returns:
-        The function in the new file; None if no function fits, or more than one.
+        The function in the new file; None if no function fits, or if several functions fit.
     """
     old, new = (
         [other for other in file.functions if (other.name, other.kind) == (function.name, function.kind)]
@@ -188,11 +194,11 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Find the beginning of the code of a function after a commit that deleted the comment above it.
+    """Find the first byte of `Repayment.reference`, the code of a function after a commit.
 
-    The code is stored in `Repayment.reference`. It begins at the function. If a new comment stands directly
-    above the function, the code begins with this comment, because the new comment may replace the deleted
-    one. A comment is new if no comment in the old file has the same words.
+    The commit deleted a comment above the function. If a new comment stands there now, it may replace the
+    deleted comment, so the code begins with the new comment. Otherwise, the code begins with the function. A
+    comment is new if no comment in the old file has the same words.
 
     Args:
         function: The function after the commit.
@@ -200,7 +206,7 @@ def _start_of_reference(function: FileFunction, before: ParsedFile, after: Parse
         after: The file after the commit.
 
     Returns:
-        The offset of the first byte of the code in the new file, counted from 0.
+        The offset of the first byte in the new file, counted from 0.
     """
     above = after.comment_above(function)
     is_new = above and _words(above) not in map(_words, before.comments)

@@ -1,4 +1,7 @@
-"""Search for git repositories in folders, and their assignment to training, validation or test data."""
+"""Search for git repositories in folders, and assignment of each repository to a split.
+
+The splits are training, validation and test data.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ class NamedRepository:
 
     Attributes:
         name: The path of the repository relative to the folder that the user named, without the ending
-            ".git". If the user named the repository itself, the name of its folder.
-        paths: The folders of the repository.
+            ".git". If the user named the repository's own folder, this is the name of that folder.
+        paths: The folders with the repository's files and objects.
     """
 
     name: str
@@ -31,7 +34,9 @@ class NamedRepository:
 
 
 def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
-    """Find all git repositories in some folders and their subfolders; hidden folders and links are skipped.
+    """Find all git repositories in some folders and their subfolders.
+
+    Hidden folders and symbolic links to folders are skipped.
 
     Args:
         folders: Folders that are git repositories or contain git repositories.
@@ -82,7 +87,7 @@ def _below(root: Path) -> Iterator[NamedRepository]:
 def split_of(repository: str) -> str:
     """Return the split of a repository: "train", "validation" or "test".
 
-    A hash of the name decides: 85% of all names belong to train, 5% to validation and 10% to test.
+    The split is chosen by a hash of the name: 85% of all names get train, 5% validation and 10% test.
 
     Args:
         repository: The name of the repository.

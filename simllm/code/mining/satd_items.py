@@ -1,6 +1,8 @@
 """Mining of several repositories for repayments of self-admitted technical debt (SATD).
 
-The results of each repository are stored at once in a partial file, so that a stopped run can be resumed.
+A commit may repay a technical debt if it deletes a comment such as "TODO: handle errors" and changes the
+function to which the comment belongs. After each repository, its results are stored in a partial file, so
+that a stopped run can be resumed.
 """
 
 from __future__ import annotations
@@ -40,13 +42,12 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass
 class Funnel:
-    """Counts of a mining run: the comments that fulfil its rules, and the items in each split.
+    """Counts of a mining run, which finds deleted comments and filters them by rules, one after the other.
 
     Attributes:
         repositories: The number of repositories.
         unreadable: The number of repositories that could not be read.
-        remaining: A dict from each rule to the number of comments that fulfil this rule and all rules before
-            it.
+        remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
         splits: A dict from each split (train, validation and test) to its number of items.
     """
 
@@ -56,18 +57,22 @@ class Funnel:
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Add numbers of comments, in a dict from each rule to its number, to the attribute `remaining`."""
+        """Add more comments to the counts in the attribute `remaining`.
+
+        Args:
+            remaining: A dict from a rule to the number to add to the rule's count.
+        """
         for rule, number in remaining.items():
             self.remaining[rule] += number
 
 
 class SatdMining:
-    """A run of the command `simllm mine satd`; it resumes an earlier run that was stopped.
+    """A run of the command `simllm mine satd`, or the rest of an earlier run that was stopped.
 
-    The run searches git repositories for commits that repay self-admitted technical debt (SATD): the commits
-    delete a comment such as "TODO: handle errors" and change the function to which it belongs. Call
-    `mine`, then `judge` (only if a model is to judge the changes), and then `write`. The caller must hold the
-    lock of the output file (see `files.locked`).
+    The run searches git repositories for commits that repay self-admitted technical debt (SATD). Such a
+    commit deletes a comment such as "TODO: handle errors", and changes the function to which the comment
+    belongs. Call `mine`, then `judge` (only if a model is to judge the changes), and then `write`. The caller
+    must hold the lock of the output file (see `files.locked`).
 
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
@@ -96,7 +101,7 @@ class SatdMining:
             )
 
     def mine(self) -> Iterator[None]:
-        """Mine the repositories one after the other; the results of an earlier run are used again.
+        """Search the repositories in order, except those that an earlier, stopped run has searched.
 
         A repository that cannot be read is skipped with a warning, and counted as unreadable.
 
@@ -109,9 +114,9 @@ class SatdMining:
             yield
 
     def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
-        """Ask a model about each change that fulfils all rules, and store its answers in the partial file.
+        """Ask a model whether each change that was found has repaid the technical debt.
 
-        The question is whether the change repaid the technical debt.
+        The answers are stored in the partial file. Only changes that fulfil all rules are asked about.
 
         Args:
             endpoint: The server with the model.
@@ -130,9 +135,10 @@ class SatdMining:
             yield
 
     def write(self, endpoint: ChatEndpoint | None) -> Funnel:
-        """Write the items as JSON lines, and remove the partial file.
+        """Write the changes that fulfil all rules to the output file, and remove the partial file.
 
-        If a model judged the changes, only changes for which the model answered "yes" are written.
+        Each change becomes an item: a JSON object on a line of its own. If a model judged the changes, only
+        changes for which the model answered "yes" are written.
 
         Args:
             endpoint: The server with the model that judged the changes; None if no model was asked.
@@ -162,11 +168,11 @@ class SatdMining:
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
         """Yield the repayments in the partial file that fulfil the rules in `LATER_RULES`.
 
-        These rules are: no duplicates, only ASCII characters, and at most 1,024 tokens each in the code
-        before and after the commit.
+        By these rules, a repayment must not be a duplicate, must have only ASCII characters, and must have at
+        most 1,024 tokens in its code before the commit, and at most 1,024 in its code after the commit.
 
         Args:
-            funnel: Counters, which are updated: comments that fulfil each rule, and unreadable repositories.
+            funnel: The counts of comments and of unreadable repositories, which are updated.
 
         Yields:
             For each repayment: the name of its repository, and the repayment.
@@ -190,8 +196,8 @@ def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
 
     Returns:
         The record for the partial file: the repository's name (`repository`), its commit at HEAD (`head`),
-        whether it is `unreadable`, the number of comments that fulfil each rule (`remaining`), and the
-        `repayments` as JSON objects.
+        whether the repository is `unreadable`, the number of comments that fulfil each rule (`remaining`),
+        and the `repayments` as JSON objects.
     """
     record = {"repository": repository.name, "head": _head(repository)}
     for renames in (True, False):  # a partial clone can be read only without renames
@@ -213,8 +219,8 @@ def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[d
         renames: Whether to include files that were renamed and changed in the same commit.
 
     Returns:
-        For each rule in `RULES`, the number of comments that fulfil this rule and all rules before it; and
-        the repayments as JSON objects.
+        Two lists. The first has, for each rule in `RULES`, the number of comments that fulfil this rule and
+        all earlier rules. The second has the repayments as JSON objects.
 
     Raises:
         InputError: The repository cannot be read.
@@ -242,8 +248,8 @@ def _head(repository: NamedRepository) -> str:
 def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
     """Count the rules in `LATER_RULES` that a repayment fulfils before the first rule that it breaks.
 
-    The three rules are: not a duplicate, only ASCII characters, and at most 1,024 tokens each in the code
-    before and after the commit.
+    By these rules, a repayment must not be a duplicate, must have only ASCII characters, and must have at
+    most 1,024 tokens in its code before the commit, and at most 1,024 in its code after the commit.
 
     Args:
         repayment: The repayment.
