@@ -1,6 +1,6 @@
-"""The steps of a corpus build that run in parallel, on one machine or on a cluster.
+"""Interfaces for the steps of a corpus build that run in parallel, on one machine or on a cluster.
 
-A part is the file with the comments from one batch of source files. Comments have one or several texts.
+A part is a file with the comments from one batch of source files. A comment has one or several texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Job = tuple[bytes, Path]  # a pickled batch, and the file of its part
 
 
 class Signatures(Protocol):
-    """Interface to the MinHash signatures of all T texts of a corpus, by which texts are compared."""
+    """Interface to the MinHash signatures of all T texts of a corpus, which show what texts are similar."""
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Find for each text the earlier text that it repeats exactly or nearly.
@@ -61,7 +61,7 @@ class Engine(Protocol):
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> AbstractContextManager[Signatures]:
-        """Open the signatures of all texts.
+        """Open the MinHash signatures of all texts in some parts of a corpus.
 
         Args:
             parts: The parts.
