@@ -79,9 +79,8 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 def _new_sentence(before: str, line: str) -> bool:
     """Return whether a line begins a new sentence, although the previous line has no final punctuation.
 
-    This is so if the line begins with a capitalized word that had enough room on the previous line. The
-    author then broke the line on purpose. Some last words of the previous line, such as `the`, show that it
-    goes on.
+    The line must begin with a capitalized word that had enough room on the previous line: the author broke
+    the line on purpose. The previous line must not end with a word such as `the`, which needs a continuation.
 
     Args:
         before: The previous line.

@@ -26,7 +26,8 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
     Args:
         catalog: The catalog of all data sets.
         sets: The data sets to fetch.
-        root: The folder of the data, made by simllm or new. If all files are intact, it may be any folder.
+        root: The folder of the data. If a file must be fetched, the folder must be missing, empty, or made by
+            simllm.
         host: The place of the git repositories: the URL before "/owner/name", or a local folder.
         cache: An empty folder, for temporary copies of the repositories.
 
