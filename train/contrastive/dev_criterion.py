@@ -24,7 +24,7 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """Evaluation of models on dev data, to choose the best model of a training run.
+    """Evaluation of models on dev data; its result, the dev criterion, chooses the best model of a run.
 
     Args:
         dev: Paths of files of text pairs with human ratings.

@@ -59,7 +59,10 @@ class PairFinder:
 
 
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Pair the comment of each version of a function with the comment of the next version.
+    """Pair the comments of successive versions of each function.
+
+    Comments belong to versions of one function if the path and the name of their functions are equal. The
+    versions are in the order of the comments.
 
     Args:
         keys: (R,) hashes of each comment, as in `PairFinder`.

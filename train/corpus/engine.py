@@ -21,7 +21,7 @@ Job = tuple[bytes, Path]  # a pickled batch, and the file of its part
 
 
 class Signatures(Protocol):
-    """Interface to the MinHash signatures of all T texts of a corpus, which show what texts are similar."""
+    """Interface to the MinHash signatures of all T texts of a corpus, which show which texts are similar."""
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Find for each text the earlier text that it repeats exactly or nearly.

@@ -70,7 +70,10 @@ class OneMachine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> Iterator[SignaturesOnDisk]:
-        """Write the signatures of all texts to a file, which is removed at the end; see `engine.Engine`."""
+        """Give the signatures of all texts in a temporary file, for a `with` statement; see `engine.Engine`.
+
+        The file is written first, and removed at the end of the `with` statement.
+        """
         file, count = folder / "signatures", sum(sizes)
         if not count:
             yield SignaturesOnDisk(np.empty((0, SIGNATURE), np.uint8))

@@ -113,7 +113,7 @@ class Part:
 
 
 class PartWriter:
-    """Collects the comments of one part of a corpus, and writes the file of the part.
+    """Writer for one part of a corpus: it collects comments, and writes them to the file of the part.
 
     A part has the comments from one batch of source files, with their cleaned texts.
     """

@@ -98,10 +98,13 @@ def match_files(pattern: str) -> list[Path]:
 
 
 def source_paths(source: str) -> list[Path]:
-    """Return the local files and folders that a source of the corpus names; none for a data set of the hub.
+    """Return the local files and folders that a source of the corpus names.
 
     Args:
         source: A path or glob pattern, `hf:NAME` or `installed-python`.
+
+    Returns:
+        The files and folders; an empty list for a data set of the hub.
 
     Raises:
         InputError: Nothing matches.

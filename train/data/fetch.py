@@ -67,7 +67,7 @@ def _compress(name: str, content: bytes) -> bytes:
 
 
 class Converter:
-    """Converts files of remote git repositories; each repository is opened on first use.
+    """Converter of files from remote git repositories into JSON lines; a repository is opened on first use.
 
     Args:
         catalog: The catalog of all data sets.
