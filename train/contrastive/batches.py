@@ -64,14 +64,14 @@ class ContrastiveBatches:
     """
 
     def __init__(self, config: ContrastiveConfig, start: SavedModel) -> None:
-        """Read all sources of texts.
+        """Read all files of training texts, and the word lists for making pairs by rule.
 
         Args:
             config: The configuration of the run.
             start: The initial model, with its tokenizer.
 
         Raises:
-            InputError: A source cannot be read or has no usable pair.
+            InputError: A source of texts cannot be read or has no usable pair.
         """
         self.config, self.start = config, start
         excluded = self.excluded = decontaminate.read_excluded(config.exclude)

@@ -31,7 +31,7 @@ _SEED = 1
 
 
 def main() -> int:
-    """Parse the command line, write the pairs, and return the exit status."""
+    """Parse the command line, write the pairs of texts that share many words, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.lexical_neighbours",
         description=__doc__,

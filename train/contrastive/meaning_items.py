@@ -45,12 +45,15 @@ class MeaningItem:
     kinds: tuple[str, ...]
 
     def draw_same(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose two distinct texts of `same` at random."""
+        """Choose two distinct texts with the same meaning (from `same`) at random."""
         first, second = random.choice(len(self.same), 2, replace=False)
         return self.same[first], self.same[second]
 
     def draw_different(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose a text of `same` and a text of `different` at random; return them in random order."""
+        """Choose two texts with different meanings at random, and return them in random order.
+
+        One text is from `same` and the other is from `different`.
+        """
         pair = (
             self.same[random.integers(len(self.same))],
             self.different[random.integers(len(self.different))],
@@ -61,15 +64,14 @@ class MeaningItem:
 def read_items(
     pattern: str, split: str, excluded: ExcludedTexts, held_out: HeldOutWords
 ) -> list[MeaningItem]:
-    """Read the items of one split.
+    """Read the meaning items of one split. An item has a text, rewordings, and texts with other meanings.
 
     Args:
         pattern: Path or glob pattern of files with items.
         split: "train", "dev" or "test".
         excluded: Texts that must not be trained on. An item that has such a text is left out.
-        held_out: Word pairs that must not be trained on, such as `open` and `close`. A text that
-            differs from another text of its item by such a pair may be removed (see
-            `_without_held_out_words`).
+        held_out: Word pairs that must not be trained on, such as `open` and `close`. A text that differs from
+            another text of its item by such a pair may be removed (see `_without_held_out_words`).
 
     Returns:
         The items that still have two texts with the same meaning and a text with another meaning.
@@ -112,10 +114,10 @@ def make_triples(items: list[MeaningItem]) -> Triples:
 
 
 def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
-    """Check the JSON object of one item, and clean its texts.
+    """Check the JSON object of one meaning item, and clean its texts.
 
     Args:
-        row: The JSON object of the item.
+        row: The JSON object. It has a text, texts with the same meaning, and texts with other meanings.
         where: The location of the item for error messages.
 
     Returns:

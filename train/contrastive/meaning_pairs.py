@@ -1,4 +1,7 @@
-"""Text pairs for training the meaning head, labelled as having the same meaning or different meanings."""
+"""Labelled text pairs for training the meaning head, which predicts whether two texts mean the same.
+
+The label says whether the two texts of a pair have the same meaning.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The training task of the meaning head, which runs during contrastive training."""
+"""The training task of the meaning head, which predicts whether two texts have the same meaning.
+
+The task runs during contrastive training.
+"""
 
 from __future__ import annotations
 

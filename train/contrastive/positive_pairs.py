@@ -46,7 +46,7 @@ class PositiveSource:
     """Source of positive pairs (two texts with the same meaning), from which pairs are chosen at random."""
 
     def __init__(self, config: PositivesConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> None:
-        """Read the files of the source.
+        """Read the files of a source of positive pairs (two texts with the same meaning).
 
         Args:
             config: The settings of the source.
@@ -95,7 +95,7 @@ class PositiveSource:
         return PositivePair(first, _drop_words(second, share, random), pair.group, tuple(negatives))
 
     def _fits(self, text: str) -> bool:
-        """Return whether a text is neither empty nor too long."""
+        """Return whether a text has from one to `max_words` words (a setting of the source)."""
         return bool(text) and text.count(" ") < self.config.max_words
 
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:

@@ -39,7 +39,7 @@ class RatedSource:
     """
 
     def __init__(self, config: RatedPairsConfig, excluded: ExcludedTexts) -> None:
-        """Read the rated files.
+        """Read files of text pairs with human ratings.
 
         Args:
             config: The settings of the source: its files and their fields.

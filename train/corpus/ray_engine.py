@@ -60,7 +60,10 @@ def cluster(address: str | None) -> Iterator[RayEngine]:
 
 @dataclass(frozen=True)
 class RayEngine:
-    """The engine that makes parts and compares signatures on a Ray cluster; see `engine.Engine`.
+    """The engine that builds a corpus on a Ray cluster; see `engine.Engine`.
+
+    Ray tasks make parts (files with the comments from one batch of source files each), and compare the
+    MinHash signatures of their texts.
 
     Attributes:
         ray: The module `ray`, connected to a cluster.
@@ -141,7 +144,7 @@ class SignaturesOnCluster:
         return resolve(original)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
+        """Return the MinHash signatures of the texts for which the (T,) array `chosen` is true."""
         task = self.engine.remote(_select)
         some = [task(g.parts, chosen[g.start : g.start + g.size]) for g in self.groups]
         return np.concatenate([*self.engine.ray.get(some), np.empty((0, SIGNATURE), np.uint8)])
@@ -271,5 +274,13 @@ def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _near(parts: list[Part], others: NearDuplicates) -> NDArray[np.bool_]:
-    """Return for each text of the parts whether it equals or nearly repeats a text of the set `others`."""
+    """Find the texts of some parts that equal or nearly repeat a text of a set.
+
+    Args:
+        parts: The parts, with N texts in total.
+        others: The set of texts, which finds near duplicates.
+
+    Returns:
+        (N,) bool, true for texts that equal or nearly repeat a text of the set.
+    """
     return np.concatenate([others(part["signatures"]) for part in parts])

@@ -105,9 +105,12 @@ class Converter:
         return content
 
     def rows(self, inputs: Iterable[Input]) -> Iterator[Row]:
-        """Fetch and convert all inputs, and yield their rows (JSON objects).
+        """Fetch and convert the files of all inputs, and yield their rows (JSON objects).
 
         The `language` and `source` of an input are added to its rows, unless they are "".
+
+        Args:
+            inputs: Each input names files of one git repository, and the reader that converts them into rows.
         """
         for part in inputs:
             labels = {name: value for name in ("language", "source") if (value := getattr(part, name))}
