@@ -44,17 +44,17 @@ from train.runtime.training_state import Progress
 
 
 class ContrastiveTask:
-    """The model, the losses and the evaluation of contrastive training, for the training loop.
+    """The task of contrastive training: its model, its losses and its evaluation on dev data.
 
-    The main loss is InfoNCE: two texts with the same meaning should be closer to each other than to other
-    texts. The configuration can add auxiliary losses.
+    The training loop calls the methods of this class. The main loss is InfoNCE: two texts with the same
+    meaning should be closer to each other than to other texts. The configuration can add auxiliary losses.
 
     Args:
         config: The configuration of the run.
         world: The processes of the run.
 
     Raises:
-        InputError: A source of texts cannot be read or has no usable pair.
+        InputError: A file of training texts cannot be read or has no usable pair.
     """
 
     def __init__(self, config: ContrastiveConfig, world: World) -> None:
@@ -92,7 +92,7 @@ class ContrastiveTask:
 
     @property
     def flops_per_token(self) -> float:
-        """Approximate floating-point operations per trained token: six for each weight of the layers."""
+        """Estimate the floating-point operations per trained token: six for each weight of the layers."""
         return 6.0 * sum(p.numel() for p in self.encoder.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
@@ -100,7 +100,10 @@ class ContrastiveTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step) in words: the number of pairs, and one pair."""
+        """Describe the texts of one update (optimizer step), such as `64 pairs ('a' and 'b', ...)`.
+
+        The description has the number of positive pairs, and the texts of the first pair.
+        """
         first, *_ = self.batches.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
@@ -162,7 +165,7 @@ class ContrastiveTask:
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
         """Compute the weighted sum of the losses that compare the embeddings of a batch.
 
-        The auxiliary language model and the meaning head compute their losses separately.
+        The losses of the auxiliary language model and of the meaning head are not included.
 
         Args:
             embeddings: (N, D) embeddings of all texts in the batch. If the loss has an anchor (a frozen

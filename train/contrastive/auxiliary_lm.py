@@ -124,10 +124,10 @@ class AuxiliaryLanguageModel:
 
 
 def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[Path, str]:
-    """Clean texts and write them to a file, one text per line.
+    """Clean the texts of some files and write them to one file, one text per line.
 
-    The file is `folder`/HASH/texts.txt; HASH depends on the texts. An existing file with the same texts stays
-    unchanged.
+    The file is `folder`/HASH/texts.txt. HASH is the start of the SHA-256 of the texts. If the file already
+    has the same texts, it is not written again.
 
     Args:
         pattern: Path or glob pattern of files with one text per line.

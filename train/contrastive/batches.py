@@ -27,12 +27,15 @@ _FREQUENCY_PAIRS = 50_000  # text pairs from which the lexical teacher computes 
 class ContrastiveBatch:
     """The N tokenized texts of one update (optimizer step), and their relations.
 
-    The texts are listed in sections:
+    The N texts are in one list, which is divided into sections:
 
-    - 0 and 1: the first and the second texts of B positive pairs (two texts with the same meaning);
-    - 2: H hard negatives (texts with words like those of a pair, but another meaning);
-    - 3: further texts for the lexical teacher, which measures similarity by shared tokens;
-    - two more sections for each source of pairs with human ratings: their first and their second texts.
+    - Sections 0 and 1: the first texts and the second texts of B positive pairs. A positive pair is two texts
+      with the same meaning.
+    - Section 2: H hard negatives. A hard negative has words like those of a positive pair, but another
+      meaning.
+    - Section 3: texts that only the lexical teacher needs. It measures similarity by shared tokens.
+    - Sections 4 and 5: the first texts and the second texts of pairs with human ratings. If several sources
+      of such pairs are configured, each source has two sections.
 
     Attributes:
         ids: The token ids of each of the N texts.
@@ -61,14 +64,14 @@ class ContrastiveBatches:
     """
 
     def __init__(self, config: ContrastiveConfig, start: SavedModel) -> None:
-        """Read all sources of texts.
+        """Read all files of training texts, and the word lists for making pairs by rule.
 
         Args:
             config: The configuration of the run.
             start: The initial model, with its tokenizer.
 
         Raises:
-            InputError: A source cannot be read or has no usable pair.
+            InputError: A source of texts cannot be read or has no usable pair.
         """
         self.config, self.start = config, start
         excluded = self.excluded = decontaminate.read_excluded(config.exclude)
@@ -126,10 +129,10 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute the SHA-256 of all files of texts and words that a run reads.
+    """Compute one SHA-256 over the content of all files of texts and words that a run reads.
 
-    These are the training texts, excluded texts, dev data, the contrast set (test triples), and the word
-    lists for making pairs by rule.
+    These are the training texts, the excluded texts, the dev data, the word lists for making pairs by rule,
+    and the contrast set. The contrast set has triples of a text, a rewording and a text with another meaning.
     """
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]

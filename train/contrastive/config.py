@@ -13,14 +13,14 @@ from train.runtime.config import ADDED_LATER, TrainingConfig
 class PositivesConfig:
     """Settings for one source of positive pairs (two texts with the same meaning).
 
-    The files of a source are of one of three kinds:
+    A source has files of one of three kinds:
 
-    - JSON lines with pairs;
-    - plain lines. Each line is paired with its rewording by rule, or with a copy of itself. Copies differ by
-      word dropout (random removal of words) and by the model's dropout (Gao et al., "SimCSE", 2021);
-    - meaning items: a text with texts of the same meaning and texts of other meanings (see `meaning_items`).
-
-    Hard negatives are texts with words like those of a pair, but another meaning.
+    - JSON lines, each with a pair of texts. A line may also have a hard negative: a text with words like
+      those of the pair, but another meaning.
+    - Plain lines, each with one text. The text is paired with a rewording made by rule, or with itself. A
+      text paired with itself has two embeddings, because word dropout (random removal of words) and the
+      model's dropout differ (Gao et al., "SimCSE", 2021).
+    - Meaning items: a text with texts of the same meaning and texts of other meanings (see `meaning_items`).
     """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with pairs
@@ -156,7 +156,8 @@ class MeaningConfig:
 class ContrastiveConfig(TrainingConfig):
     """Settings for contrastive training.
 
-    Embeddings of texts with the same meaning move together, and all other embeddings move apart.
+    The training moves embeddings of texts with the same meaning together, and embeddings of other texts
+    apart.
     """
 
     model: str  # the model folder to start from

@@ -24,7 +24,7 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """Evaluation of models on dev data, to choose the best model of a training run.
+    """Evaluation of models on dev data; its result, the dev criterion, chooses the best model of a run.
 
     Args:
         dev: Paths of files of text pairs with human ratings.
@@ -58,7 +58,8 @@ class DevCriterion:
         - the same share of triples from meaning items;
         - if the model has a meaning head, these two shares again, with the head's probabilities as scores.
 
-        The accuracy on the contrast set (test triples) is also computed, but is not part of the criterion.
+        The accuracy on the contrast set (hand-written test triples) is also computed, but is not part of the
+        criterion.
 
         Args:
             metric: The model.
@@ -89,8 +90,8 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
 
     Args:
         metric: The metric that computes the scores.
-        measure: "" for the similarity of the two texts, "same_" for the probability from the meaning head
-            that they have the same meaning.
+        measure: Which scores to return. "": the similarity of candidate and reference. "same_": the
+            probability that they have the same meaning, from the meaning head.
     """
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
@@ -109,7 +110,7 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples: reference (the comment), rewording, changed text, kind of change, and the form "edited".
+        The triples, with the comments as references. The attribute `forms` has the value "edited" for all.
 
     Raises:
         InputError: No comment can be reworded and changed.

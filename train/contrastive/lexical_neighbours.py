@@ -2,10 +2,12 @@
 
     python -m train.contrastive.lexical_neighbours runs/repositories/train.txt runs/neighbours.jsonl
 
-Each text is paired with one of the ten texts whose words are most similar. Such pairs imitate two summaries
-of the same code, which share more or fewer words. The output is JSON lines with the texts `a` and `b`.
-configs/meaning.yaml uses the pairs to teach the encoder similarity by shared words. It does not treat them
-as pairs with the same meaning.
+A text is paired with one of the ten texts whose words are most similar. The output is JSON lines with the
+texts `a` and `b`.
+
+The pairs resemble two summaries of the same code, because such summaries also share some words.
+configs/meaning.yaml uses the pairs to teach the encoder similarity by shared words. It does not treat them as
+pairs with the same meaning.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _SEED = 1
 
 
 def main() -> int:
-    """Parse the command line, write the pairs, and return the exit status."""
+    """Parse the command line, write the pairs of texts that share many words, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.lexical_neighbours",
         description=__doc__,

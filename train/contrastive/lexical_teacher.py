@@ -1,8 +1,8 @@
 """The lexical teacher: text similarity by shared tokens, which the encoder learns to imitate.
 
 A small encoder confuses words that occur in similar contexts. The teacher does not, because it compares
-only the tokens themselves. An encoder that learns from this teacher agrees better with human ratings than
-the encoder or the teacher alone. The encoder learns which texts in a batch are similar, as in
+only the tokens themselves. With this training, the encoder agrees better with human ratings than without it,
+and better than the teacher. The encoder learns which texts in a batch are similar, as in
 similarity-preserving distillation (Tung and Mori, 2019).
 """
 
@@ -29,7 +29,7 @@ class LexicalTeacher:
     def __init__(
         self, texts: Sequence[Sequence[int]], vocab_size: int, special_tokens: int = _SPECIAL
     ) -> None:
-        """Count in how many texts each token occurs, and compute the weights of the tokens.
+        """Compute the weight sqrt(idf) of each token in the vocabulary from some texts.
 
         Args:
             texts: The token ids of each text.

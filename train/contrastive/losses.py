@@ -32,8 +32,8 @@ def info_nce(
         temperature: The temperature of the softmax over cosines.
         negatives: (H, D) embeddings of hard negatives; None: no hard negatives.
         weight: Weight of a hard negative in the softmax; other negatives have weight 1.
-        false_hard_negatives: (B, H) bool, true where row i of `first` ignores hard negative j, because they
-            have the same meaning; None: no hard negative is ignored.
+        false_hard_negatives: (B, H) bool, true where row i of `first` and hard negative j have the same
+            meaning. Such a hard negative is ignored for row i. None: no hard negative is ignored.
 
     Returns:
         The loss, a scalar.

@@ -1,11 +1,12 @@
-"""Meaning items, written for simllm: a text, texts with the same meaning, and texts with other meanings.
+"""Meaning items: a text, texts with the same meaning, and texts with other meanings.
 
-The files are in `train/contrastive/items`. Each line is one item, for example:
+The files in `train/contrastive/items` were written for this project. Each line is one item, for example:
 
     {"text": "opens it", "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}
 
-The items are split by a hash of their text: 90% train models ("train"), 5% choose the best model of a run
-("dev"), and 5% test models ("test").
+Under "different", each text follows the kind of its change in meaning. A hash of the item's text chooses its
+split: 90% of the items train models ("train"), 5% choose the best model of a run ("dev"), and 5% test
+models ("test").
 """
 
 from __future__ import annotations
@@ -44,12 +45,15 @@ class MeaningItem:
     kinds: tuple[str, ...]
 
     def draw_same(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose two different texts of `same` at random."""
+        """Choose two distinct texts with the same meaning (from `same`) at random."""
         first, second = random.choice(len(self.same), 2, replace=False)
         return self.same[first], self.same[second]
 
     def draw_different(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose a text of `same` and a text of `different` at random; return them in random order."""
+        """Choose two texts with different meanings at random, and return them in random order.
+
+        One text is from `same` and the other is from `different`.
+        """
         pair = (
             self.same[random.integers(len(self.same))],
             self.different[random.integers(len(self.different))],
@@ -60,14 +64,14 @@ class MeaningItem:
 def read_items(
     pattern: str, split: str, excluded: ExcludedTexts, held_out: HeldOutWords
 ) -> list[MeaningItem]:
-    """Read the items of one split.
+    """Read the meaning items of one split. An item has a text, rewordings, and texts with other meanings.
 
     Args:
         pattern: Path or glob pattern of files with items.
         split: "train", "dev" or "test".
-        excluded: Texts that must not be trained on. Items with such a text are left out.
-        held_out: Word pairs that must not be trained on. Texts of an item that differ by such a pair from
-            another text of the item are left out.
+        excluded: Texts that must not be trained on. An item that has such a text is left out.
+        held_out: Word pairs that must not be trained on, such as `open` and `close`. A text that differs from
+            another text of its item by such a pair may be removed (see `_without_held_out_words`).
 
     Returns:
         The items that still have two texts with the same meaning and a text with another meaning.
@@ -89,9 +93,10 @@ def read_items(
 def make_triples(items: list[MeaningItem]) -> Triples:
     """Make triples from meaning items: a reference, a rewording and a change (a text with another meaning).
 
-    An item gives one triple for each of its texts with another meaning: this text is the change. In one more
-    triple, the change is the text of the next item, and the kind of change is "unrelated". The reference is
-    always the item's own text. The item's other texts with the same meaning are used in turn as rewordings.
+    The reference is always the text of the item. Each text of the item with another meaning is the change in
+    one triple. In one more triple, the change is the text of the next item, and the kind of change is
+    "unrelated". The rewordings are the item's other texts with the same meaning: the first triple has the
+    first one, the second triple the second one, and so on, from the start again after the last one.
 
     Args:
         items: The meaning items.
@@ -109,17 +114,18 @@ def make_triples(items: list[MeaningItem]) -> Triples:
 
 
 def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
-    """Clean and check one item.
+    """Check the JSON object of one meaning item, and clean its texts.
 
     Args:
-        row: The JSON object of the item.
+        row: The JSON object. It has a text, texts with the same meaning, and texts with other meanings.
         where: The location of the item for error messages.
 
     Returns:
         The item with cleaned texts.
 
     Raises:
-        InputError: A key is missing or has a value of another form, or two texts are equal after cleaning.
+        InputError: A key is missing, a value has the wrong type, or a text is empty or repeated after
+            cleaning.
     """
     same, different = row.get("same"), row.get("different")
     if not _are_texts(same) or not isinstance(different, list) or not all(map(_are_texts, different)):
@@ -135,7 +141,7 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
 
 
 def _are_texts(value: Any) -> bool:
-    """Return whether a JSON value is a list of texts."""
+    """Return whether a JSON value is a list of strings."""
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
@@ -146,8 +152,8 @@ def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterat
     with another meaning is removed if it differs by such a pair from a remaining text with the same meaning.
 
     Yields:
-        The rest of the item; nothing if fewer than two texts with the same meaning remain, or no text with
-        another meaning.
+        The item without the removed texts. Nothing, if fewer than two texts with the same meaning or no text
+        with another meaning remain.
     """
     text, *others = item.same
     same = [text, *(other for other in others if not held_out.holds_out(text, other))]

@@ -1,4 +1,7 @@
-"""Text pairs for training the meaning head, labelled as having the same meaning or different meanings."""
+"""Labelled text pairs for training the meaning head, which predicts whether two texts mean the same.
+
+The label says whether the two texts of a pair have the same meaning.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +53,9 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     Args:
         config: The settings of the source: its files, their fields, and which pairs to use.
         excluded: Texts that must not be trained on.
-        lexicon: The word lists for making pairs by rule. Its held-out word pairs must not be trained on:
-            text pairs that differ by a held-out pair are left out. From a source of word pairs, all pairs
-            with a word of a held-out pair are left out.
+        lexicon: The word lists for making pairs by rule. They also name held-out word pairs, which must not
+            be trained on. Text pairs that differ by such a word pair are left out. In a source of word pairs,
+            all pairs with a held-out word are left out.
 
     Returns:
         The source. Its type depends on the kind of files: meaning items, single texts, text pairs or word
@@ -85,7 +88,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 class LabelledPairs:
     """Source of text pairs that are already labelled as having the same meaning or different meanings.
 
-    If both labels occur, both are chosen equally often.
+    If the pairs have both labels, each label is chosen with probability 1/2.
     """
 
     def __init__(self, pairs: Sequence[MeaningPair]) -> None:
@@ -104,9 +107,10 @@ class LabelledPairs:
 class ItemPairs:
     """Labelled text pairs from meaning items (texts with rewordings and changes of meaning).
 
-    Both texts of a pair are from one item, or they are from two items and have different meanings. Pairs from
-    two items are needed because within an item only rewordings share few words with the text. From these
-    alone, the meaning head would learn that texts with few common words have the same meaning.
+    Most pairs are two texts of one item. Other pairs are texts of two items; they have different meanings.
+
+    Pairs of two items are needed because, within an item, texts that share few words are always rewordings.
+    Trained only on such pairs, the meaning head would take few shared words as a sign of the same meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
@@ -174,8 +178,8 @@ class RuleMadePairs:
 class WordPairs:
     """Labelled sentence pairs, made from labelled word pairs such as synonyms.
 
-    The first sentence contains the first word of a word pair. The second sentence is the same sentence with
-    the second word in place of the first.
+    For example, the word pair `remove` and `delete` gives the sentences `remove the file` and `delete the
+    file`, with the label of the word pair. The first sentence comes from a file.
     """
 
     def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:
@@ -190,7 +194,13 @@ class WordPairs:
         return len(self.pairs)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a word pair and a sentence with a random generator, and make a labelled sentence pair."""
+        """Choose a labelled word pair and a sentence with its first word, and make a labelled sentence pair.
+
+        In the second sentence of the pair, the second word replaces the first word.
+
+        Args:
+            random: The random generator that makes the choices.
+        """
         pair = self.pairs.draw(random)
         options = self.sentences[pair.first]
         sentence = options[random.integers(len(options))]
@@ -217,8 +227,8 @@ def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTe
 def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     """Read the labelled text pairs (or word pairs) of a source.
 
-    A pair is left out if the settings do not name its label, if its texts are equal, or if one of its texts
-    is empty or too long.
+    A pair is left out if its label is not in the settings `same` and `different`, if its texts are equal, or
+    if one of its texts is empty or too long. In files without a label field, all pairs have the same meaning.
     """
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []

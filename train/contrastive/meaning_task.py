@@ -1,4 +1,7 @@
-"""The training task of the meaning head, which runs during contrastive training."""
+"""The training task of the meaning head, which predicts whether two texts have the same meaning.
+
+The task runs during contrastive training.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,15 @@ class MeaningTask:
         return self.config.weight * loss / self.config.pairs, sum(map(len, first + second))
 
     def _logits(self, first: list[list[int]], second: list[list[int]]) -> Tensor:
-        """Compute the head's (n,) logits for n text pairs, given as token ids of first and second texts."""
+        """Compute the meaning head's logits for n text pairs.
+
+        Args:
+            first: The token ids of each pair's first text.
+            second: The token ids of each pair's second text.
+
+        Returns:
+            (n,) logits. They are high for pairs that have the same meaning.
+        """
         tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
         with self.world.autocast(self.precision):
             with torch.set_grad_enabled(not self.config.freeze_encoder):
@@ -125,7 +136,11 @@ class MeaningTask:
         return [self.sources[number].draw(random) for number in chosen]
 
     def _make(self, update: int) -> TokenizedPairs:
-        """Choose and tokenize the labelled text pairs for one update (optimizer step), counted from 0."""
+        """Choose and tokenize the labelled text pairs for one update (optimizer step).
+
+        Args:
+            update: Number of the update, from 0.
+        """
         pairs, limit = self.draw_pairs(update), self.encoder.config.max_length
         ids = self.tokenizer.encode([text for pair in pairs for text in (pair.first, pair.second)])
         ids = [self.tokenizer.truncate(text, limit) for text in ids]

@@ -2,11 +2,11 @@
 
     python -m train.contrastive.near_duplicates runs/mini/corpus/train.txt runs/near-duplicates.jsonl
 
-The two texts of a pair have the same content words in the same order. They differ only in words like
-articles, in the third person of a verb, or in word order such as `the name of the user` and `the user
-name`. Texts that differ by an opposite, a number, a negation or swapped roles are not paired, because
-their content words differ. The output is JSON lines with the texts `a` and `b`, and their content words
-as `group`.
+The two texts of a pair have the same content words in the same order, after some normalization: articles
+and similar words are removed, `returns` becomes `return`, and `the name of the user` becomes `user name`.
+Texts that differ by an opposite, a number, a negation or swapped roles are not paired, because their
+content words differ. The output is JSON lines with the texts `a` and `b`, and their content words as
+`group`.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def _write(corpus: Path, out: Path, overwrite: bool) -> None:
 def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:
     """Pair texts that have the same content words in the same order.
 
-    Texts with fewer than three content words are left out. Among texts with the same content words, each
-    text is paired with the next one: n texts give n - 1 pairs.
+    Texts with fewer than three content words are left out. Texts that differ only in punctuation count as one
+    text. If n texts have the same content words, the result is n - 1 pairs: the first text and the second,
+    the second and the third, and so on.
 
     Args:
         texts: Cleaned texts.

@@ -1,4 +1,7 @@
-"""Positive pairs for contrastive training: two texts with the same meaning, and hard negatives."""
+"""Positive pairs for contrastive training: pairs of texts with the same meaning.
+
+A positive pair may also have hard negatives: texts with similar words and another meaning.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from train.runtime.select_rows import select_rows
 
 @dataclass(frozen=True)
 class PositivePair:
-    """Two texts with the same meaning, and hard negatives.
+    """A positive pair: two texts with the same meaning. It may also have hard negatives.
 
     Attributes:
         first: One text.
@@ -43,7 +46,7 @@ class PositiveSource:
     """Source of positive pairs (two texts with the same meaning), from which pairs are chosen at random."""
 
     def __init__(self, config: PositivesConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> None:
-        """Read the files of the source.
+        """Read the files of a source of positive pairs (two texts with the same meaning).
 
         Args:
             config: The settings of the source.
@@ -76,8 +79,8 @@ class PositiveSource:
     def draw(self, random: np.random.Generator) -> PositivePair:
         """Choose a pair at random and edit it at random, as configured.
 
-        The edits are a rewording of the second text, word dropout (removal of words), and further hard
-        negatives made by rule (texts with a changed meaning).
+        The edits are a rewording of the second text and word dropout (removal of words). If the pair has
+        fewer hard negatives than configured, more are made by rule: the first text with a changed meaning.
         """
         config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
@@ -92,7 +95,7 @@ class PositiveSource:
         return PositivePair(first, _drop_words(second, share, random), pair.group, tuple(negatives))
 
     def _fits(self, text: str) -> bool:
-        """Return whether a text is neither empty nor too long."""
+        """Return whether a text has from one to `max_words` words (a setting of the source)."""
         return bool(text) and text.count(" ") < self.config.max_words
 
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:
@@ -143,7 +146,7 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
     """Find the texts in a list of pairs that are known to have the same meaning.
 
     All texts of two pairs have the same meaning if the pairs are in one group or have a text in common. A
-    hard negative that equals a text of a pair has the meaning of this pair.
+    hard negative that equals a text of some pair has the same meaning as the texts of that pair.
 
     Args:
         pairs: B positive pairs, with H hard negatives in total.
@@ -171,7 +174,10 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
 
 
 def _read_pairs(config: PositivesConfig) -> list[PositivePair]:
-    """Read the text pairs of a source, and leave out pairs whose word overlap is outside the limits."""
+    """Read the text pairs of a source from JSON lines.
+
+    A pair is left out if its word overlap is below the setting `min_overlap` or above `max_overlap`.
+    """
     pairs = []
     for where, row in select_rows(config.source, config.only, config.leave_out):
         first, second = (clean(text_under(row, field, where)) for field in config.fields[:2])

@@ -1,4 +1,4 @@
-"""Text pairs with human ratings; contrastive training learns to rank text pairs in the order of ratings."""
+"""Text pairs with human ratings, for a loss that teaches the encoder to rank the pairs by their ratings."""
 
 from __future__ import annotations
 
@@ -33,10 +33,13 @@ class RatedBatch:
 
 
 class RatedSource:
-    """Source of text pairs with human ratings (one or several files); pairs are chosen at random."""
+    """Source of text pairs with human ratings, from which pairs are chosen at random.
+
+    The pairs come from one file or from several files.
+    """
 
     def __init__(self, config: RatedPairsConfig, excluded: ExcludedTexts) -> None:
-        """Read the rated files.
+        """Read files of text pairs with human ratings.
 
         Args:
             config: The settings of the source: its files and their fields.

@@ -3,9 +3,9 @@
     python -m train.contrastive.wordnet_pairs /usr/share/wordnet runs/mini/corpus/train.txt runs/wordnet.jsonl
 
 The command reads the database files of WordNet 3.0 (the package wordnet-base on Debian and Ubuntu).
-It writes JSON lines for the frequent words of a corpus. The texts `a` and `b` have the same meaning: a word
-and its definition, or an example sentence and the same sentence with a synonym. The text `c` is the text `a`
-with the antonym of a word; it is missing for words without an antonym.
+It writes JSON lines for the frequent words of a corpus. The texts `a` and `b` of a line have the same
+meaning: a word and its definition, or an example sentence and the same sentence with a synonym. If the word
+has an antonym, the line also has a text `c` with another meaning: `a` with the antonym instead of the word.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ class Synset:
 
     Attributes:
         words: The synonyms.
-        definition: The definition of all synonyms.
-        examples: Sentences, each with one of the synonyms.
-        antonyms: Maps the index of a word in `words` to its antonym. The antonym is given by the key of
-            another synset (see `read_synsets`) and the index of the word there.
+        definition: The definition that the synonyms share.
+        examples: Sentences that use a synonym.
+        antonyms: Antonyms of some of the synonyms. A key is the index of a synonym in `words`. The value
+            finds the antonym: the key of its synset (see `read_synsets`), and its index in the `words` of
+            that synset.
     """
 
     words: list[str]
@@ -75,7 +76,8 @@ def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, over
         wordnet: The folder with WordNet's database files.
         corpus: A file of cleaned texts, one per line. Pairs are made only for frequent words of the corpus.
         out: The file to write.
-        hold_out_contrast: Whether to leave out the words that decide the contrast set.
+        hold_out_contrast: Whether to leave out the word pairs that decide triples of the contrast set (a test
+            set), so that the set stays a fair test.
         overwrite: Whether `out` may be replaced.
     """
     data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]
@@ -128,8 +130,8 @@ def _parse_synset(line: str) -> dict[str, Synset]:
     """Parse one line of a WordNet data file, which describes one synset (set of synonyms).
 
     Returns:
-        The synset under its key (see `read_synsets`); an empty dictionary if it is about animals, food or
-        another topic that does not occur in code summaries.
+        A dictionary with the synset under its key (see `read_synsets`). The dictionary is empty if the synset
+        is about animals, food or another topic that does not occur in code summaries.
     """
     data, _, gloss = line.partition("|")
     offset, category, part, count, *rest = data.split()
@@ -162,9 +164,9 @@ def make_pairs(
         held_out: Word pairs that must not be trained on. They are used neither as synonyms nor as antonyms.
 
     Yields:
-        Dictionaries of texts. "a" and "b" have the same meaning. If the word has an antonym, "c" is the text
-        "a" with the antonym instead of the word. In all dictionaries with the same "group", the texts "a" and
-        "b" have the same meaning.
+        Dictionaries of texts: "a" and "b" have the same meaning. If the word has an antonym, "c" is the text
+        "a" with the antonym instead of the word. If two dictionaries have the same "group", all their texts
+        "a" and "b" have the same meaning.
     """
     for name, synset in synsets.items():
         opposites = {
@@ -203,8 +205,8 @@ def _opposite(word: str, opposite: str | None, text: str, held_out: HeldOutWords
         held_out: Word pairs that must not be trained on.
 
     Returns:
-        The new text under the key "c". Without an antonym, or if `word` or `opposite` is in a held-out
-        pair, the dictionary is empty.
+        A dictionary with the changed text under the key "c". The dictionary is empty without an antonym, or
+        if `word` or `opposite` is in a held-out pair.
     """
     if opposite is None or held_out.words.intersection(f"{word} {opposite}".split()):
         return {}

@@ -5,13 +5,20 @@
     python -m train.corpus build hf:the-stack/ 'hf:csn:java:train#docstring' --out corpus
     python -m train.corpus build /shared/repositories --engine ray --address auto --out /shared/corpus
 
-A SOURCE is a folder of source trees or git repositories (also bare ones), JSON lines with `text`,
-`summary` or the fields of CodeSearchNet, plain lines, or a corpus. `hf:NAME[:CONFIG][:SPLIT][#COLUMN]` is a
-data set that Hugging Face `datasets` can read: a folder of parquet, arrow, csv or JSON files or, with
---allow-download, a data set of the hub. Without a COLUMN, code in the layout of The Stack is read. With
-`--engine ray`, a Ray cluster whose nodes see the same files builds the same corpus. Rerun the same command
-to resume after an interruption. Exit status: 0 done, 2 bad input, 130 interrupted from the
-keyboard.
+A SOURCE is one of these:
+
+- a folder of source trees or git repositories (also bare ones);
+- a file of JSON lines with `text`, `summary` or the fields of the data set CodeSearchNet;
+- a file of plain lines;
+- a corpus that this command has built;
+- `hf:NAME[:CONFIG][:SPLIT][#COLUMN]`, a data set that Hugging Face `datasets` can read. NAME is a folder of
+  parquet, arrow, csv or JSON files or, with --allow-download, a data set of the hub. The texts are in
+  COLUMN. Without COLUMN, the column `content` must have source code, as in the data set The Stack, or the
+  rows must have the fields of JSON lines.
+
+With `--engine ray`, the corpus is built on a Ray cluster. All nodes must see the same files. The corpus is
+the same as on one machine. Rerun the same command to resume after an interruption. Exit status: 0 done,
+2 bad input, 130 interrupted from the keyboard.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The build of a corpus: make parts from the sources, merge the parts, write the corpus folder.
 
-A part is the file with the comments from one batch of source files.
+A part is a file with the comments from one batch of source files.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def build(
     `report.html` and `report.json`: counts and examples.
     `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
-    A finished corpus with the same configuration is not changed. If the only source is a corpus with the
-    same test share, it is copied, unless `config` excludes other evaluation texts. Intermediate files
-    stay in a hidden folder next to `folder` until the corpus is complete.
+    A finished corpus with the same configuration is not changed. If the only source is itself a corpus, it is
+    copied; but it must have the configured share of test texts and exclude the configured evaluation texts.
+    Intermediate files stay in a hidden folder next to `folder` until the corpus is complete.
 
     Args:
         config: The configuration of the corpus.

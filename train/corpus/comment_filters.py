@@ -14,7 +14,7 @@ LONGEST_SUMMARY = 1_000  # characters; the longest sentence in Python's library 
 
 @dataclass(frozen=True)
 class DocumentedFunction:
-    """A function with its documentation, as the filters see it.
+    """A function with its documentation: the object that the filters accept or reject.
 
     Attributes:
         function: The parsed function with its raw documentation.
@@ -35,8 +35,8 @@ def rejecting_filter(documented: DocumentedFunction) -> str | None:
 def is_generated(code: bytes) -> bool:
     """Return whether a source file is generated code.
 
-    A file counts as generated if its first 2,000 bytes say so, or if its lines have more than 200 bytes on
-    average.
+    A file counts as generated if its first 2,000 bytes have a remark such as `This file was generated` or `Do
+    not edit`. A file also counts as generated if its lines have more than 200 bytes on average.
     """
     minified = len(code) > 200 * (code.count(b"\n") + 1)
     return minified or bool(_GENERATED.search(code[:2000]))

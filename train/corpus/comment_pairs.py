@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 
 class PairFinder:
-    """Finds pairs of comments that mean the same, while the comments are read one by one.
+    """Finder of pairs of comments that mean the same, such as the comments of two versions of a function.
 
-    A pair comes from two versions of a function, or from a method and the method that it overrides. Pairs
-    are found by hashes of names. A text stays in memory until its last pair is complete.
+    A pair comes from two versions of a function, or from a method and the method that it overrides. The
+    constructor finds all pairs by hashes. Then the caller passes the summaries one by one to
+    `complete_pairs`, which yields the pairs. A summary stays in memory only until its last pair is complete.
 
     Args:
-        keys: (R,) structured array of type `part_file.KEYS` with three hashes for each comment: of its
-            summary, of the path and name of its function, and of its class and method. A hash is 0 if the
-            comment has no such text or name.
+        keys: (R,) structured array of type `part_file.KEYS`, with three hashes for each of R comments: of its
+            summary (`summary`), of the path and name of its function (`function`), and of its class and
+            method (`name`). A hash is 0 if the comment has no such text or name.
         overrides: Structured array of type `part_file.OVERRIDES`. An entry has the number of a comment
             (`row`), and the hash of a method (`name`) that the comment's method may override.
     """
@@ -58,7 +59,10 @@ class PairFinder:
 
 
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Pair the comment of each version of a function with the comment of the next version.
+    """Pair the comments of successive versions of each function.
+
+    Comments belong to versions of one function if the path and the name of their functions are equal. The
+    versions are in the order of the comments.
 
     Args:
         keys: (R,) hashes of each comment, as in `PairFinder`.

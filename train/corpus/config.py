@@ -12,7 +12,8 @@ class CorpusConfig:
     """Settings for the corpus of code comments.
 
     Attributes:
-        sources: Files, folders of code, corpora, glob patterns, `hf:NAME` or `installed-python`.
+        sources: The sources of the comments: files, folders of code, corpora, glob patterns, `hf:NAME` for a
+            data set, or `installed-python` for the Python modules on this machine.
         exclude: Files with rated texts, which are left out of the corpus.
         test_share: The share of the texts that is held out for testing.
         tags: The number of tagged revisions to read from each git repository, besides the current commit.

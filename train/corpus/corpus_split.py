@@ -11,14 +11,15 @@ def choose_held_out(
 ) -> NDArray[np.bool_]:
     """Choose the held-out (test) texts by hashes, so that the choice is reproducible.
 
-    Whole repositories are held out, in the order of their hashes. A repository that would exceed the share
-    is skipped. If less than half of the share is reached, single comments are held out instead, chosen by
-    their hashes. Comments from unknown repositories are always chosen one by one.
+    Whole repositories are held out, in the order of their hashes. A repository that would exceed the share is
+    skipped. If this reaches less than half of the share, no repository is held out as a whole. Instead, all
+    comments are chosen one by one, by their hashes. Comments from unknown repositories are always chosen in
+    this way.
 
     Args:
         comments: (N,) for each text, a hash of its comment.
         repositories: (N,) for each text, a hash of its repository; 0 if unknown.
-        new: (N,) for each text, whether it repeats no earlier text. Only such texts count for the share.
+        new: (N,) for each text, true if it repeats no earlier text. Only such texts count for the share.
         share: The share of texts to hold out, between 0 and 1.
 
     Returns:

@@ -24,9 +24,9 @@ _COMPARED = 100  # largest number of texts of a set that a text is compared with
 def signature(text: str) -> NDArray[np.uint8]:
     """Compute the MinHash signature of a cleaned text.
 
-    For signatures s and t of two texts, `mean(s == t)` estimates the Jaccard similarity of the texts'
-    sets of adjacent word pairs. Each hash is cut to one byte to save memory. A text of fewer than `SHORT`
-    words is hashed as a whole, so that only equal texts are similar.
+    If s and t are the signatures of two texts, `mean(s == t)` estimates their Jaccard similarity: the
+    similarity of their sets of adjacent word pairs. Each hash is cut to one byte to save memory. A text of
+    fewer than `SHORT` (20) words is hashed as a whole, so that only equal short texts are similar.
 
     Returns:
         (SIGNATURE,) bytes.
@@ -72,7 +72,7 @@ def resolve(original: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Compute an integer key for each band (group of neighbouring bytes) of each signature.
+    """Compute an integer key for each band of each signature. A band is a group of neighbouring bytes.
 
     Two keys are equal only if they belong to the same band and their bytes are equal. Texts with an equal
     key are candidates for near duplicates.
@@ -89,7 +89,7 @@ def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 class NearDuplicates:
-    """A search for near duplicates of a fixed set of texts.
+    """A set of texts that finds near duplicates: calling it tells which other texts repeat a text of the set.
 
     Args:
         signatures: (M, SIGNATURE) MinHash signatures of the texts in the set.
@@ -102,11 +102,11 @@ class NearDuplicates:
         self._sorted = [bucket[order] for bucket, order in zip(buckets, self._order, strict=True)]
 
     def __call__(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Return whether texts equal or nearly repeat a text of the set.
+        """Find the texts that equal or nearly repeat a text of the set.
 
-        Two texts are compared if their signatures are equal in a band (a group of neighbouring bytes). If
-        more than `_COMPARED` texts of the set have an equal band, the text counts as a near duplicate without
-        a comparison.
+        A text is compared with a text of the set only if their signatures are equal in a band (a group of
+        neighbouring bytes). If a band is equal for more than `_COMPARED` texts of the set, the text counts as
+        a near duplicate without a comparison.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the texts.
@@ -120,7 +120,14 @@ class NearDuplicates:
         return near
 
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Find near duplicates like `__call__`, for so few signatures that they fit in memory."""
+        """Find the texts that equal or nearly repeat a text of the set, for one chunk of texts.
+
+        Args:
+            signatures: (N, SIGNATURE) MinHash signatures of the texts, few enough to fit in memory.
+
+        Returns:
+            (N,) bool, true for near duplicates.
+        """
         near = np.zeros(len(signatures), bool)
         for columns, order, bucket in zip(_bands(), self._order, self._sorted, strict=True):
             keys = _pack(signatures[:, columns])

@@ -1,6 +1,6 @@
-"""The steps of a corpus build that run in parallel, on one machine or on a cluster.
+"""Interfaces for the steps of a corpus build that run in parallel, on one machine or on a cluster.
 
-A part is the file with the comments from one batch of source files. Comments have one or several texts.
+A part is a file with the comments from one batch of source files. A comment has one or several texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Job = tuple[bytes, Path]  # a pickled batch, and the file of its part
 
 
 class Signatures(Protocol):
-    """Interface to the MinHash signatures of all T texts of a corpus, by which texts are compared."""
+    """Interface to the MinHash signatures of all T texts of a corpus, which show which texts are similar."""
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Find for each text the earlier text that it repeats exactly or nearly.
@@ -35,7 +35,7 @@ class Signatures(Protocol):
         ...
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
+        """Return the MinHash signatures of the texts for which the (T,) array `chosen` is true."""
         ...
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
@@ -44,10 +44,16 @@ class Signatures(Protocol):
 
 
 class Engine(Protocol):
-    """Interface of an engine: it makes parts of a corpus, and compares the signatures of their texts."""
+    """Interface of an engine, which runs the parallel steps of a corpus build.
+
+    The engine makes parts of a corpus, and compares the MinHash signatures of their texts. A part is a file
+    with the comments from one batch of source files.
+    """
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts, with only a few batches of source files in memory at a time.
+        """Make parts of a corpus, with only a few batches of source files in memory at a time.
+
+        A part is a file with the comments from one batch of source files.
 
         Args:
             jobs: For each part, the pickled batch and the file to write.
@@ -61,10 +67,10 @@ class Engine(Protocol):
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> AbstractContextManager[Signatures]:
-        """Open the signatures of all texts.
+        """Open the MinHash signatures of all texts in the parts of a corpus.
 
         Args:
-            parts: The parts.
+            parts: The parts (files with the comments from one batch of source files each).
             sizes: The number of texts in each part.
             folder: A folder for a temporary file.
 

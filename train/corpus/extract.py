@@ -52,13 +52,13 @@ def extract(
 
 
 def make_comment(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
-    """Make a comment from the documentation of a function, unless a filter rejects it.
+    """Make a comment from the documentation of a function, unless a filter rejects the documentation.
 
     Args:
         function: The parsed function with its raw documentation.
         language: The programming language.
-        drop: Function that is called with the name of the filter and the raw documentation if a filter
-            rejects it.
+        drop: Function that is called if a filter rejects the documentation. Its arguments are the name of the
+            filter and the raw documentation.
 
     Returns:
         The comment without repository, path and licence, which the caller adds; None if it is rejected.

@@ -52,7 +52,8 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
         tallies: Counters of files and comments that are read or left out; they are updated.
 
     Yields:
-        A comment, and whether its function's name is unique in the source file (False without a file).
+        A comment, and a bool: true if exactly one comment of the source file has this function name. The bool
+        is false if the item is not a source file.
     """
     if isinstance(item, Comment):
         yield item, False
@@ -106,7 +107,7 @@ def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Com
         tally: Counter of texts that are read or left out; it is updated.
 
     Returns:
-        The comment with its cleaned texts, which may be none.
+        The comment with its cleaned texts. If all texts were left out, it has no texts.
     """
     rest = comment.description.removeprefix(comment.summary).lstrip(" :")
     paragraphs = [text for text in re.split(r"\n\s*\n", rest) if text.strip()]

@@ -55,8 +55,9 @@ def _before(pattern: re.Pattern[str], text: str) -> str:
 def _blocks(text: str, code_indent: int) -> list[str]:
     """Split prose into paragraphs, and remove headings and code.
 
-    Empty lines, list items, headings and lines that begin a new sentence separate paragraphs. Code is lines
-    that are indented by at least `code_indent` spaces, after an empty line or a colon.
+    A new paragraph begins after an empty line or a heading, at a list item, and at a line that begins a new
+    sentence. Code is recognized by its indentation: at least `code_indent` spaces, after an empty line or a
+    colon.
     """
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
@@ -78,7 +79,8 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 def _new_sentence(before: str, line: str) -> bool:
     """Return whether a line begins a new sentence, although the previous line has no final punctuation.
 
-    The first word of the line must be capitalized, and must have fitted on the previous line.
+    The line must begin with a capitalized word that had enough room on the previous line: the author broke
+    the line on purpose. The previous line must not end with a word such as `the`, which needs a continuation.
 
     Args:
         before: The previous line.
@@ -99,7 +101,11 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Remove paragraphs that only introduced code, which was removed: titles, labels, "for example:"."""
+    """Remove paragraphs that are useless because the code after them was removed, such as "For example:".
+
+    These are signatures used as titles, labels such as "Usage", and last paragraphs that end with a colon.
+    One paragraph is always left.
+    """
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]
     while len(prose) > 1 and prose[-1].endswith(":"):

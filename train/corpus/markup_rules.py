@@ -16,7 +16,8 @@ class Dialect:
     A rule is a pattern and its replacement.
 
     Attributes:
-        ends: Pattern of the text before which the prose ends, such as the first tag (`@param`).
+        ends: Pattern of the text that follows the prose, such as the first tag (`@param`). The prose ends
+            before its first match.
         blocks: Rules that are applied to the whole prose.
         inline: Rules that are applied to each paragraph.
         code_indent: The number of spaces from which an indented line counts as code.

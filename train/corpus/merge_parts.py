@@ -91,8 +91,8 @@ def _write_texts(
 
     Args:
         parts: The parts of the corpus, with T texts in total.
-        new: (T,) for each text, whether it repeats no earlier text.
-        held_out: (T,) for each text, whether it belongs in `test.txt`.
+        new: (T,) for each text, true if it repeats no earlier text.
+        held_out: (T,) for each text, true if it belongs in `test.txt`.
         folder: The folder of the corpus.
         report: The report, which collects counts and examples of the written comments.
     """
@@ -125,8 +125,8 @@ def _write_pairs(
 
     Args:
         parts: The parts of the corpus, with T texts in total.
-        new: (T,) for each text, whether it repeats no earlier text.
-        leaky: (T,) for each text, whether it is held out or a near duplicate of a held-out text.
+        new: (T,) for each text, true if it repeats no earlier text.
+        leaky: (T,) for each text, true if it is held out or a near duplicate of a held-out text.
         near_held_out: The search for near duplicates of held-out texts.
         folder: The folder of the corpus.
         report: The report, which collects counts and examples of the pairs.
@@ -163,7 +163,11 @@ def _open_text(file: Path) -> IO[str]:
 
 
 def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
-    """For each comment of all parts, yield the name of its source, and the comment with its cleaned texts."""
+    """Yield all comments of the parts, with their sources.
+
+    Yields:
+        The name of the comment's source, and the comment with its cleaned texts.
+    """
     for part in parts:
         source = part.facts()["source"]
         for row in part.rows():
@@ -179,10 +183,11 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 
 
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
-    """Join the tables `overrides` of all parts.
+    """Join the arrays `overrides` of all parts into one array.
 
     An entry has the number of a comment (`row`), and the hash of a method (`name`) that the comment's method
-    may override. The numbers in a part begin at 0. In the joined table, they count the comments of all parts.
+    may override. In a part, the first comment has the number 0. In the joined array, the numbers count the
+    comments of all parts: the first comment of the second part follows the last comment of the first part.
     """
     tables, rows = [np.empty(0, OVERRIDES)], 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""Data sets by name, read with Hugging Face `datasets`: `hf:NAME[:CONFIG][:SPLIT][#FIELD]`.
+"""Readers for data sets that are named `hf:NAME[:CONFIG][:SPLIT][#FIELD]`, with Hugging Face `datasets`.
 
 NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the hub. Rows are streamed, so
 that memory does not grow with the data set.
@@ -48,7 +48,8 @@ class DataSetSource:
     Attributes:
         text: The source as the user wrote it.
         name: The folder, or the name on the hub.
-        parts: The configuration and the split; or one of them, or none.
+        parts: The strings of CONFIG and SPLIT that the user wrote: both, one of them, or none. A single
+            string may be a configuration or a split (see `_config_and_split`).
         field: The column with texts. None: the names of the columns show where code or comments are.
     """
 
@@ -155,7 +156,15 @@ def read_code_or_texts(
 
 
 def _code(row: Row, where: str, tally: Tally) -> Iterator[Code]:
-    """Yield the source file in a row, if its suffix names a known language and it is not too large."""
+    """Yield the source file in a row of a data set.
+
+    Nothing is yielded if the file is too large, or if its suffix names no known programming language.
+
+    Args:
+        row: The row, with the code in the column `content`.
+        where: The location of the row for error messages.
+        tally: Counter of rows that are left out; it is updated.
+    """
     content = row[_CONTENT]
     if not isinstance(content, str | bytes):
         tally.add("row without a text", f"{where}: {_CONTENT} is {type(content).__name__}")
@@ -217,7 +226,8 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
 def _config_and_split(source: DataSetSource, name: str) -> tuple[str | None, str | None]:
     """Return the configuration and the split that a source names; None for one that is not named.
 
-    If the source names only one of them, it is the configuration if the data set has one of this name.
+    If the source has only one name, such as `java` in `hf:csn:java`, it can be a configuration or a split. It
+    is the configuration if the data set has a configuration with this name.
     """
     import datasets
 

@@ -34,7 +34,7 @@ class SignaturesOnDisk:
         return find_originals(identities, self.rows)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
+        """Return the MinHash signatures of the texts for which the (T,) array `chosen` is true."""
         return self.rows[chosen]
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
@@ -44,7 +44,10 @@ class SignaturesOnDisk:
 
 @dataclass(frozen=True)
 class OneMachine:
-    """The engine that makes parts in several processes, and stores the signatures of all texts in a file.
+    """The engine that builds a corpus on one machine.
+
+    Several processes make parts: files with the comments from one batch of source files each. The MinHash
+    signatures of all texts are stored in a file.
 
     Attributes:
         workers: Number of processes; 0 for one on each core.
@@ -70,7 +73,10 @@ class OneMachine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> Iterator[SignaturesOnDisk]:
-        """Write the signatures of all texts to a file, which is removed at the end; see `engine.Engine`."""
+        """Give the signatures of all texts in a temporary file, for a `with` statement; see `engine.Engine`.
+
+        The file is written first, and removed at the end of the `with` statement.
+        """
         file, count = folder / "signatures", sum(sizes)
         if not count:
             yield SignaturesOnDisk(np.empty((0, SIGNATURE), np.uint8))

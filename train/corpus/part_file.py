@@ -67,11 +67,11 @@ class Part:
         """Return an array of the part by its name.
 
         For T texts and R comments, the arrays are:
-        `texts`: (T,) hashes of each text, its comment and its repository, of type `TEXT`.
-        `signatures`: (T, SIGNATURE) MinHash signatures, in bytes.
-        `keys`: (R,) hashes by which comments are paired, of type `KEYS`.
-        `overrides`: hashes of methods that a comment's method may override, of type `OVERRIDES`.
-        `rows` and `facts`: bytes of JSON, see the methods `rows` and `facts`.
+        `texts`: (T,) structured array of type `TEXT`: hashes of the text, of its comment and of its
+        repository. `signatures`: (T, SIGNATURE) MinHash signatures, in bytes. `keys`: (R,) structured array
+        of type `KEYS`: hashes of the comment, by which `PairFinder` finds pairs. `overrides`: structured
+        array of type `OVERRIDES`: hashes of methods that a comment's method may override. `rows` and `facts`:
+        bytes of JSON, see the methods `rows` and `facts`.
 
         Raises:
             InputError: The file is missing, damaged or unreadable.
@@ -87,9 +87,11 @@ class Part:
         return self._read() is not None
 
     def facts(self) -> dict[str, Any]:
-        """Return a dict with the name of the part's source (`source`) and its counts and examples (`found`).
+        """Return the facts about the part: its source, and counts and examples of what was read or left out.
 
-        `found` counts the files, comments and texts that were read or left out; see `Tallies.facts`.
+        Returns:
+            A dict. `source` is the name of the part's source. `found` has counts and examples of the files,
+            comments and texts that were read or left out; see `Tallies.facts`.
         """
         return json.loads(self["facts"].tobytes())
 
@@ -111,7 +113,7 @@ class Part:
 
 
 class PartWriter:
-    """Collects the comments of one part of a corpus, and writes the file of the part.
+    """Writer for one part of a corpus: it collects comments, and writes them to the file of the part.
 
     A part has the comments from one batch of source files, with their cleaned texts.
     """

@@ -79,7 +79,11 @@ def make_parts(
     parts: list[Part] = []
 
     def missing() -> Iterator[Job]:
-        """Yield the input (a pickled batch) and the file to write, for each missing or damaged part."""
+        """Yield the jobs for the parts that are missing or damaged.
+
+        Yields:
+            The input of the job (a pickled batch of source files), and the file to write.
+        """
         for number, batch in enumerate(_batches(config, tally, allow_download)):
             data = pickle.dumps(batch)
             name = hashlib.blake2b(version + data, digest_size=12).hexdigest()
@@ -94,21 +98,34 @@ def make_parts(
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the files of parts in a folder; remove the folder, too, if it has no other files."""
+    """Remove all parts of a corpus from a folder; remove the folder, too, if it has no other files.
+
+    A part is a file with the comments from one batch of source files.
+    """
     for name in _part_names(folder):
         (folder / name).unlink(missing_ok=True)
     folders.remove(folder)
 
 
 def _part_names(folder: Path) -> list[str]:
-    """List the files of parts in a folder, including unfinished ones; none if the folder is missing."""
+    """List the files in a folder that are parts of a corpus, including unfinished ones.
+
+    A part is a file with the comments from one batch of source files.
+
+    Returns:
+        The names of the files; an empty list if the folder is missing.
+    """
     entries = folder.iterdir() if folder.is_dir() else []
     return [file.name for file in entries if _NAME.fullmatch(file.name)]
 
 
 @functools.cache
 def _version() -> bytes:
-    """Return a hash of the code and the library versions that can change the content of a part."""
+    """Return a hash of the code and the library versions that can change the content of a part.
+
+    A part is a file with the comments from one batch of source files. If this hash changes, all parts are
+    made again.
+    """
     digest = hashlib.blake2b(f"{sys.version_info[:2]}".encode())
     top = Path(simllm.__file__).parents[1]
     for name in _CODE:

@@ -1,8 +1,9 @@
 """The engine that builds a corpus on a Ray cluster.
 
-A part is the file with the comments from one batch of source files. Tasks read and write these files, which
-all nodes see. Texts stay in the files: only hashes, signatures and indices are sent between tasks. If a node
-is lost, Ray repeats its tasks, because their results depend only on the files.
+A part is a file with the comments from one batch of source files. Ray tasks write and read these files in a
+folder that all nodes see. Texts stay in the files: only hashes, signatures and indices are sent between
+tasks. If a node is lost, Ray repeats its tasks. They give the same results again, because their results
+depend only on the files.
 
 Ray Data is not used: it would copy the texts to its object store. It also does not preserve the order of the
 texts, but the order decides which of several similar texts stays in the corpus.
@@ -59,7 +60,10 @@ def cluster(address: str | None) -> Iterator[RayEngine]:
 
 @dataclass(frozen=True)
 class RayEngine:
-    """The engine that makes parts and compares signatures on a Ray cluster; see `engine.Engine`.
+    """The engine that builds a corpus on a Ray cluster; see `engine.Engine`.
+
+    Ray tasks make parts (files with the comments from one batch of source files each), and compare the
+    MinHash signatures of their texts.
 
     Attributes:
         ray: The module `ray`, connected to a cluster.
@@ -112,7 +116,7 @@ class RayEngine:
 
 @dataclass(frozen=True)
 class SignaturesOnCluster:
-    """The signatures of all texts, in the files of the parts; see `engine.Signatures`.
+    """The MinHash signatures of all texts, which Ray tasks read from the parts; see `engine.Signatures`.
 
     Attributes:
         engine: The engine that starts tasks.
@@ -140,7 +144,7 @@ class SignaturesOnCluster:
         return resolve(original)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the signatures of the texts for which the (T,) array `chosen` is true."""
+        """Return the MinHash signatures of the texts for which the (T,) array `chosen` is true."""
         task = self.engine.remote(_select)
         some = [task(g.parts, chosen[g.start : g.start + g.size]) for g in self.groups]
         return np.concatenate([*self.engine.ray.get(some), np.empty((0, SIGNATURE), np.uint8)])
@@ -156,8 +160,8 @@ class SignaturesOnCluster:
     ) -> NDArray[np.void]:
         """Find the texts that share a key with another text.
 
-        The keys are split into buckets, so that equal keys are in the same bucket. One task compares the keys
-        of a bucket.
+        A key is an integer, such as a hash of the text. The keys are split into buckets, so that equal keys
+        are in the same bucket. For each bucket, one task compares the keys.
 
         Args:
             keys: Function that takes a group and a number of buckets, and returns the keys of the group's
@@ -165,8 +169,9 @@ class SignaturesOnCluster:
             arguments: For each group, further arguments of `keys`.
 
         Returns:
-            Structured array with the index of each such text (`text`) and of the first text with the same key
-            (`first`). A text may appear several times.
+            Structured array with an entry for each key that a text shares with another text: the index of the
+            text (`text`), and the index of the first text with the same key (`first`). A text may appear
+            several times.
         """
         buckets = max(2, len(self.groups))
         split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
@@ -176,28 +181,49 @@ class SignaturesOnCluster:
 
 
 def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
-    """Split the hashes and indices of a group's texts into buckets, by hash; return an array per bucket."""
+    """Split the texts of a group into buckets by the hashes of their words; equal texts get into one bucket.
+
+    Args:
+        group: The group of parts.
+        buckets: The number of buckets.
+
+    Returns:
+        For each bucket, an array of type `_PLACE` with hashes and the indices of their texts.
+    """
     hashes = np.concatenate([part["texts"]["identity"] for part in group.parts])
     return _split(hashes, group.start + np.arange(group.size), buckets)
 
 
 def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[np.void]]:
-    """Compute the band keys (see `band_keys`) of a group's texts.
+    """Compute the band keys of a group's texts, and split them into buckets.
+
+    Texts with an equal band key are candidates for near duplicates (see `band_keys`).
 
     Args:
         group: The group of parts, with N texts.
-        buckets: The number of buckets into which the keys are split.
+        buckets: The number of buckets.
         new: (N,) true for new texts. Repetitions of an earlier text (false) are left out.
 
     Returns:
-        For each bucket, an array of type `_PLACE` with keys and the indices of their texts.
+        For each bucket, an array of type `_PLACE` with band keys and the indices of their texts.
     """
     keys = band_keys(_select(group.parts, new))
     return _split(keys.ravel(), np.tile(group.start + np.flatnonzero(new), len(keys)), buckets)
 
 
 def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> list[NDArray[np.void]]:
-    """Split keys and the indices of their texts into buckets; equal keys get into the same bucket."""
+    """Split integer keys into buckets, together with the indices of their texts.
+
+    Equal keys get into the same bucket.
+
+    Args:
+        keys: The keys, such as hashes of texts.
+        texts: For each key, the index of its text.
+        buckets: The number of buckets.
+
+    Returns:
+        For each bucket, an array of type `_PLACE` with keys and the indices of their texts.
+    """
     places = np.empty(len(keys), _PLACE)
     places["key"], places["text"] = keys, texts
     bucket = (keys * _SPREAD >> np.uint64(32)) % np.uint64(buckets)
@@ -212,8 +238,8 @@ def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
         pieces: Arrays of keys and text indices (type `_PLACE`). For equal keys, the indices ascend.
 
     Returns:
-        Structured array with the index of each such text (`text`) and of the first text with the same key
-        (`first`).
+        Structured array with an entry for each text that shares a key: its index (`text`), and the index of
+        the first text with the same key (`first`).
     """
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(
@@ -230,7 +256,15 @@ def _no_repeats() -> NDArray[np.void]:
 
 
 def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return the signatures of the texts in consecutive parts for which `chosen` is true."""
+    """Return the signatures of the chosen texts in consecutive parts.
+
+    Args:
+        parts: The parts, with N texts in total.
+        chosen: (N,) true for chosen texts.
+
+    Returns:
+        (M, SIGNATURE) bytes, for the M chosen texts.
+    """
     kept, at = [], 0
     for part in parts:
         rows = part["signatures"]
@@ -240,5 +274,13 @@ def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _near(parts: list[Part], others: NearDuplicates) -> NDArray[np.bool_]:
-    """Return for each text of the parts whether it equals or nearly repeats a text of the set `others`."""
+    """Find the texts of some parts that equal or nearly repeat a text of a set.
+
+    Args:
+        parts: The parts, with N texts in total.
+        others: The set of texts, which finds near duplicates.
+
+    Returns:
+        (N,) bool, true for texts that equal or nearly repeat a text of the set.
+    """
     return np.concatenate([others(part["signatures"]) for part in parts])

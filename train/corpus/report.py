@@ -40,7 +40,7 @@ class Report:
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
     def note_texts(self, first_index: int, texts: list[str]) -> None:
-        """Store those of the given texts that the report shows as examples of near duplicates.
+        """Store the given texts that the report needs as examples of near duplicates; ignore the others.
 
         Args:
             first_index: The index of the first given text, among all texts.
@@ -51,12 +51,12 @@ class Report:
                 self._texts[index] = text
 
     def add_comment(self, source: str, row: CommentTexts, kept: list[str]) -> None:
-        """Add a comment, and those of its texts that repeat no earlier text, to the counts and examples.
+        """Add a comment to the counts and examples.
 
         Args:
             source: The name of the comment's source.
             row: The comment with all its cleaned texts.
-            kept: The texts that repeat no earlier text.
+            kept: The texts of the comment that repeat no earlier text. Only these texts are counted.
         """
         language = row.comment["language"] or "unknown"
         for counts in (
@@ -85,7 +85,7 @@ class Report:
         self._pairs.add(kind, a, b)
 
     def _count_words(self, text: str, kind: str) -> None:
-        """Add a text to the counts of text lengths and of different words.
+        """Add a text to the counts of text lengths and of distinct words.
 
         Args:
             text: The text.
@@ -132,5 +132,5 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the examples of a counter as a dict from kind to examples, sorted by kind."""
+    """Return the stored examples of each kind in a counter, as a dict with sorted keys."""
     return dict(sorted(tally.examples.items()))

@@ -38,10 +38,10 @@ def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> st
 
 
 def draw_vocabulary(growth: Sequence[tuple[int, int]]) -> str:
-    """Draw how the number of different words grows with the number of texts, on logarithmic scales.
+    """Draw how the number of distinct words grows with the number of texts, on logarithmic scales.
 
     Args:
-        growth: Pairs of two numbers: the number of texts, and the number of different words in them.
+        growth: Pairs of two numbers: the number of texts, and the number of distinct words in them.
 
     Returns:
         An SVG element.

@@ -17,7 +17,8 @@ def render_page(facts: dict[str, Any], most_words: int) -> str:
 
     Args:
         facts: The content of `report.json`.
-        most_words: The largest number of words in `facts["lengths"]`; longer texts are counted there, too.
+        most_words: The last bin (number of words) in the counts of text lengths, `facts["lengths"]`. Longer
+            texts are counted in this bin, too.
 
     Returns:
         The HTML page.
@@ -33,11 +34,11 @@ def render_page(facts: dict[str, Any], most_words: int) -> str:
 
 
 def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
-    """List the reasons for leaving things out, the most frequent first.
+    """List the reasons why files, comments or texts were left out, the most frequent reason first.
 
     Args:
         stage: What was left out: "files", "comments" or "texts".
-        tally: The counts and examples of these things, as in `Tallies.facts`.
+        tally: The counts and examples by reason, as in `Tallies.facts`.
 
     Returns:
         For each reason, its name, its count and its examples.

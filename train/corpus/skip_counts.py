@@ -12,7 +12,7 @@ LONGEST = 400  # characters of an example; the rest is cut
 
 
 class Tally:
-    """A counter of things by kind (such as "file too large"), with some examples of each kind.
+    """A counter of files, comments or texts by kind (such as "file too large"), with examples of each kind.
 
     An example is one or several texts. The stored examples do not depend on the order of the calls.
 
@@ -26,12 +26,22 @@ class Tally:
         self._examples: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
 
     def add(self, kind: str, *example: str) -> None:
-        """Count one thing of a kind, and add an example of it (one or several texts)."""
+        """Count one file, comment or text of a kind, and add an example.
+
+        Args:
+            kind: The kind, such as "file too large".
+            example: One or several texts, such as the path of the file.
+        """
         self.counts[kind] += 1
         self.add_example(kind, *example)
 
     def add_example(self, kind: str, *example: str) -> None:
-        """Add an example of a kind (one or several texts) without counting it."""
+        """Add an example of a kind without counting it.
+
+        Args:
+            kind: The kind, such as "file too large".
+            example: One or several texts, such as the path of the file.
+        """
         texts = [text[:LONGEST].encode("utf-8", "replace") for text in example]
         entry = (crc32(b"\t".join(texts)), tuple(text.decode() for text in texts))
         kept = self._examples.setdefault(kind, [])

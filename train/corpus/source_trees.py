@@ -82,7 +82,12 @@ def installed_folders() -> tuple[Path, Path]:
 
 
 def _name(folder: Path, parts: int = 1) -> str:
-    """Return the last `parts` names in the path of a folder, as the name of its repository."""
+    """Return the end of the path of a folder as the name of its repository, such as "owner/name".
+
+    Args:
+        folder: The folder.
+        parts: Number of path components in the name.
+    """
     return printable("/".join(folder.resolve().parts[-parts:]))
 
 
@@ -91,8 +96,8 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
     Args:
         top: The folder, which is inside `root`.
-        root: The folder that the user named; git repositories must be inside it.
-        tags: Number of tagged revisions to read from each git repository.
+        root: The folder that the user named. Git repositories outside of `root` are not read.
+        tags: Number of tagged revisions to read from each git repository, besides the current commit.
         tally: Counter of files and folders that are left out; it is updated.
     """
     licence = _licence(_names(top))
@@ -122,9 +127,9 @@ def _walk(
     Args:
         top: The folder.
         tally: Counter of files and folders that are left out; it is updated.
-        repositories: List to which git repositories are added instead of walking through their files.
-            None: git repositories are walked like other folders.
-        root: The folder that the user named; git repositories must be inside it.
+        repositories: List to which the git repositories in the folder are added; their files are not yielded.
+            None: the files in git repositories are yielded, too.
+        root: The folder that the user named. Git repositories outside of `root` are not added.
     """
     folders = [top]
     while folders:
@@ -142,9 +147,12 @@ def _walk(
 
 
 def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
-    """Return the git repository of a folder; None if it has none, or if the repository is outside of `root`.
+    """Return the git repository of a folder, if the repository is inside `root`.
 
-    In the second case, the folder is counted in `tally`.
+    If the repository is outside of `root`, the folder is counted in `tally`.
+
+    Returns:
+        The paths of the repository. None if the folder has no repository, or one outside of `root`.
     """
     try:
         return find_repository(folder, root)
@@ -154,9 +162,12 @@ def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | Non
 
 
 def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
-    """Return the paths in a folder, sorted by name, each with True if it is a folder.
+    """List the files and folders in a folder, sorted by name.
 
     Links, hidden folders and folders of dependencies are left out, and links are counted in `tally`.
+
+    Returns:
+        Pairs: a path, and a bool that is true for a folder.
     """
     paths = []
     try:
@@ -175,7 +186,7 @@ def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
 
 
 def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -> Iterator[Code]:
-    """Read a source file and yield it; yield nothing if its language is unknown or it cannot be read.
+    """Yield a source file, unless its language is unknown, it cannot be read, or it is too large.
 
     Args:
         file: The path of the file.
@@ -201,7 +212,7 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
 
 
 def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the source files in several revisions of a git repository; a file that is unchanged comes once.
+    """Yield the source files in several revisions of a git repository, without repeating unchanged files.
 
     Args:
         location: The folders of the repository.
@@ -239,8 +250,8 @@ def _revision(
         repository: The open repository.
         revision: The hash of a commit or tag.
         name: The name of the repository.
-        seen: Hashes of files that were already read from other revisions; they are skipped, and new
-            ones are added.
+        seen: Hashes of files that were already read from other revisions. Such files are skipped, and the
+            hashes of the other files are added.
         tally: Counter of files that are left out; it is updated.
     """
     code_files = []
@@ -264,12 +275,15 @@ def _revision(
 
 
 def _is_skipped(folder: str) -> bool:
-    """Return whether the name of a folder shows that it is hidden or has dependencies."""
+    """Return whether a folder is skipped: its name shows that it is hidden or contains dependencies."""
     return folder.startswith(".") or folder in _DEPENDENCIES
 
 
 def _licence(names: list[str]) -> str:
-    """Return the name of the licence file among the given names, the first in sorted order; "" if none."""
+    """Return the name of the licence file among the given file names; "" if there is none.
+
+    If there are several licence files, the first one in sorted order is returned.
+    """
     return min((name for name in names if name.lower().startswith(_LICENCES)), default="")
 
 

@@ -47,10 +47,10 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
     """Read a source of the corpus: yield its source files, docstrings or comments.
 
     Args:
-        source: A path or glob pattern, `hf:NAME` for a data set (see `train.corpus.named_data_sets`), or
-            `installed-python` for the Python modules on this machine. The paths are folders with code, git
-            repositories, corpora, JSON lines (`*.jsonl`) or plain lines (other files). A file is gzipped if
-            its name ends in `.gz`.
+        source: One of these: a path or glob pattern; `hf:NAME` for a data set (see
+            `train.corpus.named_data_sets`); `installed-python` for the Python modules on this machine. A path
+            names a folder with code, a git repository, a corpus, a file of JSON lines (`*.jsonl`) or a file
+            of plain lines (any other name). A file is gzipped if its name ends in `.gz`.
         tags: Number of tagged revisions to read from git repositories, besides the current commit.
         tally: Counter of files that are left out; it is updated.
         allow_download: Whether a data set may be downloaded.
@@ -98,10 +98,13 @@ def match_files(pattern: str) -> list[Path]:
 
 
 def source_paths(source: str) -> list[Path]:
-    """Return the local files and folders that a source of the corpus names; none for a data set of the hub.
+    """Return the local files and folders that a source of the corpus names.
 
     Args:
         source: A path or glob pattern, `hf:NAME` or `installed-python`.
+
+    Returns:
+        The files and folders; an empty list for a data set of the hub.
 
     Raises:
         InputError: Nothing matches.
@@ -146,7 +149,13 @@ def input_files(source: str) -> list[Path]:
 
 
 def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]:
-    """Yield the source files, docstrings or comments in a data set; count rows without a text in `tally`."""
+    """Yield the source files, docstrings or comments in a data set.
+
+    Args:
+        source: The data set, as `hf:NAME`.
+        tally: Counter of rows that are left out; it is updated.
+        allow_download: Whether a data set may be downloaded.
+    """
     named = named_data_sets.parse_source(source)
     for item in named_data_sets.read_code_or_texts(named, tally, allow_download):
         if isinstance(item, Code | Comment):
@@ -182,7 +191,8 @@ def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
     """Convert a JSON object into a docstring or a comment.
 
     Args:
-        row: The object: with `docstring` as in CodeSearchNet, with `summary` as in a corpus, or with `text`.
+        row: The object. It has the key `docstring` (as in the data set CodeSearchNet), `summary` (as in a
+            corpus) or `text`.
         where: The file and line, for error messages.
     """
     if "docstring" in row:

@@ -4,10 +4,11 @@
     python -m train.data fetch emse_deepcom stsb_en --root data
     python -m train.data fetch --list
 
-Each set comes from the git repository of its authors, or from a copy, at a fixed commit; only the
-needed files are read. Each converted file is verified. Existing intact files are not changed, so rerun
-the same command to resume. `--list` shows the licence and the terms of each set. Exit status: 0 done, 2
-bad input or no connection, 130 interrupted from the keyboard.
+Each data set is read from a git repository, at a fixed commit. The repository belongs to the authors of the
+data set, or has a copy of the data set. Only the needed files are fetched. Each converted file is verified.
+Existing intact files are not changed, so rerun the same command to resume. `--list` shows the licence and
+the terms of each data set. Exit status: 0 done, 2 bad input or no connection, 130 interrupted from the
+keyboard.
 """
 
 from __future__ import annotations

@@ -24,30 +24,39 @@ def lines(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def lines_with_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each line of the data set TL-CodeSum: an id, a tab and the text."""
+    """Yield a row `{"text": text}` for each line of the data set TL-CodeSum.
+
+    A line has an id, a tab and the text.
+    """
     for file in files:
         for line in file.lines():
             yield {"text": line.partition("\t")[2]}
 
 
 def titles(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each line of the data set CodeNN: the title in its third column."""
+    """Yield a row `{"text": title}` for each line of the data set CodeNN.
+
+    A line has columns separated by tabs; the title is in the third column.
+    """
     for file in files:
         for columns in file.columns():
             yield {"text": columns[2]}
 
 
 def comment_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each file of the data set FunCom: the comment after "COM:"."""
+    """Yield a row `{"text": comment}` for each file of the data set FunCom.
+
+    The comment of a file is the text after "COM:", without the marks `<s>` and `</s>`.
+    """
     for file in files:
         _, _, comment = file.text.partition("COM:")
         yield {"text": comment.replace("<s>", "").replace("</s>", "")}
 
 
 def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each docstring: the description before its parameters.
+    """Yield a row `{"text": description}` for each docstring of the data set code-docstring-corpus.
 
-    The files are from the data set code-docstring-corpus, with one quoted docstring per line.
+    Each line of the files is one quoted docstring. Its description is the text before its parameters.
     """
     for file in files:
         for line in file.lines():
@@ -56,10 +65,10 @@ def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield rows with the questions about code in the data set CoNaLa: the original and the rewritten ones.
+    """Yield rows with the questions about code in the data set CoNaLa: original questions and rewritten ones.
 
-    The `source` of a row is "conala/intent" for an original question, and "conala/rewritten_intent" for one
-    that others have rewritten.
+    A row is `{"source": "conala/intent", "text": question}` for an original question. For a version of the
+    question that people have rewritten, the source is "conala/rewritten_intent".
     """
     for file in files:
         for item in file.json():
@@ -71,7 +80,7 @@ def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
 def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield rows with the search queries and the docstrings of the data set CoSQA.
 
-    The `source` of a row is "cosqa/query" or "cosqa/docstring".
+    A row has the query or the docstring under `text`. Its `source` is "cosqa/query" or "cosqa/docstring".
     """
     for file in files:
         for item in file.json():

@@ -51,7 +51,11 @@ class EvaluationTexts:
 
 
 def _start(key: str) -> str:
-    """Return the first six words of a text, given as the result of `key`; "" if it has fewer words."""
+    """Return the first six words of a text; "" if the text has fewer words.
+
+    Args:
+        key: The result of the function `key` for the text: its words in lower case, without punctuation.
+    """
     words = key.split(" ", _PREFIX)
     return " ".join(words[:_PREFIX]) if len(words) >= _PREFIX else ""
 

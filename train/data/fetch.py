@@ -26,7 +26,8 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
     Args:
         catalog: The catalog of all data sets.
         sets: The data sets to fetch.
-        root: The folder of the data, made by simllm or new. If all files are intact, it may be any folder.
+        root: The folder of the data. If a file must be fetched, the folder must be missing, empty, or made by
+            simllm.
         host: The place of the git repositories: the URL before "/owner/name", or a local folder.
         cache: An empty folder, for temporary copies of the repositories.
 
@@ -66,7 +67,7 @@ def _compress(name: str, content: bytes) -> bytes:
 
 
 class Converter:
-    """Converts files of remote git repositories; each repository is opened on first use.
+    """Converter of files from remote git repositories into JSON lines; a repository is opened on first use.
 
     Args:
         catalog: The catalog of all data sets.
@@ -104,9 +105,12 @@ class Converter:
         return content
 
     def rows(self, inputs: Iterable[Input]) -> Iterator[Row]:
-        """Fetch and convert all inputs, and yield their rows (JSON objects).
+        """Fetch and convert the files of all inputs, and yield their rows (JSON objects).
 
         The `language` and `source` of an input are added to its rows, unless they are "".
+
+        Args:
+            inputs: Each input names files of one git repository, and the reader that converts them into rows.
         """
         for part in inputs:
             labels = {name: value for name in ("language", "source") if (value := getattr(part, name))}

@@ -2,8 +2,9 @@
 
     python -m train.data.hold_out_pairs 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
 
-Pairs with the same first text are held out together. The choice depends on that text alone, so it stays
-the same when a source grows. List the output under `exclude` in the configuration of a training.
+Pairs with the same first text are held out together. Whether a pair is held out depends only on its first
+text. Therefore, pairs that are later added to a file do not change the choice of the earlier pairs. To keep
+the held-out pairs out of a training, list the output under `exclude` in the configuration of the training.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
 
     Args:
         patterns: Paths or glob patterns of JSON lines with the texts `a` and `b`, and a `label`.
-        share: Share of the different first texts whose pairs are chosen, between 0 and 1.
-        output: The file to write; each pair has the name of its original file under `set`.
+        share: Share of the distinct first texts (`a`) whose pairs are chosen, between 0 and 1.
+        output: The file to write. A line has a pair, and the name of its original file under `set`.
         overwrite: Whether an existing file may be replaced.
 
     Raises:
@@ -67,7 +68,7 @@ def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
 
     Args:
         file: JSON lines with the texts `a` and `b`, and a `label`.
-        share: Share of the different first texts whose pairs are held out, between 0 and 1.
+        share: Share of the distinct first texts (`a`) whose pairs are held out, between 0 and 1.
 
     Yields:
         A dict with `a`, `b` and `label`, and with the name of the file before its first dot as `set`.

@@ -1,7 +1,7 @@
-"""Readers of text pairs that are labelled by meaning, and of abbreviations.
+"""Readers of text pairs that are labelled by meaning, and a reader of abbreviations.
 
-A reader converts fetched files into rows. A row of a pair has the texts `a` and `b`, and a `label` such as
-"same", "different" or "entailment".
+A reader is a function that converts fetched files into rows (JSON objects). A row of a pair has the texts
+`a` and `b`, and a `label` such as "same", "different" or "entailment".
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from train.data.source_file import Row, SourceFile
 
 
 def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row for each line below the header, whose three columns are `a`, `b` and `label`."""
+    """Yield a row with `a`, `b` and `label` for each line of the files, except for the header of each file.
+
+    A line has two texts and their label, separated by tabs.
+    """
     for file in files:
         for a, b, label in islice(file.columns(), 1, None):
             yield {"a": a, "b": b, "label": label}
@@ -39,7 +42,8 @@ def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
 def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield three quarters of the pairs in the data set Breaking NLI.
 
-    The pairs are chosen by a hash of their first text. A row has the category of its pair under `kind`.
+    The pairs are chosen by a hash of their first text. A row has the texts `a` and `b`, their `label`, and
+    the category of the pair under `kind`.
     """
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
@@ -52,13 +56,19 @@ def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def parallel_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs from three files: pair i has its first text, second text and label in their lines i."""
+    """Yield pairs from three files: the first texts, the second texts, and the labels.
+
+    Line i of each file belongs to pair i.
+    """
     for a, b, label in zip(*(file.lines() for file in files), strict=True):
         yield {"a": a, "b": b, "label": label}
 
 
 def negations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a sentence and its negation for each line below the header, with the label "different"."""
+    """Yield pairs of a sentence and its negation, with the label "different".
+
+    Each line of the files has a sentence, a tab and its negation. The first line of a file is a header.
+    """
     for file in files:
         for a, b in islice(file.columns(), 1, None):
             yield {"a": a, "b": b, "label": "different"}
@@ -75,7 +85,10 @@ def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
-    """Yield a row with the given label for each line of two words; other lines are skipped."""
+    """Yield a row with the texts `a` and `b` and the given label for each line that has two words.
+
+    Other lines are skipped.
+    """
     for file in files:
         for line in file.lines():
             words = line.split()
@@ -84,7 +97,10 @@ def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
 
 
 def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield rows with a `word`, its abbreviation (`abbr`), and the degree of recommendation (`degree`)."""
+    """Yield abbreviations of words, as rows such as `{"word": "message", "abbr": "msg", "degree": ...}`.
+
+    The value of `degree` says how much the abbreviation is recommended.
+    """
     for file in files:
         for item in file.json():
             for short in item["abbrs"]:

@@ -15,9 +15,9 @@ _LONGEST = 120  # characters of a command in the name of its group
 
 
 def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all pairs of texts with the same id in the data set CodeNN.
+    """Yield all pairs of texts that have the same id in the data set CodeNN.
 
-    A line of the files has an id, a tab and a text.
+    A line of the files has an id, a tab and a text. Texts with the same id describe the same code.
     """
     for file in files:
         groups: dict[str, list[str]] = {}
@@ -30,10 +30,10 @@ def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of descriptions of the same shell command (data set nl2bash).
+    """Yield pairs of descriptions of the same shell command, from the data set nl2bash.
 
-    Line i of the first file describes the command in line i of the second file. Only the first five different
-    descriptions of a command are paired.
+    Line i of the first file describes the command in line i of the second file. If a command has more than
+    five distinct descriptions, only the first five are paired.
     """
     descriptions, commands = (file.lines() for file in files)
     groups: dict[str, dict[str, None]] = {}
@@ -45,7 +45,7 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield questions about code, each paired with its version rewritten by people (data set CoNaLa)."""
+    """Yield questions about code from the data set CoNaLa, each with its version rewritten by people."""
     for file in files:
         for item in file.json():
             a, b = item["intent"].strip(), (item["rewritten_intent"] or "").strip()
@@ -54,10 +54,11 @@ def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of a reference summary and a summary that a model generated (CodeSumEvaluation).
+    """Yield pairs of a reference summary and a summary that a model generated, from CodeSumEvaluation.
 
-    Line i of a file `test.pred` is paired with line i of a file `test.gold`, in the same folder or the
-    nearest folder above.
+    CodeSumEvaluation is the repository of a study. The generated summaries are in files `test.pred`, and the
+    references in files `test.gold`. Line i of a `test.pred` is paired with line i of the `test.gold` in the
+    same folder or in the nearest folder above.
     """
     files = list(files)
     golds = {file.path.parent: file.lines() for file in files if file.path.name == "test.gold"}

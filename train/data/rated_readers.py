@@ -91,9 +91,9 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield code snippets that systems generated, each with its reference and people's grades.
+    """Yield Python snippets that systems generated, each with its reference and the grades that people gave.
 
-    The data are from Evtikhiev et al. (2023).
+    The snippets and grades are from Evtikhiev et al. (2023).
     """
     for file in files:
         for number, item in enumerate(file.json()):
@@ -112,14 +112,17 @@ def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def commit_messages(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of a human and a generated commit message (CommitMsgEmpirical), without ratings."""
+    """Yield pairs of a human and a generated commit message from the repository CommitMsgEmpirical.
+
+    The pairs have no ratings.
+    """
     for file in files:
         for row in csv.DictReader(io.StringIO(file.text, newline="")):
             yield {"reference": row["Reference"], "candidate": row["Generation"]}
 
 
 def texts_of_workbook(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each different text in the cells of an Excel workbook (.xlsx)."""
+    """Yield a row `{"text": text}` for each distinct text in the cells of an Excel workbook (.xlsx)."""
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
             strings = ElementTree.fromstring(archive.read("xl/sharedStrings.xml"))

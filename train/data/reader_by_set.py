@@ -1,4 +1,7 @@
-"""All readers by name; a reader is a function that converts fetched files into rows (JSON objects)."""
+"""A dictionary of all readers by name.
+
+A reader is a function that converts fetched files into rows (JSON objects).
+"""
 
 from __future__ import annotations
 

@@ -56,11 +56,11 @@ class RemoteRepository:
         self._run("update-ref", "--no-deref", "HEAD", self._commit)
 
     def files(self, patterns: Iterable[str]) -> list[SourceFile]:
-        """Fetch files by their paths, and return their contents.
+        """Fetch files by their paths, and return them with their contents.
 
         Args:
-            patterns: Paths, or patterns with `*`, which match any characters. The files of a pattern are
-                sorted by path.
+            patterns: Paths, or patterns in which `*` matches any characters. The files that match a pattern
+                are sorted by path.
 
         Raises:
             InputError: A file is missing or cannot be fetched.

@@ -18,7 +18,10 @@ def stsb(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of the data set SICK; `nli` is the label that says whether `a` implies `b`."""
+    """Yield the pairs of the data set SICK.
+
+    The value of `nli` in a row is the label that says whether `a` implies `b`.
+    """
     for file in files:
         rows = file.columns()
         next(rows)  # the header
@@ -27,7 +30,7 @@ def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def semeval(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of the SemEval tasks, without pairs that have no score.
+    """Yield the sentence pairs of the shared tasks SemEval, without pairs that have no score.
 
     A row also has the name of its file, without suffix, under `set`.
     """
