@@ -206,7 +206,8 @@ def friedman_nemenyi(values: Floats, alpha: float = 0.05) -> Ranks:
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
     n, k = values.shape
-    ranks = rankdata(-np.round(values, 12), axis=1).mean(axis=0)
+    values = np.round(values, 12)  # so that equal values stay equal after arithmetic
+    ranks = rankdata(-values, axis=1).mean(axis=0)
     error = np.sqrt(k * (k + 1) / (12 * n))
     q = np.abs(ranks[:, None] - ranks) / error
     p = studentized_range.sf(q, k, np.inf)

@@ -131,6 +131,7 @@ def test_possible_changes_of_meaning(kind, text, expected):
     ("text", "never"),
     [
         ("needs to open a copy", "needs from open a copy"),  # an infinitive's `to`
+        ("used to check the value", "used to voucher the value"),  # a verb, not a noun
         ("set the module", "got the module"),
         ("a value between min and max", "a value between min and min"),
         ("enable all the profiles", "enable no the profiles"),

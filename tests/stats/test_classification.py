@@ -130,3 +130,10 @@ def test_bootstrap_of_cells_agrees_with_resampled_items():
     ]
     assert (low, high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.02)
     assert np.isnan(quantiles(bootstrap(np.array([[3, 1, 0], [0, 0, 0]]), binary_metrics)["kappa"])).all()
+
+
+def test_noise_of_arithmetic_breaks_no_tie_in_friedmans_test():
+    values = np.array([[0.3, 0.3, 0.1], [0.5, 0.5, 0.2], [0.4, 0.4, 0.6]])
+    noisy = values + np.array([[0, 5e-17, 0], [1e-16, 0, 0], [0, 6e-17, 0]])
+    assert not np.array_equal(noisy, values)
+    assert tests.friedman_nemenyi(noisy).outcome == tests.friedman_nemenyi(values).outcome

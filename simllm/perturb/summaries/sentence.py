@@ -75,7 +75,7 @@ def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: 
             return True
         return word.endswith("s") and not is_noun and before not in FUNCTION_WORDS
     if option.part_of_speech == "noun" and is_verb:
-        if before in PREPOSITIONS | DETERMINERS - {"to", "that"}:
+        if before in (PREPOSITIONS | DETERMINERS) - {"to", "that"}:
             return True
         return before in ("and", "or") or not (may_be_verb or after in DETERMINERS | {"to"})
     if option.part_of_speech == "adjective":
