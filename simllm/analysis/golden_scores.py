@@ -1,6 +1,6 @@
 """Golden scores: a model's scores of fixed text pairs, stored with the model.
 
-If the same model later gives other scores, the code or a library has changed its results.
+If the same model later gives other scores, a change of the code or of a library is the cause.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class MeaningScorer:
     """Scorer that gives each text pair a similarity, and the probability that both texts mean the same.
 
     The similarity compares text embeddings. The probability comes from the meaning head, a network that
-    compares the tokens of two texts. Each text is encoded once, for both results.
+    compares the tokens of two texts. Both are computed from one run of the encoder.
 
     Attributes:
         engine: The encoder.

@@ -31,8 +31,8 @@ def score_in_chunks(
 ) -> Iterator[tuple[list[Pair], Scores]]:
     """Score text pairs in chunks.
 
-    A pair with a text that is empty after cleaning scores 1 if the original texts differ only in white space,
-    and 0 otherwise.
+    A pair with a text that is empty after cleaning scores 1 if its original texts are equal up to white
+    space, and 0 otherwise.
 
     Args:
         pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
